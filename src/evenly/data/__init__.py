@@ -1,0 +1,19 @@
+"""Every data set behind one type: `load(name_or_path)` gives `Splits` of `Labelled` examples."""
+
+from typing import TYPE_CHECKING
+
+from evenly.lazy import attach
+
+if TYPE_CHECKING:
+    from evenly.data.catalogue import load as load
+    from evenly.data.labelled import Labelled as Labelled
+    from evenly.data.labelled import Splits as Splits
+
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        "Labelled": "evenly.data.labelled",
+        "Splits": "evenly.data.labelled",
+        "load": "evenly.data.catalogue",
+    },
+)

@@ -1,0 +1,260 @@
+"""The one type of all data: inputs, labels, named attributes, and indices that never change.
+
+Shapes: N examples, C channels, H × W pixels, D inputs.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from evenly.errors import DataError, UsageError, did_you_mean
+
+
+@runtime_checkable
+class Lazy(Protocol):
+    """Inputs that stay on disk until they are asked for: image files, a foreign data set."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one input, the same for all."""
+
+    def read(self, positions: Sequence[int]) -> Tensor:
+        """The inputs at `positions`, stacked."""
+
+    def select(self, positions: Sequence[int]) -> "Lazy":
+        """The same kind of inputs, restricted to `positions`."""
+
+    def identity(self) -> Iterator[bytes]:
+        """Bytes that change when the data do, cheap to produce: names and sizes rather than pixels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled(Dataset[tuple[Tensor, int]]):
+    """Examples with labels: one split of one data set.
+
+    Parameters
+    ----------
+    inputs
+        A tensor with the examples first (images as uint8 N×C×H×W, other data as float), or `Lazy` inputs.
+    labels
+        Class numbers from 0, one per example.
+    classes
+        The name of each class.
+    attributes
+        Named integer facts per example, such as `easy`, `hard`, `group`, `domain`.
+    values
+        For an attribute, the names of its values, where they have names.
+    index
+        A number per example that stays its own in every subset, split and copy; 0..N−1 by default.
+    planted
+        Directions in input space that a generator planted, by name (toy data only).
+
+    It is an ordinary map-style `torch.utils.data.Dataset` of `(input, label)`, with uint8 images scaled
+    to [0, 1]; `batches` and `gather` are the fast ways through it.
+
+    >>> data = Labelled(torch.arange(4.0)[:, None], torch.tensor([0, 1, 0, 1]), ("even", "odd"))
+    >>> data[3], data.subset([1, 3]).index.tolist()
+    ((tensor([3.]), 1), [1, 3])
+    """
+
+    inputs: Tensor | Lazy
+    labels: Tensor
+    classes: tuple[str, ...]
+    attributes: Mapping[str, Tensor] = field(default_factory=dict)
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    index: Tensor = None  # type: ignore[assignment]  # filled below; a field cannot default to len(inputs)
+    name: str = "data"
+    split: str = "train"
+    planted: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.index is None:
+            object.__setattr__(self, "index", torch.arange(len(self.inputs)))
+        self._check_lengths()
+        self._check_labels()
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, position: int) -> tuple[Tensor, int]:
+        return self.__getitems__([position])[0]
+
+    def __getitems__(self, positions: Sequence[int]) -> list[tuple[Tensor, int]]:
+        """Several examples at once: `DataLoader` fetches a batch by this."""
+        inputs = scaled(self.gather(positions))
+        return [(x, int(self.labels[i])) for x, i in zip(inputs, positions, strict=True)]
+
+    def __repr__(self) -> str:
+        kind = "lazy " if isinstance(self.inputs, Lazy) else ""
+        shape = "×".join(map(str, self.shape))
+        facts = f", attributes {', '.join(self.attributes)}" if self.attributes else ""
+        return f"<{self.name} {self.split}: {len(self):,} {kind}examples of {shape}, {self.num_classes} classes{facts}>"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one input."""
+        return tuple(self.inputs.shape) if isinstance(self.inputs, Lazy) else tuple(self.inputs.shape[1:])
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are, also those without an example here."""
+        return len(self.classes)
+
+    @property
+    def lazy(self) -> bool:
+        """Whether the inputs are still on disk."""
+        return isinstance(self.inputs, Lazy)
+
+    def gather(self, positions: Tensor | Sequence[int]) -> Tensor:
+        """The raw inputs at `positions`, stacked: uint8 stays uint8."""
+        if isinstance(self.inputs, Lazy):
+            return self.inputs.read(torch.as_tensor(positions).tolist())
+        return self.inputs[torch.as_tensor(positions, device=self.inputs.device)]
+
+    def subset(self, positions: Tensor | Sequence[int], *, split: str | None = None) -> "Labelled":
+        """The examples at `positions`, in that order; their `index` goes with them."""
+        where = torch.as_tensor(positions, dtype=torch.int64)
+        return replace(
+            self,
+            inputs=self.inputs.select(where.tolist()) if isinstance(self.inputs, Lazy) else self.inputs[where],
+            labels=self.labels[where],
+            attributes={name: values[where] for name, values in self.attributes.items()},
+            index=self.index[where],
+            split=split or self.split,
+        )
+
+    def attribute(self, name: str) -> Tensor:
+        """The named attribute; `label` is always one of them."""
+        if name == "label":
+            return self.labels
+        if name not in self.attributes:
+            raise UsageError(
+                f"{self.name} has no attribute {name!r}. {did_you_mean(name, ['label', *self.attributes])}"
+            )
+        return self.attributes[name]
+
+    def to(self, device: torch.device | str) -> "Labelled":
+        """The same examples with inputs and labels on `device` (lazy inputs stay on disk)."""
+        inputs = self.inputs if isinstance(self.inputs, Lazy) else self.inputs.to(device)
+        return replace(self, inputs=inputs, labels=self.labels.to(device))
+
+    def in_memory(self, *, chunk: int = 1024) -> "Labelled":
+        """The same examples with every input decoded into one tensor, read in chunks with a progress bar."""
+        if not isinstance(self.inputs, Lazy):
+            return self
+        from evenly.progress import Bar
+
+        whole: Tensor | None = None
+        with Bar(f"decoding {self.name} {self.split}", total=len(self)) as bar:
+            for start in range(0, len(self), chunk):
+                part = self.inputs.read(range(start, min(start + chunk, len(self))))
+                if whole is None:
+                    whole = torch.empty((len(self), *part.shape[1:]), dtype=part.dtype)
+                whole[start : start + len(part)] = part
+                bar.advance(len(part))
+        return replace(self, inputs=whole if whole is not None else torch.empty((0, *self.shape)))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that change when inputs, labels, classes or order do."""
+        digest = hashlib.blake2b(digest_size=8)
+        digest.update(repr((self.classes, self.shape, len(self))).encode())
+        for tensor in (self.labels, self.index):
+            digest.update(tensor.cpu().contiguous().numpy().tobytes())
+        if isinstance(self.inputs, Lazy):
+            for part in self.inputs.identity():
+                digest.update(part)
+        else:
+            digest.update(memoryview(self.inputs.cpu().contiguous().numpy()).cast("B"))
+        return digest.hexdigest()
+
+    def _check_lengths(self) -> None:
+        lengths = {"inputs": len(self.inputs), "labels": len(self.labels), "index": len(self.index)}
+        lengths |= {f"attribute {name!r}": len(values) for name, values in self.attributes.items()}
+        if len(set(lengths.values())) > 1:
+            listing = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise DataError(f"{self.name}: every example needs one of each, but there are: {listing}.")
+
+    def _check_labels(self) -> None:
+        if self.labels.is_floating_point() or self.labels.ndim != 1:
+            raise DataError(
+                f"{self.name}: labels must be one class number per example, not {self.labels.dtype} of shape "
+                f"{tuple(self.labels.shape)}. Bin a continuous target into classes first."
+            )
+        wrong = ((self.labels < 0) | (self.labels >= self.num_classes)).nonzero().flatten()
+        if len(wrong):
+            first = int(wrong[0])
+            raise DataError(
+                f"{self.name}: label {int(self.labels[first])} of example {int(self.index[first])} is out of range: "
+                f"{self.num_classes} classes are numbered 0 to {self.num_classes - 1} ({len(wrong)} such labels)."
+            )
+
+
+class Splits(Mapping[str, Labelled]):
+    """The parts of one data set by name: `train`, often `validation` and `test`, sometimes `probe` and `balanced`.
+
+    >>> part = Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), ("a", "b"))
+    >>> splits = Splits("tiny", {"train": part})
+    >>> list(splits), splits.train.split, splits.num_classes
+    (['train'], 'train', 2)
+    """
+
+    def __init__(self, name: str, parts: Mapping[str, Labelled]) -> None:
+        if "train" not in parts:
+            raise DataError(f"{name}: there is no 'train' split among {', '.join(parts) or 'none'}.")
+        self.name = name
+        self._parts = {split: replace(part, name=name, split=split) for split, part in parts.items()}
+
+    def __getitem__(self, split: str) -> Labelled:
+        if split not in self._parts:
+            raise UsageError(f"{self.name} has no split {split!r}. {did_you_mean(split, self._parts)}")
+        return self._parts[split]
+
+    def __contains__(self, split: object) -> bool:
+        return split in self._parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self._parts.values()))
+
+    @property
+    def train(self) -> Labelled:
+        """The training examples."""
+        return self._parts["train"]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class names."""
+        return self.train.classes
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are."""
+        return self.train.num_classes
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits over all splits."""
+        text = repr([(split, part.fingerprint) for split, part in self._parts.items()])
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def __or__(self, more: Mapping[str, Labelled]) -> "Splits":
+        return Splits(self.name, {**self._parts, **more})
+
+
+def scaled(x: Tensor) -> Tensor:
+    """Images as float32 in [0, 1]; anything that is not uint8 as it is."""
+    return x.to(torch.float32).div_(255) if x.dtype == torch.uint8 else x

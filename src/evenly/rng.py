@@ -1,0 +1,74 @@
+"""Randomness by name: every stream is derived from one seed, and nothing touches the global generator.
+
+Two kinds. `generator` gives an ordinary `torch.Generator` for drawing in sequence. `uniform` is
+stateless: the numbers of example i are a pure function of a key and i, on any device, in any order,
+for any number of workers; that is what makes exact resume possible.
+"""
+
+import hashlib
+
+import torch
+from torch import Tensor
+
+Name = str | int
+
+
+def key(seed: int, *names: Name) -> int:
+    """A 63-bit key for the stream `names` under `seed`; different names give unrelated keys.
+
+    >>> key(0, "order", 1) == key(0, "order", 1), key(0, "order", 1) == key(0, "order", 2)
+    (True, False)
+    >>> key(0, "a", "b") == key(0, "ab"), key(0, 1) == key(0, "1")
+    (False, False)
+    """
+    text = repr((int(seed), *names)).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
+
+
+def generator(seed: int, *names: Name, device: torch.device | str = "cpu") -> torch.Generator:
+    """A `torch.Generator` of its own for the stream `names` under `seed`.
+
+    >>> a, b = generator(0, "init"), generator(0, "init")
+    >>> torch.equal(torch.rand(3, generator=a), torch.rand(3, generator=b))
+    True
+    """
+    return torch.Generator(device).manual_seed(key(seed, *names))
+
+
+def uniform(stream: int, counters_N: Tensor, num: int) -> Tensor:
+    """`num` uniform numbers in [0, 1) for every counter: a pure function of (stream, counter, position).
+
+    SplitMix64 (Steele et al., 2014) over the counter, in wrapping int64 arithmetic, so that CPU and GPU
+    agree to the last bit. float32 with 24 random bits.
+
+    >>> u = uniform(key(0, "crop"), torch.tensor([5, 7]), 2)
+    >>> torch.equal(u[1], uniform(key(0, "crop"), torch.tensor([7]), 2)[0])
+    True
+    """
+    start_N = mix(counters_N.to(torch.int64) * _GOLDEN + _signed(stream))
+    steps_K = torch.arange(1, num + 1, device=counters_N.device, dtype=torch.int64) * _GOLDEN
+    bits_NK = mix(start_N[:, None] + steps_K[None, :])
+    return (_shift(bits_NK, 40)).to(torch.float32) * 2.0**-24
+
+
+def mix(z: Tensor) -> Tensor:
+    """SplitMix64's finaliser: a bijection of 64-bit words whose output bits look independent of the input's."""
+    z = (z ^ _shift(z, 30)) * _MIX1
+    z = (z ^ _shift(z, 27)) * _MIX2
+    return z ^ _shift(z, 31)
+
+
+def _shift(z: Tensor, by: int) -> Tensor:
+    """Logical right shift: torch's `>>` copies the sign bit, which the mask removes."""
+    return (z >> by) & ((1 << (64 - by)) - 1)
+
+
+def _signed(word: int) -> int:
+    """The 64-bit word as a signed integer, as torch stores it."""
+    word &= (1 << 64) - 1
+    return word - (1 << 64) if word >> 63 else word
+
+
+_GOLDEN = _signed(0x9E3779B97F4A7C15)
+_MIX1 = _signed(0xBF58476D1CE4E5B9)
+_MIX2 = _signed(0x94D049BB133111EB)
