@@ -31,7 +31,7 @@ def norm(a: Params) -> Tensor:
 
 
 def scale(a: Params, factor: float | Tensor) -> list[Tensor]:
-    """factor · a.
+    """Factor · a.
 
     >>> [t.item() for t in scale([torch.tensor(1.0), torch.tensor(2.0)], 3.0)]
     [3.0, 6.0]
@@ -40,7 +40,7 @@ def scale(a: Params, factor: float | Tensor) -> list[Tensor]:
 
 
 def add(a: Params, b: Params, factor: float = 1.0) -> list[Tensor]:
-    """a + factor · b.
+    """A + factor · b.
 
     >>> add([torch.tensor([1.0, 1.0])], [torch.tensor([1.0, 2.0])], 0.5)[0].tolist()
     [1.5, 2.0]
