@@ -19,7 +19,8 @@ LAYERS = [
     ["data", "models", "optim"],
     ["tree", "rng", "recipe", "records", "environment"],
     ["typed"],
-    ["errors", "atomic", "progress", "lazy"],
+    ["atomic", "progress", "lazy"],
+    ["errors"],
 ]
 HEIGHT = {room: len(LAYERS) - level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(SOURCE.rglob("*.py"))

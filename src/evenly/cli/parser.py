@@ -5,7 +5,7 @@ import re
 import textwrap
 from typing import Any, NoReturn
 
-from evenly.errors import did_you_mean
+from evenly.errors import UsageError, did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,12 +19,18 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, examples: str = "", **keywords: Any) -> None:
         keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*args, allow_abbrev=False, **keywords)
-        self.examples = textwrap.dedent(examples.strip("\n")).rstrip()
+        self.examples = examples
+
+    def calls(self, run: Any, *, examples: str) -> None:
+        """Have this verb call `run` with its arguments, and show `examples` in its help."""
+        self.set_defaults(run=run)
+        self.examples = examples
 
     def format_help(self) -> str:
         """The examples, then argparse's own help."""
         body = super().format_help()
-        return f"examples:\n{textwrap.indent(self.examples, '  ')}\n\n{body}" if self.examples else body
+        examples = textwrap.indent(textwrap.dedent(self.examples.strip("\n")).rstrip(), "  ")
+        return f"examples:\n{examples}\n\n{body}" if examples else body
 
     def error(self, message: str) -> NoReturn:
         """One line that says what is wrong and how to go on; exit code 2."""
@@ -53,9 +59,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def verb(verbs: Any, name: str, run: Any, *, help: str, examples: str) -> Parser:
-    """Add the verb `name`, which calls `run` with its arguments."""
-    parser: Parser = verbs.add_parser(name, help=help, description=help, examples=examples)
-    parser.set_defaults(run=run)
+    """Add the inner verb `name`, which calls `run` with its arguments."""
+    parser: Parser = verbs.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
+    parser.calls(run, examples=examples)
     return parser
 
 
@@ -67,3 +73,20 @@ def add_json(parser: Parser) -> None:
 def add_root(parser: Parser) -> None:
     """`--data-root`: where published data lie."""
     parser.add_argument("--data-root", metavar="DIR", help="where published data lie (default: EVENLY_DATA)")
+
+
+def assignments(texts: list[str]) -> dict[str, Any]:
+    """What `--set` gives, each `name=value` with the value in YAML.
+
+    >>> assignments(["chi=450", "noise_on=hard"])
+    {'chi': 450, 'noise_on': 'hard'}
+    """
+    from evenly.typed import yaml_text
+
+    given = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise UsageError(f"--set {text!r}: expected name=value. For example: --set chi=450")
+        given[name] = yaml_text.parse(value, source=f"--set {name}")
+    return given

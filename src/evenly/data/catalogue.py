@@ -32,6 +32,15 @@ class Entry:
         parameters = inspect.signature(self.function()).parameters
         return {name: p for name, p in parameters.items() if name not in ("root", "rng")}
 
+    def missing(self, root: Path) -> list[str]:
+        """The published data sets it is made of that are not under `root`."""
+        from evenly.data.sources import SOURCES
+
+        def found(name: str) -> bool:
+            return any((root / layout.folder).is_dir() for layout in SOURCES[name].layouts)
+
+        return [name for name in self.needs if not found(name)]
+
     def function(self) -> Any:
         """The function that makes it."""
         module, name = self.maker.split(":")
@@ -49,9 +58,7 @@ _ENTRIES = (
     Entry("cifar10", "published", "32×32 colour images, 10 classes", "cifar:cifar10", ("cifar10",)),
     Entry("cifar100", "published", "32×32 colour images, 100 classes", "cifar:cifar100", ("cifar100",)),
     Entry("stl10", "published", "96×96 colour images, 10 classes", "stl10:stl10", ("stl10",)),
-    Entry(
-        "cinic10", "published", "CIFAR-10 with small ImageNet, 10 classes", "image_trees:cinic10", ("cinic10",)
-    ),
+    Entry("cinic10", "published", "CIFAR-10 with small ImageNet, 10 classes", "image_trees:cinic10", ("cinic10",)),
     Entry("tiny-imagenet", "published", "64×64, 200 classes", "image_trees:tiny_imagenet", ("tiny-imagenet",)),
     Entry("waterbirds", "published", "birds on land and water, 95 % spurious", "groups:waterbirds", ("waterbirds",)),
     Entry("celeba", "published", "faces: blond hair, and gender beside it", "groups:celeba", ("celeba",)),
@@ -143,6 +150,7 @@ def load(
 
 
 def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: Mapping[str, Any]) -> "Splits":
+    from evenly.data.locate import Missing
     from evenly.rng import generator
 
     known = entry(name)
@@ -154,7 +162,12 @@ def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: M
         given["root"] = data_root(root)
     if "rng" in parameters:
         given["rng"] = generator(seed, "data", name)
-    splits: Splits = function(**given, **options)
+    try:
+        splits: Splits = function(**given, **options)
+    except Missing as error:
+        missing = known.missing(data_root(root)) or known.needs
+        fetch = f"evenly data get {' '.join(missing)}"
+        raise DataError(f"{error} Get it with `{fetch}`, or set EVENLY_DATA to the folder that holds it.") from None
     return splits
 
 
