@@ -32,9 +32,7 @@ def load(path: Path) -> Any:
             return _ArraysOnly(file, path).load()
     except DataError:
         raise
-    except MemoryError:
-        raise
-    except Exception as error:  # the bytes choose what goes wrong inside the unpickler
+    except Exception as error:  # the bytes choose what goes wrong inside the unpickler, MemoryError among it
         raise DataError(
             f"{path}: not a readable pickle ({type(error).__name__}: {error}); {path.stat().st_size:,} bytes were "
             "found. It is truncated or damaged: fetch it again."

@@ -37,7 +37,7 @@ def test_all_domains_together_are_cut_80_10_10_in_each_domain(root: Path) -> Non
 
 def test_held_out_domain_appears_nowhere_else(root: Path) -> None:
     splits = pacs(root=root, target="photo")
-    assert list(splits) == ["train", "validation", "test", "target_test", "target_train"]
+    assert list(splits) == ["train", "validation", "test", "target_train", "target_test"]
     assert {split: len(part) for split, part in splits.items()} == {
         "train": 48,
         "validation": 6,
