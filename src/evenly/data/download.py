@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import socket
 import ssl
 import time
 import urllib.error
@@ -130,6 +131,8 @@ class _Download:
                 reason = str(cause) or type(cause).__name__
                 if isinstance(cause, ssl.SSLCertVerificationError):
                     raise _Unreachable(f"{url}: its certificate is not trusted ({reason}).") from error
+                if isinstance(cause, socket.gaierror) and cause.errno != socket.EAI_AGAIN:
+                    raise _Unreachable(f"{url}: {reason}. Is there a connection?") from error  # waiting is no help
             failed = 1 if self.have() - before >= _WORTHWHILE else failed + 1
             if failed >= self.attempts:
                 kept = f" {self.have()} bytes are kept: the same command continues." if self.have() else ""

@@ -370,6 +370,13 @@ def test_no_network_says_how_to_fetch_by_hand(tmp_path: Path, monkeypatch: pytes
     assert f"fetch {url} by hand, put it at {tmp_path / 'file.bin'}" in str(caught.value)
 
 
+def test_unknown_host_is_a_matter_of_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    with pytest.raises(SetupError, match=r"http://data\.invalid/a: .*Is there a connection"):
+        fetch("http://data.invalid/a", tmp_path / "a", attempts=2, pause=0.001)
+    assert left(tmp_path) == []
+
+
 def test_file_larger_than_the_disk_is_refused_before_it_starts(server: Server, tmp_path: Path) -> None:
     server.behave = lambda number, handler: handler.answer(200, {"Content-Length": str(10**18)})
     with pytest.raises(SetupError, match=f"{10**18} more bytes are needed"):
