@@ -88,8 +88,9 @@ def test_pad_crop_of_nothing_is_the_identity():
     assert torch.equal(PadCrop(0)(x, Draws(0, 0, torch.arange(3))), x)
 
 
-def test_mirror_flips_the_asked_share_of_images_left_to_right():
-    x = images(1).expand(4000, -1, -1, -1).contiguous()
+@pytest.mark.parametrize("width", [14, 5])  # a whole number of 64-bit words per image, and not
+def test_mirror_flips_the_asked_share_of_images_left_to_right(width):
+    x = images(1, height=16 if width == 14 else 5, width=width).expand(4000, -1, -1, -1).contiguous()
     out = Mirror(0.25)(x, Draws(0, 0, torch.arange(4000)))
     flipped = (out == x.flip(-1)).flatten(1).all(1)
     assert (out[~flipped] == x[0]).all()
