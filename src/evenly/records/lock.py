@@ -26,9 +26,7 @@ class Lock:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise SetupError(
-                f"cannot write {path}: {error.strerror}. Choose a folder that can be written to."
-            ) from error
+            raise SetupError(f"cannot write {path}: {error.strerror}. Choose a writable folder for runs.") from error
         try:
             _take(handle, path)
         except BaseException:

@@ -133,7 +133,7 @@ class Run:
         begun = (self.path / METRICS).exists() or any((self.path / CHECKPOINTS).glob("*"))
         return "stopped" if begun else "new"
 
-    def log(self, **metrics: Any) -> None:
+    def log(self, /, **metrics: Any) -> None:
         """Append one line of metrics; it survives the death of this process."""
         self._continue("log to")
         lines.append(self.path / METRICS, metrics)
@@ -172,9 +172,7 @@ class Run:
         for number, row in enumerate(rows, 1):
             if set(row) != set(columns):
                 odd = sorted(set(row) ^ set(columns))
-                raise UsageError(
-                    f"{name}, row {number}: every row needs the columns of the first; {odd} are not in both."
-                )
+                raise UsageError(f"{name}, row {number}: every row needs the columns of the first, unlike {odd}.")
         self._hold()
         path = self.file(name)
         with atomic.replacing(path, "w") as file:

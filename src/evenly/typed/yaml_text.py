@@ -139,6 +139,13 @@ class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
+    def represent_list_on_one_line(self, value: list[Any]) -> yaml.Node:
+        return self.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True)
+
+    def represent_text(self, value: str) -> yaml.Node:
+        # PyYAML writes some control characters (U+0085) bare between single quotes and then reads a space.
+        return self.represent_scalar("tag:yaml.org,2002:str", value, style=None if value.isprintable() else '"')
+
 
 for _kind, _pattern, _first in _SCHEMA:
     _whole = re.compile(f"^(?:{_pattern.pattern})$")
@@ -148,6 +155,5 @@ for _kind, _pattern, _first in _SCHEMA:
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_whole_number)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
-_Dumper.add_representer(
-    list, lambda dumper, value: dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True)
-)
+_Dumper.add_representer(list, _Dumper.represent_list_on_one_line)
+_Dumper.add_representer(str, _Dumper.represent_text)
