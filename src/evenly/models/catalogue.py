@@ -151,4 +151,4 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
+    return isinstance(value, numbers.Integral) and value is not True and int(value) >= 1

@@ -31,7 +31,7 @@ def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, .
     """
     path = Path(path)
     own = model.state_dict()
-    given = _renamed(_unwrapped(read(path), path), model, own)
+    given = renamed(_unwrapped(read(path), path), model, own)
     left = _other_classes(model, own, given)
     for name in left:
         del given[name]
@@ -76,16 +76,16 @@ def _unwrapped(held: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in held.items()}
 
 
-def _renamed(given: dict[str, Tensor], model: nn.Module, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def renamed(given: dict[str, Tensor], model: nn.Module, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Published names in place of which the model has its own."""
     patterns = model.published_names if isinstance(model, Headed) else ()
-    renamed = {}
+    named = {}
     for name, value in given.items():
         for pattern, replacement in patterns:
             if name not in own:
                 name = re.sub(pattern, replacement, name)
-        renamed[name] = value
-    return renamed
+        named[name] = value
+    return named
 
 
 def _other_classes(model: nn.Module, own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> tuple[str, ...]:
