@@ -138,6 +138,8 @@ def load(
     options
         What the data set itself can be told, such as `beta_hard=0.4` for `patches`.
 
+    Examples
+    --------
     >>> load("parity", dim=10).train
     <parity train: 100 examples of 10, 2 classes, attributes x0, x1>
     """

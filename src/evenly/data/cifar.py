@@ -117,7 +117,7 @@ def read_pickles(paths: Sequence[Path], *, keys: Sequence[str]) -> tuple[Pixels,
         if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != _PIXELS:
             found = f"{data.dtype} of shape {data.shape}" if isinstance(data, np.ndarray) else type(data).__name__
             raise DataError(f"{path}: 'data' is {found}, expected uint8 of shape (N, {_PIXELS}). Fetch it again.")
-        batches.append(data)
+        batches.append(data.view(np.ndarray))
         columns.append(np.stack([_label_list(path, content, key, len(data)) for key in keys], axis=1))
     pixels = batches[0] if len(batches) == 1 else np.concatenate(batches)
     return pixels.reshape(-1, 3, 32, 32), np.concatenate(columns)

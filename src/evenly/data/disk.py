@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
+from io import RawIOBase
 from pathlib import Path
 
 from evenly.errors import SetupError
@@ -27,6 +28,23 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
         fix = "Free some space" if error.errno in _FULL else "Choose a folder that can be written to"
         reason = error.strerror or str(error)
         raise SetupError(f"cannot write {path}: {reason}. {fix} and repeat the command.") from error
+
+
+def write_whole(file: RawIOBase, content: bytes) -> None:
+    """Write all of `content` to an unbuffered file.
+
+    Unbuffered, because a buffer that could not be written on a full disk is tried once more, and fails once
+    more, when the file is closed: out of the context that says what happened.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryFile(buffering=0) as file:
+    ...     write_whole(file, b"abc")
+    ...     file.tell()
+    3
+    """
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) or 0 :]
 
 
 def require_space(path: str | os.PathLike[str], needed: int) -> None:

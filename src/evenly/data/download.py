@@ -4,19 +4,20 @@ import http.client
 import json
 import os
 import re
+import socket
 import ssl
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from http.client import HTTPResponse
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from evenly import __version__
 from evenly.atomic import write_json
-from evenly.data.disk import require_space, writing
+from evenly.data.disk import require_space, write_whole, writing
 from evenly.data.verify import digest
 from evenly.errors import DataError, EvenlyError, SetupError, UsageError
 from evenly.progress import Bar
@@ -130,6 +131,8 @@ class _Download:
                 reason = str(cause) or type(cause).__name__
                 if isinstance(cause, ssl.SSLCertVerificationError):
                     raise _Unreachable(f"{url}: its certificate is not trusted ({reason}).") from error
+                if isinstance(cause, socket.gaierror) and cause.errno != socket.EAI_AGAIN:
+                    raise _Unreachable(f"{url}: {reason}. Is there a connection?") from error  # waiting is no help
             failed = 1 if self.have() - before >= _WORTHWHILE else failed + 1
             if failed >= self.attempts:
                 kept = f" {self.have()} bytes are kept: the same command continues." if self.have() else ""
@@ -161,25 +164,24 @@ class _Download:
                 self.part.parent.mkdir(parents=True, exist_ok=True)
                 # Before the bytes, so that a part never lies beside the origin of another one.
                 write_json(self.origin, {"url": url, "version": _version(response)})
-                file = open(self.part, "r+b" if start else "wb")  # noqa: SIM115 (closed below, in the with)
+                file = open(self.part, "r+b" if start else "wb", buffering=0)  # noqa: SIM115 (closed below, in the with)
             with file, Bar(f"fetching {self.target.name}", total=total, unit="bytes") as bar:
                 file.seek(start)
                 bar.advance(start)
                 received = start + self.receive(response, file, bar, self.size)
         return received == total if total is not None else True
 
-    def receive(self, response: HTTPResponse, file: BinaryIO, bar: Bar, limit: int | None) -> int:
+    def receive(self, response: HTTPResponse, file: FileIO, bar: Bar, limit: int | None) -> int:
         """Copy the body into the part; how many bytes came."""
         received = 0
         while chunk := response.read1(_CHUNK):
             received += len(chunk)
             with writing(self.part):
-                file.write(chunk)
+                write_whole(file, chunk)
             bar.advance(len(chunk))
             if limit is not None and file.tell() > limit:
                 break  # more than announced: the check of the size says so
         with writing(self.part):  # on the disk before the name is, as in evenly.atomic
-            file.flush()
             os.fsync(file.fileno())
         return received
 

@@ -51,6 +51,8 @@ def foreign(
             f"{kind}: labels are {numbers.dtype} of shape {tuple(numbers.shape)}, expected one class number per item. "
             "Bin a continuous target into classes; take the argmax of one-hot labels."
         )
+    if len(numbers) != len(dataset):
+        raise DataError(f"{kind}: {len(numbers):,} labels for {len(dataset):,} items: give one per item.")
     names = classes if classes is not None else _classes_of(dataset)
     if names is None:
         names = [str(number) for number in range(int(numbers.max()) + 1)]

@@ -57,9 +57,9 @@ def get(
     if present_layout(published, root=root) is not published.layouts[0]:
         checks = verify(replace(published, layouts=published.layouts[:1]), root=root)
     published = replace(published, layouts=published.layouts[:1])
-    wrong = [check for check in checks if check.state != "ok"]
+    needed = {_brings(published.archives, check.path, root) for check in checks if check.state != "ok"}
     for archive in published.archives:
-        if not any(_concerns(archive, check.path, root) for check in wrong):
+        if archive not in needed:
             continue
         place = (root if archive.packed else root / archive.into) / archive.name
         if archive.urls:
@@ -90,11 +90,11 @@ def get(
     return Got(published.name, root / published.folder, False, tuple(checks))
 
 
-def _concerns(archive: Archive, path: Path, root: Path) -> bool:
-    """Whether the archive brings what is at `path`."""
-    if not archive.packed:
-        return path == root / archive.into / archive.name
-    return path.is_relative_to(root / archive.into)
+def _brings(archives: tuple[Archive, ...], path: Path, root: Path) -> Archive | None:
+    """The archive that brings what is at `path`: the file itself before any archive that fills its folder."""
+    itself = [a for a in archives if not a.packed and path == root / a.into / a.name]
+    holders = [a for a in archives if a.packed and path.is_relative_to(root / a.into)]
+    return next(iter(itself + holders), None)
 
 
 def _check_by_hand(published: Source, archive: Archive, place: Path, root: Path) -> None:

@@ -11,6 +11,8 @@ from evenly.data.image_files import Broken, ImageFiles, Size, opened, scan
 from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
 
+_ORDER = {"train": 0, "validation": 1, "test": 2, "target_train": 3, "target_test": 4}
+
 
 @dataclass(frozen=True, eq=False)
 class Listing:
@@ -54,8 +56,7 @@ def by_split(name: str, whole: Labelled, split_of: Sequence[str]) -> Splits:
     >>> {s: part.index.tolist() for s, part in by_split("x", whole, ["test", "train", "train"]).items()}
     {'train': [1, 2], 'test': [0]}
     """
-    order = {"train": 0, "validation": 1, "test": 2}
-    members: dict[str, list[int]] = {split: [] for split in sorted(set(split_of), key=lambda s: (order.get(s, 3), s))}
+    members: dict[str, list[int]] = {split: [] for split in sorted(set(split_of), key=lambda s: (_ORDER.get(s, 5), s))}
     for position, index in enumerate(whole.index.tolist()):
         members[split_of[index]].append(position)
     return Splits(name, {split: whole.subset(positions) for split, positions in members.items()})

@@ -14,8 +14,8 @@ from evenly.errors import DataError
 def load(path: Path) -> Any:
     """The value in the pickle at `path`: arrays, lists, dicts, tuples, numbers and strings, and nothing else.
 
-    A pickle is a program. Here the only callables it can reach are the three that rebuild a numpy array, so
-    that opening a stranger's file runs none of the stranger's code. Strings of Python 2 come as bytes.
+    A pickle is a program. Here the only callables it can reach are our own stand-ins for those that rebuild an
+    array, so that opening a stranger's file runs none of the stranger's code. Strings of Python 2 come as bytes.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "batch"
@@ -32,9 +32,7 @@ def load(path: Path) -> Any:
             return _ArraysOnly(file, path).load()
     except DataError:
         raise
-    except MemoryError:
-        raise
-    except Exception as error:  # the bytes choose what goes wrong inside the unpickler
+    except Exception as error:  # the bytes choose what goes wrong inside the unpickler, MemoryError among it
         raise DataError(
             f"{path}: not a readable pickle ({type(error).__name__}: {error}); {path.stat().st_size:,} bytes were "
             "found. It is truncated or damaged: fetch it again."
@@ -58,22 +56,44 @@ class _ArraysOnly(pickle.Unpickler):
         raise DataError(f"{self.path}: this pickle refers to an outside object {identity!r}; it is not a data file.")
 
 
+class _Kind:
+    """Stands for numpy.dtype: a kind of number and its byte order, and none of the flags a forged state could set."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, code: bytes | str, *_flags: object) -> None:
+        self.dtype = np.dtype(_text(code))
+        if self.dtype.kind not in "biuf":
+            raise ValueError(f"an array of {self.dtype}, not of numbers")
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _version, order, *_ = state
+        self.dtype = self.dtype.newbyteorder(_text(order))
+
+
 class _Array(np.ndarray[Any, np.dtype[Any]]):
-    """Stands for numpy.ndarray inside a pickle: it cannot be called to make one, only be named to `_reconstruct`."""
+    """Stands for numpy.ndarray: it takes its shape, kind and bytes only after they have been looked at."""
+
+    def __setstate__(self, state: Any, /) -> None:
+        _version, shape, kind, fortran, content = state
+        if not isinstance(kind, _Kind) or not isinstance(content, bytes):
+            raise ValueError("an array without a kind of number or without bytes")
+        super().__setstate__((1, tuple(map(int, shape)), kind.dtype, bool(fortran), content))  # type: ignore[arg-type]  # the stub wants numpy.bool
 
 
-def _reconstruct(kind: type, shape: tuple[int, ...], code: bytes | str) -> np.ndarray[Any, Any]:
+def _reconstruct(kind: type, *_: object) -> _Array:
     if kind is not _Array:
         raise ValueError("an array of an unknown kind")
-    return np.ndarray((0,), np.uint8)  # numpy always begins with an empty array; its state follows
+    return _Array((0,), np.uint8)  # always empty at first; its state follows
 
 
-def _dtype(code: bytes | str, align: int = 0, copy: int = 1) -> np.dtype[Any]:
-    # Old pickles write 0 and 1 for the flags, which numpy 2.4 warns about.
-    kind = np.dtype(code.decode("ascii") if isinstance(code, bytes) else code, align=bool(align), copy=bool(copy))
-    if kind.hasobject or kind.kind not in "biuf":
-        raise ValueError(f"an array of {kind}, not of numbers")
-    return kind
+def _frombuffer(content: bytes | bytearray, kind: _Kind, shape: tuple[int, ...], order: str) -> np.ndarray[Any, Any]:
+    # A copy, since the pickle's own bytes cannot be written to.
+    return np.frombuffer(content, dtype=kind.dtype).reshape(shape, order="F" if order == "F" else "C").copy()
+
+
+def _text(word: bytes | str) -> Any:
+    return word.decode("ascii") if isinstance(word, bytes) else word
 
 
 def _encode(text: str, encoding: str = "latin1") -> bytes:
@@ -85,8 +105,10 @@ def _encode(text: str, encoding: str = "latin1") -> bytes:
 
 _ADMITTED: dict[tuple[str, str], Callable[..., Any]] = {
     ("numpy", "ndarray"): _Array,
-    ("numpy", "dtype"): _dtype,
+    ("numpy", "dtype"): _Kind,
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
     ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy.core.numeric", "_frombuffer"): _frombuffer,
+    ("numpy._core.numeric", "_frombuffer"): _frombuffer,
     ("_codecs", "encode"): _encode,
 }

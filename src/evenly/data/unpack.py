@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from evenly.data.disk import writing
+from evenly.data.disk import write_whole, writing
 from evenly.errors import DataError
 from evenly.progress import Bar
 
@@ -30,12 +30,12 @@ _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, 
 
 @dataclass(frozen=True)
 class _Member:
-    """A file or folder in an archive; `packed` is how much of the archive it takes up."""
+    """A file or folder in an archive; `reached` says how far into the archive reading has come."""
 
     name: str
     refused: str
     is_folder: bool
-    packed: int
+    reached: Callable[[], int]
     open: Callable[[], IO[bytes] | gzip.GzipFile]
 
 
@@ -81,7 +81,7 @@ def unpack(
 
 
 def _write_all(members: Iterator[_Member], work: Path, archive: Path, limit: int, bar: Bar) -> None:
-    written = 0
+    written = shown = 0
 
     def count(more: int) -> None:
         nonlocal written
@@ -103,8 +103,9 @@ def _write_all(members: Iterator[_Member], work: Path, archive: Path, limit: int
             while chunk := source.read(_CHUNK):
                 count(len(chunk))
                 with writing(path):
-                    target.write(chunk)
-        bar.advance(member.packed)
+                    write_whole(target, chunk)
+                bar.advance(member.reached() - shown)
+                shown = member.reached()
 
 
 def _safe_name(member: _Member, archive: Path) -> PurePosixPath:
@@ -126,11 +127,11 @@ def _safe_name(member: _Member, archive: Path) -> PurePosixPath:
 
 
 @contextlib.contextmanager
-def _exclusive(path: Path, member: _Member, archive: Path) -> Iterator[IO[bytes]]:
+def _exclusive(path: Path, member: _Member, archive: Path) -> Iterator[io.FileIO]:
     with writing(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            target = open(path, "xb")  # noqa: SIM115 (closed below, in the with)
+            target = open(path, "xb", buffering=0)  # noqa: SIM115 (closed below, in the with)
         except (FileExistsError, NotADirectoryError) as error:
             raise DataError(f"{archive}: member {member.name!r} comes twice. Nothing was unpacked.") from error
     with target:
@@ -172,7 +173,6 @@ def _tar(archive: Path) -> Iterator[Iterator[_Member]]:
         tar = stack.enter_context(tarfile.open(fileobj=file, mode="r:"))
 
         def members() -> Iterator[_Member]:
-            at = 0
             for member in tar:
                 refused = ""
                 if member.issym() or member.islnk():
@@ -185,8 +185,7 @@ def _tar(archive: Path) -> Iterator[Iterator[_Member]]:
                     assert opened is not None, "only files are opened"
                     return opened
 
-                yield _Member(member.name, refused, member.isdir(), raw.tell() - at, content)
-                at = raw.tell()
+                yield _Member(member.name, refused, member.isdir(), raw.tell, content)
             if file.last != bytes(tarfile.BLOCKSIZE):
                 raise tarfile.ReadError("it breaks off, or a header in it is wrong")
             file.read(_CHUNK)  # the padding, after which gzip compares its checksum
@@ -212,18 +211,23 @@ def _zip(archive: Path) -> Iterator[Iterator[_Member]]:
                 def content(info: zipfile.ZipInfo = info) -> IO[bytes]:
                     return file.open(info)
 
+                def reached(info: zipfile.ZipInfo = info) -> int:
+                    return info.header_offset + info.compress_size
+
                 # orig_filename: ZipFile has cut and turned what looked odd, which is for us to refuse.
-                yield _Member(info.orig_filename, refused, info.is_dir(), info.compress_size, content)
+                yield _Member(info.orig_filename, refused, info.is_dir(), reached, content)
 
         yield members()
 
 
 @contextlib.contextmanager
 def _gzip(archive: Path) -> Iterator[Iterator[_Member]]:
-    def content() -> gzip.GzipFile:
-        return gzip.open(archive, "rb")
+    with open(archive, "rb") as raw:
 
-    yield iter([_Member(archive.name[: -len(".gz")], "", False, archive.stat().st_size, content)])
+        def content() -> gzip.GzipFile:
+            return gzip.GzipFile(fileobj=raw)
+
+        yield iter([_Member(archive.name[: -len(".gz")], "", False, raw.tell, content)])
 
 
 def _settle(unpacked: Path, folder: Path) -> None:

@@ -6,9 +6,9 @@ plain words are read by the core schema of YAML 1.2; what is written is quoted s
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 from yaml.constructor import ConstructorError
@@ -40,11 +40,14 @@ def parse(text: str, *, source: str) -> Any:
     evenly.errors.UsageError: my.yaml, line 2: 'lr' is given twice (first in line 1). Keep one of the two.
     """
     try:
+        _refuse_bombs(text)
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"{source}, line {mark.line + 1}" if mark else source
-        raise UsageError(f"{where}: {(error.problem or 'not YAML').rstrip('.')}.") from error
+        where = f"{source}, line {mark.line + 1}" if mark and "\n" in text.strip() else source
+        problem = error.problem or "not YAML"
+        problem = f"{error.context} {problem}" if problem.startswith("but") else problem
+        raise UsageError(f"{where}: {problem.rstrip('.')}.") from error
     except yaml.YAMLError as error:
         raise UsageError(f"{source}: {str(error).splitlines()[0].rstrip('.')}.") from error
 
@@ -77,23 +80,34 @@ def render(mapping: Mapping[str, Any]) -> str:
     name: '1e-3'
     at: [0.5, 0.75]
     """
-    return yaml.dump(dict(mapping), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**20)
+    try:
+        return yaml.dump(dict(mapping), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**20)
+    except yaml.YAMLError as error:
+        raise UsageError(
+            f"{error.args[0]}: {error.args[-1]!r:.60}. Settings are plain numbers, text and lists."
+        ) from error
+
+
+def _refuse_bombs(text: str) -> None:
+    """No aliases and no deep nesting: a few lines of the former fill any memory, the latter overruns C's stack."""
+    depth = 0
+    for event in yaml.parse(text, Loader=SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            problem = f"aliases (*{event.anchor}) are not read here. Write the value out"
+            raise ConstructorError(None, None, problem, event.start_mark)  # type: ignore[arg-type]
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > 50:
+            raise ConstructorError(None, None, "more than 50 levels of nesting", event.start_mark)
 
 
 class _Loader(SafeLoader):
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - so PyYAML declares it
 
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        # A node that comes round again is an alias: eight of them in a row can fill any memory.
-        if node in self.constructed_objects or node in self.recursive_objects:
-            raise ConstructorError(None, None, "aliases (*name) are not read here; write it out", node.start_mark)
-        return super().construct_object(node, deep=deep)
-
-    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[str, Any]:
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Hashable, Any]:
         if not isinstance(node, yaml.MappingNode):
             raise ConstructorError(None, None, "expected a mapping", node.start_mark)
         lines: dict[str, int] = {}
-        mapping: dict[str, Any] = {}
+        mapping: dict[Hashable, Any] = {}
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
@@ -116,7 +130,7 @@ class _Loader(SafeLoader):
     def construct_number(self, node: yaml.ScalarNode) -> float:
         text = self.construct_scalar(node)
         try:
-            return float(text.replace(".inf", "inf").replace(".nan", "nan") if len(text) < 6 else text)
+            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         except ValueError:
             raise ConstructorError(None, None, f"{text:.40} is not a number", node.start_mark) from None
 
@@ -124,6 +138,13 @@ class _Loader(SafeLoader):
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+    def represent_list_on_one_line(self, value: list[Any]) -> yaml.Node:
+        return self.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True)
+
+    def represent_text(self, value: str) -> yaml.Node:
+        # PyYAML writes some control characters (U+0085) bare between single quotes and then reads a space.
+        return self.represent_scalar("tag:yaml.org,2002:str", value, style=None if value.isprintable() else '"')
 
 
 for _kind, _pattern, _first in _SCHEMA:
@@ -134,6 +155,5 @@ for _kind, _pattern, _first in _SCHEMA:
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_whole_number)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
-_Dumper.add_representer(
-    list, lambda dumper, value: dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True)
-)
+_Dumper.add_representer(list, _Dumper.represent_list_on_one_line)
+_Dumper.add_representer(str, _Dumper.represent_text)
