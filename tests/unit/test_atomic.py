@@ -39,10 +39,9 @@ def test_a_folder_that_is_a_file_is_named_in_the_error(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_named_and_nothing_half_written_stays(tmp_path: Path) -> None:
-    with (
-        pytest.raises(SetupError, match=r"model.bin: No space left on device. Free some space"),
-        atomic.replacing(tmp_path / "model.bin") as file,
-    ):
+    with pytest.raises(SetupError, match=r"model.bin: No space left on device. Free some space"), atomic.replacing(
+        tmp_path / "model.bin"
+    ) as file:
         file.write(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert list(tmp_path.iterdir()) == []
