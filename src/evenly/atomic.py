@@ -1,6 +1,7 @@
 """Files that are written whole or not at all."""
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
@@ -30,9 +31,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
-        raise SetupError(
-            f"cannot write {path}: {error.strerror}. Choose a folder that can be written to."
-        ) from error
+        raise SetupError(f"cannot write {path}: {error.strerror}. Choose a folder that can be written to.") from error
     temporary = Path(name)
     try:
         # mkstemp makes private files; a result should be as readable as any other file of the user's.
@@ -60,7 +59,7 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-_FULL = {28, 122}  # ENOSPC, EDQUOT
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def _umask() -> int:

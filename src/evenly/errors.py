@@ -4,7 +4,6 @@ An error says what happened, why, and the line that fixes it. Anything that is n
 is a bug in evenly and ends a command with exit code 1 and a traceback.
 """
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -46,7 +45,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["b", "a"])
     'Known: a, b.'
     """
-    known = sorted(known)
+    import difflib  # only when something is wrong: `evenly --help` need not wait for it
+
+    known = sorted(set(known))
     near = difflib.get_close_matches(word, known, n=2, cutoff=0.6)
     if near:
         return "Did you mean " + " or ".join(map(repr, near)) + "?"

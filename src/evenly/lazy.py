@@ -5,9 +5,7 @@ from importlib import import_module
 from typing import Any
 
 
-def attach(
-    package: str, exports: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def attach(package: str, exports: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` for a package whose public names live in other modules (PEP 562).
 
     >>> look_up, listing, names = attach("demo", {"sqrt": "math"})

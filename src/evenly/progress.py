@@ -37,9 +37,7 @@ class Bar:
                 TransferSpeedColumn,
             )
 
-            counts = (
-                [DownloadColumn(), TransferSpeedColumn()] if self.unit == "bytes" else [MofNCompleteColumn()]
-            )
+            counts = [DownloadColumn(), TransferSpeedColumn()] if self.unit == "bytes" else [MofNCompleteColumn()]
             self._progress = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),

@@ -40,6 +40,9 @@ class Lazy(Protocol):
 class Labelled(Dataset[tuple[Tensor, int]]):
     """Examples with labels: one split of one data set.
 
+    It is an ordinary map-style `torch.utils.data.Dataset` of `(input, label)`, with uint8 images scaled
+    to [0, 1]; `batches` and `gather` are the fast ways through it.
+
     Parameters
     ----------
     inputs
@@ -57,9 +60,8 @@ class Labelled(Dataset[tuple[Tensor, int]]):
     planted
         Directions in input space that a generator planted, by name (toy data only).
 
-    It is an ordinary map-style `torch.utils.data.Dataset` of `(input, label)`, with uint8 images scaled
-    to [0, 1]; `batches` and `gather` are the fast ways through it.
-
+    Examples
+    --------
     >>> data = Labelled(torch.arange(4.0)[:, None], torch.tensor([0, 1, 0, 1]), ("even", "odd"))
     >>> data[3], data.subset([1, 3]).index.tolist()
     ((tensor([3.]), 1), [1, 3])

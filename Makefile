@@ -1,0 +1,55 @@
+# Two commands do all set-up: `make demo` and `make test` work in a fresh clone with python3, pip and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+FILTER ?=
+
+# Two processes on two cores: more threads only fight.
+export OMP_NUM_THREADS ?= 1
+# Build environments too must not reach for another torch than the pinned one.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test lint types tests docs bench install clean
+
+help:
+	@echo "make demo    install, run the method on embedded data, end with a page to open"
+	@echo "make test    install, then lint, types, docs and tests"
+	@echo "make bench   speed and memory as ratios, into benchmarks/RESULTS.md (FILTER=data for one part)"
+	@echo "make docs    build the documentation into docs/_build/html and check its links"
+	@echo "make lint    ruff"
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable ".[dev]"
+	touch $@
+
+install: $(INSTALLED)
+
+demo: $(INSTALLED)
+	$(BIN)/evenly demo
+
+test: lint types docs tests
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+tests: $(INSTALLED)
+	$(BIN)/pytest --numprocesses 2 --cov --cov-report term
+
+docs: $(INSTALLED)
+	$(BIN)/sphinx-build --quiet --fail-on-warning --nitpicky -b html docs docs/_build/html
+	$(BIN)/sphinx-build --quiet --fail-on-warning -b linkcheck docs docs/_build/linkcheck
+	@echo "documentation: docs/_build/html/index.html"
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks $(FILTER)
+
+clean:
+	rm -rf $(VENV) docs/_build .mypy_cache .ruff_cache .pytest_cache .coverage

@@ -1,0 +1,26 @@
+"""How the documentation is built: Markdown pages, and a reference made from docstrings."""
+
+import evenly
+
+project = "evenly"
+author = "the evenly authors"
+version = release = evenly.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "evenly"
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+napoleon_google_docstring = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "undoc-members": False, "show-inheritance": False}
+# Single backticks in docstrings are code, as in Markdown.
+default_role = "code"
+
+# The outside world is not asked while the documentation is built: only links within it are checked.
+linkcheck_ignore = [r"https?://.*"]
+nitpick_ignore_regex = [(r"py:.*", r".*")]

@@ -1,0 +1,60 @@
+"""The command line: one verb a function, in one small file each.
+
+Results go to stdout, talk and progress to stderr. Exit codes: 0 ok, 1 bug, 2 usage, 3 data, 4 environment or
+missing extra, 5 ran but the claim did not hold, 75 stopped but resumable, 130 Ctrl-C.
+
+Nothing here imports torch before a verb runs, so that `evenly --help` answers at once.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from evenly import __version__
+from evenly.cli.parser import Parser
+from evenly.errors import EvenlyError
+
+EXAMPLES = """
+  evenly demo                                 see it work on embedded data
+  evenly doctor                               what is installed, which data sets are found
+  evenly data list                            every data set, and whether it is here
+  evenly data show digits --out sheet.png     look at one
+"""
+# Each verb lives in the module of its name, which is imported when the verb is given.
+VERBS = {
+    "demo": "see it on embedded data, with no download",
+    "data": "list, look at, fetch and verify data sets",
+    "doctor": "what is installed, which data sets are found, how to get the rest",
+}
+
+
+def parser(verb: str | None = None) -> Parser:
+    """The command line, with the arguments of `verb` filled in; the other verbs are only named."""
+    top = Parser(prog="evenly", description="See and cure simplicity bias.", examples=EXAMPLES)
+    top.add_argument("--version", action="version", version=f"evenly {__version__}")
+    verbs = top.add_subparsers(metavar="VERB", required=True, title="verbs")
+    for name, purpose in VERBS.items():
+        inner = verbs.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+        if name == verb:
+            import_module(f"evenly.cli.{name}").fill(inner)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        arguments = vars(parser(next((word for word in words if word in VERBS), None)).parse_args(words))
+        run = arguments.pop("run")
+        return int(run(**arguments) or 0)
+    except EvenlyError as error:
+        print(f"evenly: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("evenly: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader has gone (`evenly data list | head`): that is no error. Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

@@ -1,0 +1,182 @@
+"""`evenly data`: list, look at, fetch and verify data sets."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenly.cli.output import print_json, print_table, say
+from evenly.cli.parser import Parser, add_json, add_root, assignments, verb
+from evenly.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from evenly.data import Labelled, Splits
+    from evenly.data.catalogue import Entry
+
+_EXAMPLES = """
+  evenly data list
+  evenly data show digit-dominoes --out sheet.png
+  evenly data get cifar10
+  evenly data verify cifar10
+"""
+_SHOW = """
+  evenly data show digits --out sheet.png
+  evenly data show spirals --set chi=450 --out spirals.svg
+  evenly data show photos/ --split test --per-class 12
+"""
+_VERIFY = """
+  evenly data verify cifar10
+  evenly data verify photos/ --skip-broken
+"""
+
+
+def fill(parser: Parser) -> None:
+    """The verbs of `evenly data` and their arguments."""
+    parser.examples = _EXAMPLES
+    inner = parser.add_subparsers(metavar="VERB", required=True, title="verbs")
+
+    listing = verb(inner, "list", list_, help="every data set, and whether it is here", examples="evenly data list")
+    show_ = verb(inner, "show", show, help="draw a sheet of examples", examples=_SHOW)
+    show_.add_argument("source", metavar="NAME", help="a data set, or the path of your own data")
+    show_.add_argument("--out", type=Path, default=Path("sheet.png"), help="picture (default: %(default)s)")
+    show_.add_argument("--split", default="train", help="which split (default: %(default)s)")
+    show_.add_argument("--per-class", type=int, default=8, metavar="N", help="examples a class (default: %(default)s)")
+    show_.add_argument("--classes", type=int, default=12, metavar="N", help="at most so many (default: %(default)s)")
+    show_.add_argument("--force", action="store_true", help="replace the picture if it exists")
+    get_ = verb(inner, "get", get, help="download from the publisher", examples="evenly data get cifar10")
+    get_.add_argument("names", metavar="NAME", nargs="+", help="a published data set")
+    verify_ = verb(inner, "verify", verify, help="check a data set: files, counts, classes", examples=_VERIFY)
+    verify_.add_argument("source", metavar="NAME", help="a data set, or the path of your own data")
+    for each in (show_, verify_):
+        each.add_argument("--set", action="append", default=[], metavar="K=V", dest="options", help="its options")
+        each.add_argument("--skip-broken", action="store_true", help="leave out images that do not decode")
+    for each in (listing, show_, get_, verify_):
+        add_root(each)
+        add_json(each)
+
+
+def list_(*, data_root: str | None, json: bool) -> None:
+    """Print every data set of the catalogue."""
+    from evenly.data.catalogue import CATALOGUE
+    from evenly.data.catalogue import data_root as root_of
+
+    root = root_of(data_root)
+    rows = [
+        {"name": known.name, "kind": known.kind, "here": not known.missing(root), "what": known.summary}
+        for known in CATALOGUE.values()
+    ]
+    if json:
+        print_json(rows)
+        return
+    print_table([row | {"here": "yes" if row["here"] else "no"} for row in rows], ["name", "kind", "here", "what"])
+    say(f"\nPublished data are looked for in {root}. `evenly data get NAME` fetches one.")
+
+
+def show(
+    *,
+    source: str,
+    out: Path,
+    split: str,
+    per_class: int,
+    classes: int,
+    force: bool,
+    options: list[str],
+    skip_broken: bool,
+    data_root: str | None,
+    json: bool,
+) -> None:
+    """Draw a sheet of examples, class by class."""
+    if per_class < 1 or classes < 1:
+        raise UsageError(f"--per-class {per_class} --classes {classes}: give 1 or more of each.")
+    if out.exists() and not force:
+        raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
+    splits = _load(source, options, skip_broken=skip_broken, data_root=data_root)
+    part = splits[split]
+    draw_sheet(part, out, per_class=per_class, max_classes=classes)
+    facts = {"name": part.name, "split": split, "examples": len(part), "shape": list(part.shape), "out": str(out)}
+    if json:
+        print_json(facts)
+    else:
+        print(out)
+        say(repr(part))
+
+
+def draw_sheet(part: "Labelled", out: Path, *, per_class: int, max_classes: int) -> None:
+    """Write a picture of the first examples of each class."""
+    from evenly.report.sheet import save, sheet
+
+    # A scatter needs many points, pictures only a few.
+    num = 150 if part.shape == (4,) else per_class
+    examples = {}
+    for label, name in list(enumerate(part.classes))[:max_classes]:
+        positions = (part.labels == label).nonzero().flatten()[:num]
+        if len(positions):
+            examples[name] = part.gather(positions).cpu().numpy()
+    more = f", the first {max_classes} of {part.num_classes} classes" if part.num_classes > max_classes else ""
+    save(sheet(examples, title=f"{part.name}, {part.split}: {len(part):,} examples{more}"), out)
+
+
+def get(*, names: list[str], data_root: str | None, json: bool) -> None:
+    """Download, check and unpack published data sets."""
+    from evenly.data.catalogue import data_root as root_of
+    from evenly.data.catalogue import entry
+    from evenly.data.get import get as fetch
+
+    root = root_of(data_root)
+    results = []
+    for source in dict.fromkeys(need for name in names for need in _needs(entry(name))):
+        result = fetch(source, root=root)
+        results.append({"name": source, "folder": str(result.folder), "already": result.already})
+        say(str(result))
+    if json:
+        print_json(results)
+
+
+def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str | None, json: bool) -> None:
+    """Check files against what was published, then load the data and look at classes and values."""
+    from evenly.data.catalogue import CATALOGUE
+    from evenly.data.catalogue import data_root as root_of
+    from evenly.data.checks import problems
+    from evenly.data.verify import verify as verify_files
+
+    files = []
+    if source in CATALOGUE:
+        for need in CATALOGUE[source].needs:
+            files += verify_files(need, root=root_of(data_root))
+    wrong = [str(check) for check in files if check.state != "ok"]
+    if any(check.state == "missing" for check in files) and all(check.state == "missing" for check in files):
+        wrong = []  # nothing is here at all: loading says so better than a list of every file
+    splits = _load(source, options, skip_broken=skip_broken, data_root=data_root) if not wrong else None
+    wrong += problems(splits) if splits is not None else []
+    rows = [
+        {"split": split, "examples": len(part), "shape": "×".join(map(str, part.shape)), "classes": part.num_classes,
+         "fingerprint": part.fingerprint}
+        for split, part in (splits or {}).items()
+    ]  # fmt: skip
+    if json:
+        print_json({"name": source, "files": len(files), "problems": wrong, "splits": rows})
+    else:
+        print_table(rows, ["split", "examples", "shape", "classes", "fingerprint"])
+    if wrong:
+        raise DataError(f"{source} is not sound:\n  " + "\n  ".join(wrong))
+    say(f"{source}: {len(files)} published files checked, {len(rows)} splits loaded, no problem found.")
+
+
+def _needs(entry: "Entry") -> tuple[str, ...]:
+    if not entry.needs:
+        raise UsageError(f"{entry.name} is {entry.kind}: it is always here and needs no download.")
+    return entry.needs
+
+
+def _load(source: str, options: list[str], *, skip_broken: bool, data_root: str | None) -> "Splits":
+    from evenly.data.catalogue import load
+
+    given = assignments(options)
+    if skip_broken:
+        given["skip_broken"] = True
+    splits = load(source, root=data_root, **given)
+    if skip_broken:
+        from evenly.data.listing import dropped
+
+        for path, reason in (broken := dropped(splits)):
+            say(f"left out: {path}: {reason}")
+        say(f"{len(broken)} broken images were left out.")
+    return splits

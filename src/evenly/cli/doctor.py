@@ -1,0 +1,103 @@
+"""`evenly doctor`: what is installed, which device there is, which data are found, and how to get what is missing."""
+
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from evenly.cli.output import print_json, print_table, say
+from evenly.cli.parser import Parser, add_json, add_root
+from evenly.errors import SetupError
+
+# What each optional package is for, and the extra that brings it.
+EXTRAS = {
+    "pyarrow": ("parquet", "Parquet manifests"),
+    "torchvision": ("vision", "torchvision models"),
+}
+
+
+def fill(parser: Parser) -> None:
+    """The arguments of `evenly doctor`."""
+    parser.calls(doctor, examples="evenly doctor\nevenly doctor --json")
+    add_root(parser)
+    add_json(parser)
+
+
+def doctor(*, data_root: str | None, json: bool) -> int:
+    """Print the state of this installation; exit code 4 where it cannot work."""
+    from evenly.data.catalogue import data_root as root_of
+    from evenly.environment import stamp
+
+    trouble: list[str] = []
+    root = root_of(data_root)
+    report = {
+        "environment": stamp(),
+        "device": _device(trouble),
+        "packages": _packages(),
+        "data_root": {"path": str(root), "exists": root.is_dir()},
+        "data": _data(root),
+        "trouble": trouble,
+    }
+    if json:
+        print_json(report)
+    else:
+        _print(report)
+    if trouble:
+        raise SetupError("; ".join(trouble))
+    return 0
+
+
+def _device(trouble: list[str]) -> dict[str, Any]:
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        trouble.append(f"torch does not import ({error}): reinstall it")
+        return {"kind": "none"}
+    kind = torch.accelerator.current_accelerator()
+    if kind is None:
+        return {"kind": "cpu", "number": 1, "threads": torch.get_num_threads()}
+    return {"kind": kind.type, "number": torch.accelerator.device_count(), "threads": torch.get_num_threads()}
+
+
+def _packages() -> list[dict[str, str]]:
+    rows = []
+    for package, (extra, purpose) in EXTRAS.items():
+        try:
+            state = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            state = f'missing: pip install "evenly[{extra}]"'
+        rows.append({"package": package, "state": state, "for": purpose})
+    return rows
+
+
+def _data(root: Path) -> list[dict[str, Any]]:
+    from evenly.data.catalogue import CATALOGUE
+    from evenly.data.sources import SOURCES
+
+    rows = []
+    for entry in CATALOGUE.values():
+        missing = entry.missing(root)
+        how = [f"evenly data get {name}" + (" (by hand)" if SOURCES[name].by_hand else "") for name in missing]
+        rows.append({"name": entry.name, "found": not missing, "get": how})
+    return rows
+
+
+def _print(report: dict[str, Any]) -> None:
+    stamp, device, root = report["environment"], report["device"], report["data_root"]
+    facts = [
+        {"what": "evenly", "value": stamp["evenly"]},
+        {"what": "python", "value": stamp["python"]},
+        {"what": "torch", "value": stamp["libraries"].get("torch")},
+        {"what": "device", "value": f"{device['kind']} × {device.get('number', 0)}, {device.get('threads')} threads"},
+        {
+            "what": "data folder",
+            "value": root["path"] + ("" if root["exists"] else " (not there yet)"),
+        },
+    ]
+    print_table(facts, ["what", "value"])
+    print()
+    print_table(report["packages"], ["package", "state", "for"])
+    print()
+    rows = [{"data": r["name"], "state": "found" if r["found"] else "; ".join(r["get"])} for r in report["data"]]
+    print_table(rows, ["data", "state"])
+    if not report["trouble"]:
+        say("\nAll that is needed is here.")

@@ -1,0 +1,31 @@
+"""How a verb speaks: results on stdout, as a table for people or JSON for programs; everything else on stderr."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def say(text: str) -> None:
+    """Talk to the person, on stderr."""
+    print(text, file=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    """A result for programs, on stdout."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, title: str | None = None) -> None:
+    """A result for people, on stdout: as wide as the terminal, plain when it is not one."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=title, box=None, pad_edge=False, header_style="bold", title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(row.get(column, ""))) for column in columns))
+    # Without a terminal there is no width to respect: one row, one line, for grep.
+    Console(width=None if sys.stdout.isatty() else 10_000, soft_wrap=not sys.stdout.isatty()).print(table)

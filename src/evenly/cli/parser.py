@@ -1,0 +1,92 @@
+"""An argument parser whose help begins with examples and whose errors say what was meant."""
+
+import argparse
+import re
+import textwrap
+from typing import Any, NoReturn
+
+from evenly.errors import UsageError, did_you_mean
+
+
+class Parser(argparse.ArgumentParser):
+    """`argparse`, kinder: examples first, no abbreviated options, a suggestion beside every unknown word.
+
+    >>> parser = Parser(prog="evenly", examples="  evenly data list")
+    >>> print(parser.format_help().splitlines()[0:2])
+    ['examples:', '  evenly data list']
+    """
+
+    def __init__(self, *args: Any, examples: str = "", **keywords: Any) -> None:
+        keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, allow_abbrev=False, **keywords)
+        self.examples = examples
+
+    def calls(self, run: Any, *, examples: str) -> None:
+        """Have this verb call `run` with its arguments, and show `examples` in its help."""
+        self.set_defaults(run=run)
+        self.examples = examples
+
+    def format_help(self) -> str:
+        """The examples, then argparse's own help."""
+        body = super().format_help()
+        examples = textwrap.indent(textwrap.dedent(self.examples.strip("\n")).rstrip(), "  ")
+        return f"examples:\n{examples}\n\n{body}" if examples else body
+
+    def error(self, message: str) -> NoReturn:
+        """One line that says what is wrong and how to go on; exit code 2."""
+        self.exit(2, f"{self.prog}: {self._suggestion(message)}\nSee `{self.prog} --help`.\n")
+
+    def _suggestion(self, message: str) -> str:
+        if choice := re.search(r"invalid choice: '?([^' ]+)'? \(choose from (.+)\)", message):
+            known = [word.strip(" '") for word in choice[2].split(",")]
+            return f"there is no {choice[1]!r}. {did_you_mean(choice[1], known)}"
+        if unknown := re.search(r"unrecognized arguments: (\S+)", message):
+            options = [option for action in self._all_actions() for option in action.option_strings]
+            word = unknown[1].split("=")[0]
+            return f"{message}. {did_you_mean(word, options)}" if word.startswith("-") else message
+        return message
+
+    def _all_actions(self) -> list[argparse.Action]:
+        """Unknown options are reported by the outermost parser, but belong to one of the inner ones."""
+        actions: list[argparse.Action] = []
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for inner in action.choices.values():
+                    actions += inner._all_actions()
+            else:
+                actions.append(action)
+        return actions
+
+
+def verb(verbs: Any, name: str, run: Any, *, help: str, examples: str) -> Parser:
+    """Add the inner verb `name`, which calls `run` with its arguments."""
+    parser: Parser = verbs.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
+    parser.calls(run, examples=examples)
+    return parser
+
+
+def add_json(parser: Parser) -> None:
+    """`--json`: the same result for programs."""
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def add_root(parser: Parser) -> None:
+    """`--data-root`: where published data lie."""
+    parser.add_argument("--data-root", metavar="DIR", help="where published data lie (default: EVENLY_DATA)")
+
+
+def assignments(texts: list[str]) -> dict[str, Any]:
+    """What `--set` gives, each `name=value` with the value in YAML.
+
+    >>> assignments(["chi=450", "noise_on=hard"])
+    {'chi': 450, 'noise_on': 'hard'}
+    """
+    from evenly.typed import yaml_text
+
+    given = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise UsageError(f"--set {text!r}: expected name=value. For example: --set chi=450")
+        given[name] = yaml_text.parse(value, source=f"--set {name}")
+    return given

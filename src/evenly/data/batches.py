@@ -1,0 +1,220 @@
+"""Batches of labelled data, in an order and with an augmentation that depend on nothing but what is asked for.
+
+Order is a pure function of (seed, epoch), augmentation of (seed, epoch, index, copy). Training that stops in the
+middle of an epoch and resumes at batch `start` sees exactly what it would have seen, whatever the number of
+workers.
+
+Shapes: N examples, M places in the multiset (an example repeated twice has two), K of them still to come, L prepared
+together, B in a batch.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from evenly import rng
+from evenly.data.augment import Augmentation
+from evenly.data.decoding import Decoder
+from evenly.data.labelled import Labelled, Lazy, scaled
+from evenly.errors import UsageError
+
+
+class Batch(NamedTuple):
+    """What one step sees; `index` and `copy` stay on the CPU, where bookkeeping happens."""
+
+    inputs: Tensor
+    labels: Tensor
+    index: Tensor  # type: ignore[assignment]  # hides tuple.index, which nobody wants of a batch
+    copy: Tensor
+
+
+def order(num: int, *, seed: int, epoch: int) -> Tensor:
+    """The permutation of 0..num−1 in which `epoch` visits its examples.
+
+    The ranks of SplitMix64 words: unlike a generator's shuffle it is the same in every release of torch.
+
+    >>> order(5, seed=0, epoch=1).sort().values.tolist()
+    [0, 1, 2, 3, 4]
+    >>> torch.equal(order(100, seed=0, epoch=1), order(100, seed=0, epoch=2))
+    False
+    """
+    # Two rounds: nearby counters under nearby keys must not give nearby words.
+    return rng.mix(rng.mix(torch.arange(num)) ^ rng.key(seed, "order", epoch)).argsort()
+
+
+def occurrences(index: Tensor) -> Tensor:
+    """How many times each entry has come before: 0 for the first of its kind, 1 for the second.
+
+    >>> occurrences(torch.tensor([7, 3, 7, 7, 3])).tolist()
+    [0, 0, 1, 2, 1]
+    """
+    values, where = index.sort(stable=True)
+    place = torch.arange(len(index))
+    fresh = torch.ones(len(index), dtype=torch.bool)
+    fresh[1:] = values[1:] != values[:-1]
+    first = torch.where(fresh, place, 0).cummax(0).values
+    return torch.empty_like(place).scatter_(0, where, place - first)
+
+
+class Batches:
+    """One data set in batches, epoch after epoch; worker processes live as long as this does.
+
+    Parameters
+    ----------
+    data
+        Examples; images as uint8. Tensors are cut in this process, lazy inputs decoded by `workers` processes.
+    batch_size, drop_last
+        Examples per batch; whether a smaller last batch is left out.
+    seed
+        Names order and augmentation together with the epoch.
+    indices
+        Positions in `data`, with repeats where an example shall be seen more than once; all once by default.
+        `copy` numbers the repeats of an example by their place here, not by the order they are drawn in.
+    shuffle
+        Whether each epoch has an order of its own; otherwise the order is that of `indices`.
+    augment
+        Applied on the device of the batch; without it images become float32 in [0, 1].
+    device
+        Where batches shall live; where the data are by default.
+    workers
+        Processes that decode lazy inputs; results are the same for any number.
+
+    >>> data = Labelled(torch.arange(6.0)[:, None], torch.zeros(6, dtype=torch.int64), ("one",))
+    >>> loader = Batches(data, batch_size=4, seed=0, indices=[0, 1, 1, 5], shuffle=False)
+    >>> [(b.index.tolist(), b.copy.tolist()) for b in loader.epoch(0)]
+    [([0, 1, 1, 5], [0, 0, 1, 0])]
+    """
+
+    def __init__(
+        self,
+        data: Labelled,
+        *,
+        batch_size: int,
+        seed: int,
+        indices: Tensor | Sequence[int] | None = None,
+        shuffle: bool = True,
+        augment: Augmentation | None = None,
+        device: torch.device | str | None = None,
+        drop_last: bool = False,
+        workers: int = 0,
+    ) -> None:
+        self.data, self.batch_size, self.seed = data, batch_size, seed
+        self.shuffle, self.augment, self.drop_last, self.workers = shuffle, augment, drop_last, workers
+        self.device = data.labels.device if device is None else torch.device(device)
+        self._position_M = _positions(data, indices)
+        self._index_M = data.index.cpu()[self._position_M]
+        self._copy_M = occurrences(self._index_M)
+        self._check()
+        self._decoder = (
+            Decoder(data.inputs, workers=workers, pin_memory=self.device.type == "cuda")
+            if isinstance(data.inputs, Lazy)
+            else None
+        )
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        whole, rest = divmod(len(self._position_M), self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Batch]:
+        """The batches of `epoch` from number `start` on; nothing is read for those before."""
+        if not 0 <= start <= len(self):
+            raise UsageError(f"batches: start {start} is not among the {len(self)} batches of an epoch.")
+        return self._batches(epoch, start)
+
+    def _batches(self, epoch: int, start: int) -> Iterator[Batch]:
+        num, size = len(self._position_M), self.batch_size
+        place_K = order(num, seed=self.seed, epoch=epoch) if self.shuffle else torch.arange(num)
+        place_K = place_K[start * size : len(self) * size]
+        # Whole batches are prepared together where they are small: half of the work on 128 small images is
+        # calling operators. More than some hundred images would leave the processor's cache.
+        block = size * max(1, _AT_ONCE // size) if self._decoder is None else size
+        blocks = _cut(place_K, block)
+        inputs = self._inputs([self._position_M[place_L] for place_L in blocks])
+        for x_L, place_L in zip(inputs, blocks, strict=True):
+            index_L, copy_L = self._index_M[place_L], self._copy_M[place_L]
+            x_L = self._prepared(x_L.to(self.device, non_blocking=True), epoch, index_L, copy_L)
+            where_L = self._position_M[place_L].to(self.data.labels.device)
+            label_L = self.data.labels.index_select(0, where_L).to(self.device)
+            yield from map(Batch, *(_cut(tensor, size) for tensor in (x_L, label_L, index_L, copy_L)))
+
+    def _prepared(self, x_L: Tensor, epoch: int, index_L: Tensor, copy_L: Tensor) -> Tensor:
+        if self.augment is None:
+            return scaled(x_L)
+        return self.augment(x_L, seed=self.seed, epoch=epoch, index=index_L, copy=copy_L)
+
+    def _inputs(self, positions: Sequence[Tensor]) -> Iterator[Tensor]:
+        if self._decoder is not None:
+            return self._decoder.read(positions)
+        inputs = self.data.inputs
+        assert isinstance(inputs, Tensor)
+        # index_select copies whole examples; advanced indexing would look at every pixel.
+        return (inputs.index_select(0, position_B.to(inputs.device)) for position_B in positions)
+
+    def _check(self) -> None:
+        name, num = f"{self.data.name} {self.data.split}", len(self._position_M)
+        if self.batch_size < 1:
+            raise UsageError(f"batches: batch_size must be at least 1, not {self.batch_size}.")
+        if self.workers < 0:
+            raise UsageError(f"batches: workers must be 0 or more, not {self.workers}.")
+        if self.drop_last and num < self.batch_size:
+            raise UsageError(
+                f"batches: {name} has {num} examples, fewer than one batch of {self.batch_size}, and drop_last leaves "
+                f"nothing. Use batch_size ≤ {num} or drop_last=False."
+            )
+
+
+def batches(
+    data: Labelled,
+    *,
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    indices: Tensor | Sequence[int] | None = None,
+    shuffle: bool = True,
+    augment: Augmentation | None = None,
+    device: torch.device | str | None = None,
+    drop_last: bool = False,
+    workers: int = 0,
+    start: int = 0,
+) -> Iterator[Batch]:
+    """The batches of one epoch from number `start` on; see `Batches`, which keeps its workers between epochs.
+
+    >>> data = Labelled(torch.arange(5.0)[:, None], torch.zeros(5, dtype=torch.int64), ("one",))
+    >>> [len(batch.inputs) for batch in batches(data, batch_size=2, seed=0, epoch=0)]
+    [2, 2, 1]
+    """
+    loader = Batches(
+        data,
+        batch_size=batch_size,
+        seed=seed,
+        indices=indices,
+        shuffle=shuffle,
+        augment=augment,
+        device=device,
+        drop_last=drop_last,
+        workers=workers,
+    )
+    return loader.epoch(epoch, start=start)
+
+
+_AT_ONCE = 256  # images
+
+
+def _cut(tensor: Tensor, size: int) -> list[Tensor]:
+    return [tensor[start : start + size] for start in range(0, len(tensor), size)]
+
+
+def _positions(data: Labelled, indices: Tensor | Sequence[int] | None) -> Tensor:
+    if indices is None:
+        return torch.arange(len(data))
+    position_M = torch.as_tensor(indices, dtype=torch.int64).cpu()
+    wrong = position_M[(position_M < 0) | (position_M >= len(data))]
+    if len(wrong):
+        raise UsageError(
+            f"batches: {len(wrong)} of the indices are outside {data.name} {data.split}, the first is {int(wrong[0])}: "
+            f"positions run from 0 to {len(data) - 1}."
+        )
+    return position_M

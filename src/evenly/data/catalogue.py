@@ -1,0 +1,207 @@
+"""Every data set by name: what it is, who loads it, and `load`, the one way in.
+
+This module is free of torch until something is loaded.
+"""
+
+import inspect
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from evenly.errors import DataError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from evenly.data.labelled import Splits
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set that `load` knows: its kind, one line about it, and the function that makes it."""
+
+    name: str
+    kind: Literal["toy", "embedded", "published", "stacked"]
+    summary: str
+    maker: str
+    needs: tuple[str, ...] = ()
+
+    def options(self) -> Mapping[str, inspect.Parameter]:
+        """What the data set can be told, beyond where it lies and its seed."""
+        parameters = inspect.signature(self.function()).parameters
+        return {name: p for name, p in parameters.items() if name not in ("root", "rng")}
+
+    def missing(self, root: Path) -> list[str]:
+        """The published data sets it is made of that are not under `root`."""
+        from evenly.data.sources import SOURCES
+
+        def found(name: str) -> bool:
+            return any((root / layout.folder).is_dir() for layout in SOURCES[name].layouts)
+
+        return [name for name in self.needs if not found(name)]
+
+    def function(self) -> Any:
+        """The function that makes it."""
+        module, name = self.maker.split(":")
+        return getattr(import_module(f"evenly.data.{module}"), name)
+
+
+_ENTRIES = (
+    Entry("patches", "toy", "definition 3.1 of Nguyen et al.: easy, difficult and noise patches", "patches:patches"),
+    Entry("spirals", "toy", "Springer et al.: an easy line beside a hard spiral", "spirals:spirals"),
+    Entry("parity", "toy", "Chang & Khanna: the ±1 cube with y = x0·x1", "parity:parity"),
+    Entry("digits", "embedded", "8×8 handwritten digits that ship with scikit-learn", "digits:digits"),
+    Entry("digit-dominoes", "embedded", "a digit 0/1 on an even/odd digit", "dominoes:digit_dominoes"),
+    Entry("mnist", "published", "28×28 handwritten digits", "idx:mnist", ("mnist",)),
+    Entry("fashion-mnist", "published", "28×28 articles of clothing", "idx:fashion_mnist", ("fashion-mnist",)),
+    Entry("cifar10", "published", "32×32 colour images, 10 classes", "cifar:cifar10", ("cifar10",)),
+    Entry("cifar100", "published", "32×32 colour images, 100 classes", "cifar:cifar100", ("cifar100",)),
+    Entry("stl10", "published", "96×96 colour images, 10 classes", "stl10:stl10", ("stl10",)),
+    Entry("cinic10", "published", "CIFAR-10 with small ImageNet, 10 classes", "image_trees:cinic10", ("cinic10",)),
+    Entry("tiny-imagenet", "published", "64×64, 200 classes", "image_trees:tiny_imagenet", ("tiny-imagenet",)),
+    Entry("waterbirds", "published", "birds on land and water, 95 % spurious", "groups:waterbirds", ("waterbirds",)),
+    Entry("celeba", "published", "faces: blond hair, and gender beside it", "groups:celeba", ("celeba",)),
+    Entry("pacs", "published", "7 classes in 4 domains: photo, art, cartoon, sketch", "domains:pacs", ("pacs",)),
+    Entry("vlcs", "published", "5 classes in 4 photographic collections", "domains:vlcs", ("vlcs",)),
+    Entry("office-home", "published", "65 classes in 4 domains", "domains:office_home", ("office-home",)),
+    Entry("cifar-mnist", "stacked", "MNIST 0/1 on CIFAR-10 plane/car", "dominoes:cifar_mnist", ("cifar10", "mnist")),
+    Entry(
+        "fmnist-mnist",
+        "stacked",
+        "five digits on five articles of clothing",
+        "dominoes:fmnist_mnist",
+        ("fashion-mnist", "mnist"),
+    ),
+)
+CATALOGUE: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+_OWN = {
+    "": "folders:folder",
+    ".csv": "manifests:manifest",
+    ".parquet": "manifests:manifest",
+    ".npz": "arrays:arrays",
+}
+
+
+def data_root(given: str | os.PathLike[str] | None = None) -> Path:
+    """Where published data lie: `given`, else `EVENLY_DATA`, else the user's data folder.
+
+    >>> data_root("here").name
+    'here'
+    """
+    if given:
+        return Path(given).expanduser()
+    if os.environ.get("EVENLY_DATA"):
+        return Path(os.environ["EVENLY_DATA"]).expanduser()
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "evenly"
+
+
+def entry(name: str) -> Entry:
+    """The catalogue's entry of that name.
+
+    >>> entry("spiral")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: there is no data set 'spiral'. Did you mean 'spirals'? Data of your own ...
+    """
+    if name not in CATALOGUE:
+        raise UsageError(
+            f"there is no data set {name!r}. {did_you_mean(name, CATALOGUE)} "
+            "Data of your own are given by their path: a folder of class folders, a .csv or .parquet manifest, "
+            "or an .npz file."
+        )
+    return CATALOGUE[name]
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    validation: float | None = None,
+    **options: Any,
+) -> "Splits":
+    """The data set of that name, or the user's own at that path, as `Splits`.
+
+    Parameters
+    ----------
+    source
+        A name of the catalogue; or the path of a folder with a folder per class, of a `.csv` or `.parquet`
+        manifest, or of an `.npz` file.
+    root
+        Where published data lie; by default `EVENLY_DATA` or the user's data folder.
+    seed
+        Decides what is drawn: the examples of toy data, the pairing of stacked images. Real images and their
+        published splits do not depend on it.
+    validation
+        A share of the training examples to hold out as `validation` where there is no such split.
+    options
+        What the data set itself can be told, such as `beta_hard=0.4` for `patches`.
+
+    Examples
+    --------
+    >>> load("parity", dim=10).train
+    <parity train: 100 examples of 10, 2 classes, attributes x0, x1>
+    """
+    splits = _own(Path(source), options) if _is_path(source) else _known(str(source), root, seed, options)
+    if validation is None:
+        return splits
+    from evenly.data.held_out import with_validation
+
+    return with_validation(splits, share=validation)
+
+
+def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: Mapping[str, Any]) -> "Splits":
+    from evenly.data.locate import Missing
+    from evenly.rng import generator
+
+    known = entry(name)
+    _refuse_unknown(name, options, known.options())
+    function = known.function()
+    given: dict[str, Any] = {}
+    parameters = inspect.signature(function).parameters
+    if "root" in parameters:
+        given["root"] = data_root(root)
+    if "rng" in parameters:
+        given["rng"] = generator(seed, "data", name)
+    try:
+        splits: Splits = function(**given, **options)
+    except Missing as error:
+        missing = known.missing(data_root(root)) or known.needs
+        fetch = f"evenly data get {' '.join(missing)}"
+        raise DataError(f"{error} Get it with `{fetch}`, or set EVENLY_DATA to the folder that holds it.") from None
+    return splits
+
+
+def _own(path: Path, options: Mapping[str, Any]) -> "Splits":
+    if not path.exists():
+        raise DataError(f"{path} does not exist. Give a folder with a folder per class, a manifest or an .npz file.")
+    suffix = "" if path.is_dir() else path.suffix.lower()
+    makers = {
+        "": "folders:folder",
+        ".csv": "manifests:manifest",
+        ".parquet": "manifests:manifest",
+        ".npz": "arrays:arrays",
+    }
+    if suffix not in makers or (suffix == "" and path.is_file()):
+        raise DataError(
+            f"{path}: cannot tell what kind of data this is. Give a folder with a folder per class, a manifest "
+            "(.csv, .parquet) or arrays (.npz)."
+        )
+    function = Entry(path.name, "embedded", "", _OWN[suffix]).function()
+    _refuse_unknown(str(path), options, dict(list(inspect.signature(function).parameters.items())[1:]))
+    splits: Splits = function(path, **options)
+    return splits
+
+
+def _is_path(source: str | os.PathLike[str]) -> bool:
+    """A name of the catalogue wins over a folder of the same name: write ./mnist for the folder."""
+    if not isinstance(source, str):
+        return True
+    return source not in CATALOGUE and (os.sep in source or Path(source).suffix != "" or Path(source).exists())
+
+
+def _refuse_unknown(name: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> None:
+    for option in options:
+        if option not in known:
+            raise UsageError(f"{name} has no option {option!r}. {did_you_mean(option, known)}")

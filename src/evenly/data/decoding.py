@@ -1,0 +1,71 @@
+"""Inputs that are still on disk, read batch by batch, by worker processes where asked for."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from evenly import rng
+from evenly.data.labelled import Lazy
+from evenly.errors import EvenlyError, UsageError
+
+
+class Decoder:
+    """Reads lazy inputs through `workers` processes that stay alive between epochs, or in this one for 0.
+
+    Only raw inputs come from the workers; whatever is random happens afterwards in one place.
+    """
+
+    def __init__(self, inputs: Lazy, *, workers: int = 0, pin_memory: bool = False) -> None:
+        self._raw = _Raw(inputs)
+        self._plan: list[list[int]] = []  # the loader's batch sampler, filled anew for every epoch
+        self._turn = 0
+        self._loader: DataLoader[Tensor | EvenlyError] | None = None
+        if workers:
+            self._loader = DataLoader(
+                self._raw,
+                batch_sampler=self._plan,
+                num_workers=workers,
+                collate_fn=_as_is,  # a batch is whole already
+                persistent_workers=True,
+                pin_memory=pin_memory,
+                # Without one of its own the loader would seed its workers from the global generator and move it.
+                generator=rng.generator(0, "decoding"),
+            )
+
+    def read(self, batches: Sequence[Tensor]) -> Iterator[Tensor]:
+        """The inputs at the positions of each batch, in order."""
+        self._turn += 1
+        turn = self._turn
+        self._plan[:] = [positions.tolist() for positions in batches]
+        source = map(self._raw.__getitems__, self._plan) if self._loader is None else iter(self._loader)
+        for _ in batches:
+            if turn != self._turn:
+                raise UsageError(
+                    "batches: another epoch was begun before this one ended, and the two share worker processes. "
+                    "Finish one first, or make a second Batches of the same data."
+                )
+            found = next(source)
+            if isinstance(found, EvenlyError):
+                raise found
+            yield found
+
+
+class _Raw(Dataset[Tensor]):
+    def __init__(self, inputs: Lazy) -> None:
+        self.inputs = inputs
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitems__(self, positions: Sequence[int]) -> Tensor | EvenlyError:
+        # An error that travels as a value arrives with its own words; raised, it would come wrapped in a traceback.
+        try:
+            return self.inputs.read(positions)
+        except EvenlyError as error:
+            return error
+
+
+def _as_is(batch: Any) -> Any:
+    return batch

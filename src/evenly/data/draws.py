@@ -1,0 +1,76 @@
+"""Where a batch's random numbers come from, and what a transform of a batch is.
+
+Shapes: N images, C channels, H × W pixels.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from evenly import rng
+from evenly.errors import UsageError
+
+_COPY_BIT = 40  # a counter is index + copy · 2⁴⁰: room for 10¹² examples and 8 million copies of each
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The random numbers of a batch: a pure function of (seed, epoch, index, copy) and the name of the asker.
+
+    They are drawn on the CPU whatever the device of the images, so that every device sees the same, and so
+    that grouping images by what was drawn never waits for a GPU.
+
+    >>> one, many = Draws(0, 3, torch.tensor([7])), Draws(0, 3, torch.tensor([5, 7]), torch.tensor([1, 0]))
+    >>> torch.equal(one.uniform("mirror", 1)[0], many.uniform("mirror", 1)[1])
+    True
+    """
+
+    seed: int
+    epoch: int
+    index_N: Tensor
+    copy_N: Tensor | None = None
+
+    def uniform(self, name: str, num: int) -> Tensor:
+        """`num` numbers in [0, 1) per image for the transform `name`, as an N × num tensor."""
+        counters_N = self.index_N.to("cpu", torch.int64)
+        if self.copy_N is not None:
+            counters_N = counters_N + (self.copy_N.to("cpu", torch.int64) << _COPY_BIT)
+        return rng.uniform(rng.key(self.seed, "augment", self.epoch, name), counters_N, num)
+
+
+class Transform(Protocol):
+    """Something done to a batch of uint8 images, each with random numbers of its own."""
+
+    def __call__(self, x_NCHW: Tensor, draws: Draws) -> Tensor:
+        """The transformed images, uint8 as they came."""
+
+    def still(self) -> "Transform | None":
+        """What of it belongs into evaluation, where nothing is random; None when nothing does."""
+
+
+def check_images(x: Tensor, who: str) -> None:
+    """Refuse anything that is not uint8 N×C×H×W.
+
+    >>> check_images(torch.zeros(2, 3), "mirror")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: mirror works on uint8 images N×C×H×W, not on float32 of shape (2, 3). Leave it out ...
+    """
+    if x.dtype != torch.uint8 or x.ndim != 4:
+        kind = str(x.dtype).removeprefix("torch.")
+        raise UsageError(
+            f"{who} works on uint8 images N×C×H×W, not on {kind} of shape {tuple(x.shape)}. "
+            "Leave it out of the augmentation for data of this kind."
+        )
+
+
+def whole_below(u: Tensor, num: int | Tensor) -> Tensor:
+    """Uniform whole numbers in 0..num−1 from uniform `u` in [0, 1).
+
+    Exact for num ≤ 2²⁴: u ≤ 1 − 2⁻²⁴, and num·u then never rounds up to num.
+
+    >>> whole_below(torch.tensor([0.0, 0.5, 1 - 2**-24]), 9).tolist()
+    [0, 4, 8]
+    """
+    return (u * num).to(torch.int64)

@@ -1,0 +1,1 @@
+"""Figures, tables and pages, drawn from records and arrays; never imports torch."""

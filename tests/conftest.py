@@ -1,0 +1,32 @@
+"""What every test may ask for."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+# Under xdist two processes share two cores: more threads only fight.
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def published() -> Callable[[str], Path]:
+    """`published("cifar-10-batches-bin")`: the data root that holds the folder, or a skip that says how to get it."""
+    from evenly.data.catalogue import data_root
+
+    root = data_root(os.environ.get("EVENLY_DATA"))
+
+    def find(folder: str) -> Path:
+        if not (root / folder).exists():
+            pytest.skip(f"{folder} is not in {root}: set EVENLY_DATA, or fetch it with `evenly data get`")
+        return root
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def data_root(published: Callable[[str], Path]) -> Path:
+    """The data root, or a skip where there is none."""
+    return published(".")

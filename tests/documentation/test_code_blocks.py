@@ -1,0 +1,49 @@
+"""Every block of code in README and docs runs, and every command in them is one that exists."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from evenly.cli import parser
+
+PROJECT = Path(__file__).parents[2]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def commands(page: Path) -> list[list[str]]:
+    lines = [line for block in blocks(page, "console") for line in block.splitlines() if line.startswith("$ ")]
+    return [shlex.split(line[2:], comments=True) for line in lines]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+def test_python_blocks_run_one_after_another(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for number, block in enumerate(blocks(page, "python"), 1):
+        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.name)
+def test_commands_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), flags=re.MULTILINE))
+    for words in commands(page):
+        if words[0] == "evenly":
+            parser(words[1]).parse_args(words[1:])  # exits on a verb or option that does not exist
+        elif words[0] == "make":
+            assert words[1] in targets
+        else:
+            assert words[0] in ("pip", "python", "torchrun"), words
+
+
+def test_the_two_commands_are_on_the_first_screen_of_the_readme() -> None:
+    first = "\n".join((PROJECT / "README.md").read_text().splitlines()[:24])
+    assert "make demo" in first
+    assert "make test" in first

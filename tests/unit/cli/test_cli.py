@@ -1,0 +1,205 @@
+"""The program as a person runs it: in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from evenly.cli import VERBS, main
+
+
+def evenly(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if name != "EVENLY_DATA"}
+    return subprocess.run(
+        [sys.executable, "-m", "evenly", *words], capture_output=True, text=True, env=clean | environment, timeout=120
+    )
+
+
+def photos(folder: Path, counts: dict[str, int]) -> Path:
+    """A real folder of small pictures, a folder per class."""
+    rng = np.random.default_rng(0)
+    for name, number in counts.items():
+        (folder / name).mkdir(parents=True)
+        for i in range(number):
+            Image.fromarray(rng.integers(0, 255, (9, 9, 3), dtype=np.uint8)).save(folder / name / f"{i}.png")
+    return folder
+
+
+def test_help_begins_with_examples_and_names_every_verb() -> None:
+    result = evenly("--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith("examples:\n")
+    assert all(f"    {verb} " in result.stdout for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([verb, "--help"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.startswith("examples:\n")
+
+
+def test_the_console_script_and_the_module_are_the_same_program() -> None:
+    script = Path(sys.executable).parent / "evenly"
+    if not script.exists():
+        pytest.skip("evenly is not installed beside this Python")
+    by_script = subprocess.run([script, "data", "list", "--json"], capture_output=True, text=True)
+    assert json.loads(by_script.stdout) == json.loads(
+        evenly("data", "list", "--json", **{k: v for k, v in os.environ.items() if k == "EVENLY_DATA"}).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["dmeo"], "there is no 'dmeo'. Did you mean 'demo'?"),
+        (["data", "lst"], "there is no 'lst'. Did you mean 'list'?"),
+        (["data", "list", "--jsno"], "Did you mean '--json'"),
+        (["data", "show", "cifar11"], "there is no data set 'cifar11'. Did you mean 'cifar10'"),
+        (["data", "show", "patches", "--set", "beta=1"], "patches has no option 'beta'"),
+        (["data", "show", "patches", "--set", "beta_easy"], "--set 'beta_easy': expected name=value"),
+        (["data", "show", "digits", "--per-class", "0"], "give 1 or more"),
+        (["data", "show", "digits", "--split", "tset"], "digits has no split 'tset'. Did you mean 'test'"),
+        (["data", "show", "digits", "--out", "x.doc"], "cannot draw a .doc file"),
+        (["data", "get", "digits"], "digits is embedded: it is always here"),
+        ([], "VERB"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_what_was_meant_and_exit_code_2(
+    words: list[str],
+    complaint: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(words)
+    except SystemExit as stop:
+        code = int(str(stop.code))
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert out == ""
+    assert complaint in err
+    assert list(tmp_path.iterdir()) == [], "nothing half-written may stay"
+
+
+def test_data_that_are_not_there_say_how_to_get_them_with_exit_code_3(tmp_path: Path) -> None:
+    result = evenly("data", "verify", "stl10", EVENLY_DATA=str(tmp_path))
+    assert result.returncode == 3
+    assert "evenly data get stl10" in result.stderr
+    assert str(tmp_path) in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_stacked_data_set_names_the_parts_that_are_missing(tmp_path: Path) -> None:
+    result = evenly("data", "show", "cifar-mnist", EVENLY_DATA=str(tmp_path))
+    assert result.returncode == 3
+    assert "evenly data get cifar10 mnist" in result.stderr
+
+
+def test_a_by_hand_data_set_ends_with_its_instructions(tmp_path: Path) -> None:
+    result = evenly("data", "get", "vlcs", EVENLY_DATA=str(tmp_path))
+    assert result.returncode == 3
+    assert "by hand" in result.stderr
+    assert str(tmp_path) in result.stderr
+
+
+def test_listing_as_json_is_on_stdout_alone_and_complete() -> None:
+    result = evenly("data", "list", "--json")
+    rows = {row["name"]: row for row in json.loads(result.stdout)}
+    assert result.stderr == ""
+    assert rows["digits"]["here"] is True
+    assert rows["patches"]["kind"] == "toy"
+
+
+def test_show_writes_a_picture_and_will_not_replace_it_unasked(tmp_path: Path) -> None:
+    out = tmp_path / "sheet.png"
+    assert evenly("data", "show", "digit-dominoes", "--out", str(out)).stdout == f"{out}\n"
+    with Image.open(out) as picture:
+        assert picture.size[0] > 300
+    again = evenly("data", "show", "digit-dominoes", "--out", str(out))
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    assert evenly("data", "show", "parity", "--out", str(out), "--force").returncode == 0
+
+
+def test_a_folder_of_photos_is_verified_and_shown_by_its_path(tmp_path: Path) -> None:
+    folder = photos(tmp_path / "photos", {"cat": 3, "dog": 4})
+    result = evenly("data", "verify", str(folder), "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["splits"][0]["examples"] == 7
+    assert evenly("data", "show", str(folder), "--out", str(tmp_path / "s.png")).returncode == 0
+
+
+def test_a_class_with_one_example_is_a_data_error_that_names_it(tmp_path: Path) -> None:
+    result = evenly("data", "verify", str(photos(tmp_path / "photos", {"cat": 3, "dog": 1})))
+    assert result.returncode == 3
+    assert "dog" in result.stderr
+
+
+def test_a_broken_image_is_named_and_can_be_left_out(tmp_path: Path) -> None:
+    folder = photos(tmp_path / "photos", {"cat": 3, "dog": 3})
+    (folder / "cat" / "bad.png").write_bytes(b"not a picture")
+    result = evenly("data", "verify", str(folder))
+    assert result.returncode == 3
+    assert "bad.png" in result.stderr
+    skipped = evenly("data", "verify", str(folder), "--skip-broken")
+    assert skipped.returncode == 0, skipped.stderr
+    assert "bad.png" in skipped.stderr
+    assert "1 broken image" in skipped.stderr
+
+
+def test_a_missing_path_is_a_data_error(tmp_path: Path) -> None:
+    result = evenly("data", "verify", str(tmp_path / "nothing"))
+    assert result.returncode == 3
+    assert "does not exist" in result.stderr
+
+
+def test_doctor_tells_versions_device_and_how_to_get_what_is_missing(tmp_path: Path) -> None:
+    result = evenly("doctor", "--json", EVENLY_DATA=str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["environment"]["libraries"]["torch"]
+    assert report["device"]["kind"] in ("cpu", "cuda", "mps", "xpu")
+    found = {row["name"]: row for row in report["data"]}
+    assert found["digits"]["found"]
+    assert found["cifar10"] == {"name": "cifar10", "found": False, "get": ["evenly data get cifar10"]}
+    assert "cifar10" in evenly("doctor", EVENLY_DATA=str(tmp_path)).stdout
+
+
+def test_demo_ends_with_a_page_whose_pictures_exist(tmp_path: Path) -> None:
+    result = evenly("demo", "--out", str(tmp_path / "demo"))
+    assert result.returncode == 0, result.stderr
+    page = Path(result.stdout.strip())
+    for name in page.read_text().split('src="')[1:]:
+        assert (page.parent / name.split('"')[0]).is_file()
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    shell = f"{sys.executable} -m evenly data list --json | head -c 1; exit ${{PIPESTATUS[0]}}"
+    result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "BrokenPipe" not in result.stderr
+
+
+def test_real_cifar10_is_verified_file_by_file(published: Callable[[str], Path], tmp_path: Path) -> None:
+    root = published("cifar-10-batches-bin")
+    assert evenly("data", "verify", "cifar10", EVENLY_DATA=str(root)).returncode == 0
+    copy = tmp_path / "cifar-10-batches-bin"
+    copy.mkdir()
+    for file in (root / "cifar-10-batches-bin").iterdir():
+        content = bytearray(file.read_bytes())
+        if file.name == "test_batch.bin":
+            content[1000] ^= 1
+        (copy / file.name).write_bytes(content)
+    result = evenly("data", "verify", "cifar10", EVENLY_DATA=str(tmp_path))
+    assert result.returncode == 3
+    assert "test_batch.bin" in result.stderr

@@ -1,0 +1,47 @@
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from evenly import atomic
+from evenly.errors import SetupError
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "result.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), atomic.replacing(target, "w") as file:
+        file.write("ne")
+        raise RuntimeError
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_written_file_has_the_permissions_of_an_ordinary_one(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("x")
+    atomic.write_text(tmp_path / "ours", "x")
+    modes = {stat.S_IMODE(os.stat(tmp_path / name).st_mode) for name in ("plain", "ours")}
+    assert len(modes) == 1
+
+
+def test_json_is_written_with_its_folder_and_reads_back(tmp_path: Path) -> None:
+    atomic.write_json(tmp_path / "a" / "b.json", {"ρ": 0.1})
+    assert json.loads((tmp_path / "a" / "b.json").read_text()) == {"ρ": 0.1}
+
+
+def test_a_folder_that_is_a_file_is_named_in_the_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SetupError, match=r"cannot write .*file/inner"):
+        atomic.write_text(tmp_path / "file" / "inner", "x")
+
+
+def test_a_full_disk_is_named_and_nothing_half_written_stays(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"model.bin: No space left on device. Free some space"), atomic.replacing(
+        tmp_path / "model.bin"
+    ) as file:
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert list(tmp_path.iterdir()) == []
