@@ -5,16 +5,18 @@ Each function makes a handful of `torch._foreach_*` calls, whatever the number o
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-Params = Sequence[Tensor]
+Params = list[Tensor] | tuple[Tensor, ...]
 
 # Reading a few numbers one by one is quicker than stacking them first; beyond this many it is not.
 _FEW = 7
+_PLAIN = frozenset({Tensor, torch.nn.Parameter})
+_ONE_WIDE = frozenset({torch.float32, torch.float64, torch.complex64, torch.complex128})
 
 
 def dot(a: Params, b: Params) -> Tensor:
@@ -37,7 +39,7 @@ def norm(a: Params) -> Tensor:
     >>> norm([torch.full((4,), 300.0, dtype=torch.float16)]).item()  # its square overflows in half precision
     600.0
     """
-    return _reduced(torch.linalg.vector_norm(torch.stack(_norms(a))))
+    return _reduced(torch.linalg.vector_norm(torch.stack(_together(_norms(a)))))
 
 
 def length(a: Params) -> float:
@@ -51,11 +53,11 @@ def length(a: Params) -> float:
     if not a:
         return 0.0
     norms = _norms(a)
-    if _sharded(norms):
+    if is_shard(norms[0]):
         return float(_reduced(torch.linalg.vector_norm(torch.stack(norms))))
     if len(norms) <= _FEW:
         return math.hypot(*[n.item() for n in norms])
-    return math.hypot(*torch.stack(norms).tolist())
+    return math.hypot(*torch.stack(_together(norms)).tolist())
 
 
 def scale(a: Params, factor: float | Tensor) -> list[Tensor]:
@@ -98,10 +100,10 @@ def displace(params: Params, direction: Params, size: float = 1.0, *, swap: bool
     """
     tensors = list(params)
     if swap is None:
-        swap = all(t.device.type == "cpu" and not is_shard(t) for t in tensors)
+        swap = len([t for t in tensors if t.is_cpu and type(t) in _PLAIN]) == len(tensors)
     if swap:
         values = [t.data for t in tensors]
-        for tensor, new in zip(tensors, torch._foreach_add(values, list(direction), alpha=size), strict=True):
+        for tensor, new in zip(tensors, torch._foreach_add(values, direction, alpha=size), strict=True):
             tensor.data = new
         return Home(tensors, values, True)
     with torch.no_grad():
@@ -153,23 +155,24 @@ def is_shard(t: Tensor) -> bool:
     >>> is_shard(torch.zeros(1))
     False
     """
-    return hasattr(t, "device_mesh")
+    return type(t) not in _PLAIN and hasattr(t, "device_mesh")
 
 
 def _norms(a: Params) -> list[Tensor]:
-    """‖t‖ for every tensor, on one device and in one dtype wide enough not to overflow."""
+    """‖t‖ for every tensor, in one dtype wide enough not to overflow."""
     tensors = list(a)
     dtypes = {t.dtype for t in tensors}
-    dtype = None
-    if len(dtypes) > 1 or next(iter(dtypes)) in (torch.float16, torch.bfloat16):
-        real = [d.to_real() if d.is_complex else d for d in dtypes]
-        dtype = torch.float64 if torch.float64 in real else torch.float32
-    if dtype is not None and any(d.is_complex for d in dtypes):
-        tensors = [_real(t) for t in tensors]
-    norms = list(torch._foreach_norm(tensors, 2, dtype=dtype))
-    if len({t.device for t in tensors}) > 1:
-        norms = [n.to(norms[0].device) for n in norms]
-    return norms
+    if dtypes <= _ONE_WIDE and len(dtypes) == 1:
+        return list(torch._foreach_norm(tensors))
+    real = [_real(t) for t in tensors]
+    dtype = torch.float64 if any(t.dtype == torch.float64 for t in real) else torch.float32
+    return list(torch._foreach_norm(real, 2, dtype=dtype))
+
+
+def _together(scalars: list[Tensor]) -> list[Tensor]:
+    """The scalars on one device."""
+    home = scalars[0].device
+    return scalars if home.type == "cpu" else [t.to(home) for t in scalars]
 
 
 def _wide(t: Tensor) -> torch.dtype | None:
@@ -178,10 +181,6 @@ def _wide(t: Tensor) -> torch.dtype | None:
 
 def _real(t: Tensor) -> Tensor:
     return torch.view_as_real(t) if t.is_complex() else t
-
-
-def _sharded(a: Params) -> bool:
-    return any(is_shard(t) for t in a)
 
 
 def _local(t: Tensor) -> Tensor:

@@ -139,7 +139,7 @@ def orthogonal(a: Params, b: Params) -> list[Tensor]:
     [0.0, 1.0]
     """
     square = tree.length(b) ** 2
-    return tree.add(a, b, -float(tree.dot(a, b)) / square) if square > 0 else list(a)
+    return tree.add(a, b, -float(tree.dot(a, b)) / square) if square > 0 else [t.clone() for t in a]
 
 
 def look(g: Params, g_v: Params, *, alpha: float) -> list[Tensor]:

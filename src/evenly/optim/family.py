@@ -7,9 +7,10 @@ from typing import Any, Unpack
 from torch import nn
 
 from evenly.errors import UsageError
+from evenly.optim.options import Options
 from evenly.optim.rules import Adaptive, Friendly, Gap, Look, Momentum, Random, Rule, Unnormalised
 from evenly.optim.select import named_parameters
-from evenly.optim.sharpness_aware import Displaced, Options
+from evenly.optim.sharpness_aware import Displaced
 
 Model = nn.Module | Iterable[Any]
 

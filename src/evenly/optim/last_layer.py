@@ -11,9 +11,10 @@ from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim import ascent
 from evenly.optim.closures import evaluate
+from evenly.optim.options import Options
 from evenly.optim.replay import Replay, find_head
 from evenly.optim.rules import Rule
-from evenly.optim.sharpness_aware import Closure, Displaced, Options
+from evenly.optim.sharpness_aware import Closure, Displaced
 
 
 class LSAM(Displaced):

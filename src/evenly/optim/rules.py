@@ -5,7 +5,6 @@ What lives between steps is in a `memory` that the engine hands in and saves wit
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,6 +15,7 @@ from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim import ascent
 from evenly.optim.ascent import Ascent
+from evenly.tree import Params
 
 Memory = dict[str, dict[int, Tensor]]
 Gradients = list[Tensor | None]
@@ -46,7 +46,7 @@ class Rule:
         """Whether this step moves the weights at all."""
         return True
 
-    def ascent(self, w: Sequence[Tensor], g: Sequence[Tensor], now: Moment) -> Ascent:
+    def ascent(self, w: Params, g: Params, now: Moment) -> Ascent:
         """Where to move."""
         return ascent.sam(w, g, rho=now.rho)
 
@@ -68,7 +68,7 @@ class Adaptive(Rule):
     eta: float = 0.01
     adaptive: frozenset[int] = field(default=frozenset())
 
-    def ascent(self, w: Sequence[Tensor], g: Sequence[Tensor], now: Moment) -> Ascent:
+    def ascent(self, w: Params, g: Params, now: Moment) -> Ascent:
         """Where to move."""
         return ascent.asam(w, g, rho=now.rho, eta=self.eta, adaptive=[i in self.adaptive for i in now.at])
 
@@ -77,7 +77,7 @@ class Adaptive(Rule):
 class Unnormalised(Rule):
     """The gradient itself, not divided by its norm."""
 
-    def ascent(self, w: Sequence[Tensor], g: Sequence[Tensor], now: Moment) -> Ascent:
+    def ascent(self, w: Params, g: Params, now: Moment) -> Ascent:
         """Where to move."""
         return ascent.unnormalised(w, g, rho=now.rho)
 
@@ -89,7 +89,7 @@ class Random(Rule):
     looks_first: ClassVar[bool] = False
     seed: int = 0
 
-    def ascent(self, w: Sequence[Tensor], g: Sequence[Tensor], now: Moment) -> Ascent:
+    def ascent(self, w: Params, g: Params, now: Moment) -> Ascent:
         """Where to move."""
         return ascent.random(w, sigma=now.rho, seed=self.seed, step=now.step, group=now.group)
 
@@ -101,7 +101,7 @@ class Friendly(Rule):
     sigma: float = 1.0
     decay: float = 0.9
 
-    def ascent(self, w: Sequence[Tensor], g: Sequence[Tensor], now: Moment) -> Ascent:
+    def ascent(self, w: Params, g: Params, now: Moment) -> Ascent:
         """Where to move; the running mean learns the gradient afterwards."""
         means = now.memory.setdefault("mean", {})
         # A parameter met for the first time has no past: it counts in full, and its mean begins here.
@@ -122,7 +122,7 @@ class Momentum(Rule):
     combines: ClassVar[bool] = True
     momentum: float = 0.9
 
-    def ascent(self, w: Sequence[Tensor], g: Sequence[Tensor], now: Moment) -> Ascent:
+    def ascent(self, w: Params, g: Params, now: Moment) -> Ascent:
         """Where to move; nowhere until there is a velocity."""
         velocity = now.memory.get("velocity", {})
         known = [velocity.get(i) for i in now.at]

@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim import groups
 from evenly.optim.closures import evaluate, replayed
+from evenly.optim.options import check
 from evenly.optim.replicas import Replicas
 from evenly.optim.rules import Gradients, Memory, Moment, Rule, settings
 from evenly.optim.select import Where, named_parameters, select
@@ -27,18 +28,6 @@ _NOTHING = contextlib.nullcontext()
 
 def _same() -> contextlib.AbstractContextManager[None]:
     return _NOTHING
-
-
-class Options(TypedDict, total=False):
-    """What can be said of any rule; see `Displaced`."""
-
-    where: Where
-    every: int
-    fraction: float
-    m: int | None
-    weight_decay: float
-    same_dropout: bool
-    scaler: Any
 
 
 class Displaced:
@@ -100,13 +89,16 @@ class Displaced:
         self.rho = rho
         self.every, self.fraction, self.m = every, fraction, m
         self.weight_decay, self.same_dropout, self.scaler = weight_decay, same_dropout, scaler
-        self._check()
+        check(rule, every=every, fraction=fraction, m=m, weight_decay=weight_decay, same_dropout=same_dropout)
         self.step = 0
         #: How many ascents were left out because their gradient was not finite.
         self.skipped = 0
         self.memories: dict[int, Memory] = {}
         self.statistics = RunningStatistics(model)
         self.replicas = Replicas(model, self.params)
+        several = m is not None or fraction < 1 or same_dropout or bool(self.statistics) or bool(self.replicas.wrappers)
+        whole = len(self.moved) == len(self.params) and scaler is None
+        self._simple = rule.looks_first and not rule.combines and whole and not several
 
     @property
     def rho(self) -> float:
@@ -137,6 +129,8 @@ class Displaced:
         """`backward` for passes made in some other way; `closure` is None if it cannot be differentiated from here."""
         if self._rho == 0 or self.step % self.every:
             loss = make(batch, 1.0)
+        elif self._simple:
+            loss = self._two_passes(make, batch)
         else:
             divided, spans = [batch], False
             if self.m is not None:
@@ -158,6 +152,18 @@ class Displaced:
         """The loss as it is differentiated: times the GradScaler's factor, if there is one."""
         return loss if self.scaler is None else self.scaler.scale(loss)
 
+    def _two_passes(self, make: Pass, batch: groups.Batch) -> Tensor:
+        """`_group` where no option asks for more: for a tiny network the asking alone is a tenth of a step."""
+        loss, g = self._fresh(make, batch)
+        home = self._climb(g, Moment(self._rho, self.step, 0, self.memories.setdefault(0, {}), self.moved))
+        g.clear()  # Its memory is the second pass's to use.
+        try:
+            make(batch, 1.0)
+        finally:
+            if home is not None:
+                tree.restore(home)
+        return loss
+
     def _group(
         self, make: Pass, closure: Closure | None, batch: groups.Batch, of: tuple[int, int, bool], once: Once | None
     ) -> Tensor:
@@ -176,6 +182,8 @@ class Displaced:
             if spans:
                 g = self.replicas.mean(g)
         home = self._climb(g, now) if displaces else None
+        if not rule.combines:
+            g = None  # Its memory is the second pass's to use.
         try:
             with draws(), once.again() if once is not None and (rule.looks_first or place) else _NOTHING:
                 if not rule.combines:
@@ -202,18 +210,21 @@ class Displaced:
         else:
             at = [i for i in self.moved if g[i] is not None]
             directions = [t.to_dense() if t.is_sparse else t for i in at if (t := g[i]) is not None]
-        if not at:
+        if len(at) < len(now.at):
+            now = now._replace(at=at)
+        w = params if len(at) == len(params) else [params[i] for i in at]
+        if not w:
             return None
-        w = [params[i].data for i in at]
-        if directions and now.loss_scale != 1.0:
-            directions = tree.scale(directions, 1.0 / now.loss_scale)
-        if directions and self.weight_decay:
-            directions = tree.add(directions, w, self.weight_decay)
-        direction, size = self.rule.ascent(w, directions, now if len(at) == len(now.at) else now._replace(at=at))
+        with torch.no_grad():
+            if directions and now.loss_scale != 1.0:
+                directions = tree.scale(directions, 1.0 / now.loss_scale)
+            if directions and self.weight_decay:
+                directions = tree.add(directions, w, self.weight_decay)
+            direction, size = self.rule.ascent(w, directions, now)
         if not math.isfinite(size):
             self.skipped += 1
             return None
-        return tree.displace([params[i] for i in at], direction, size) if size else None
+        return tree.displace(w, direction, size) if size else None
 
     def _alone(self, make: Pass, closure: Closure | None, batch: groups.Batch) -> tuple[Tensor, Gradients]:
         """The loss and this pass's own gradients, of this rank's examples; `.grad` is left as it was."""
@@ -229,6 +240,11 @@ class Displaced:
             for i, t in zip(live, found, strict=True):
                 g[i] = t
             return loss.detach(), g
+        return self._fresh(make, batch)
+
+    def _fresh(self, make: Pass, batch: groups.Batch) -> tuple[Tensor, Gradients]:
+        """The loss and the gradients of one pass alone; `.grad` is left as it was."""
+        params = self.params
         held = [p.grad for p in params]
         for p in params:
             p.grad = None
@@ -272,20 +288,6 @@ class Displaced:
             }
             for k, memory in state["memories"].items()
         }
-
-    def _check(self) -> None:
-        if self.every < 1 or self.every != int(self.every):
-            raise UsageError(f"every={self.every} is not a number of steps: give 1 (each step) or more")
-        if not 0 < self.fraction <= 1:
-            raise UsageError(f"fraction={self.fraction} of a batch cannot be taken: give a number in (0, 1]")
-        if self.m is not None and (self.m < 1 or self.m != int(self.m)):
-            raise UsageError(f"m={self.m} is not a number of examples: give 1 or more, or None for the whole batch")
-        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            raise UsageError(f"weight_decay={self.weight_decay} in the ascent: give a finite number, 0 or more")
-        if self.fraction < 1 and not self.rule.looks_first:
-            raise UsageError(f"fraction={self.fraction}: this rule makes no pass before it moves; leave fraction out")
-        if self.fraction < 1 and self.same_dropout:
-            raise UsageError("same_dropout with fraction < 1: masks of different sizes cannot be the same; drop one")
 
     def __repr__(self) -> str:
         moved = f"{len(self.moved)} of {len(self.params)} parameters"
