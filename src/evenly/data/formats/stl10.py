@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from evenly.data.formats.locate import locate
 from evenly.data.labelled import Labelled, Splits
-from evenly.data.locate import locate
 from evenly.errors import DataError
 
 _CLASSES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
@@ -22,7 +22,7 @@ def stl10(*, root: Path) -> Splits:
 
     >>> stl10(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: STL-10 was not found. Looked for nowhere/stl10_binary.
+    evenly.data.formats.locate.Missing: STL-10 was not found. Looked for nowhere/stl10_binary.
     """
     folder = locate("STL-10", root, ["stl10_binary"])
     return Splits("stl10", {split: _part(folder, split) for split in ("train", "test")})

@@ -8,11 +8,11 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenly.data.class_folders import require_files
-from evenly.data.image_files import Size
+from evenly.data.formats.class_folders import require_files
+from evenly.data.formats.image_files import Size
+from evenly.data.formats.listing import Listing, by_split, grouped
+from evenly.data.formats.locate import locate
 from evenly.data.labelled import Splits
-from evenly.data.listing import Listing, by_split, grouped
-from evenly.data.locate import locate
 from evenly.errors import DataError
 
 _SPLITS = {"0": "train", "1": "validation", "2": "test"}
@@ -26,7 +26,7 @@ def waterbirds(*, root: Path, size: Size | None = 224, skip_broken: bool = False
 
     >>> waterbirds(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: Waterbirds was not found. Looked for nowhere/waterbird_complete95_forest2water2 ...
+    evenly.data.formats.locate.Missing: Waterbirds was not found. Looked for nowhere/...
     """
     folder = locate("Waterbirds", root, ["waterbird_complete95_forest2water2", "waterbirds_v1.0"])
     path = locate("metadata.csv, a file of Waterbirds,", folder, ["metadata.csv"])
@@ -57,7 +57,7 @@ def celeba(*, root: Path, size: Size | None = None, skip_broken: bool = False) -
 
     >>> celeba(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: CelebA was not found. Looked for nowhere/celeba or nowhere/CelebA.
+    evenly.data.formats.locate.Missing: CelebA was not found. Looked for nowhere/celeba or nowhere/CelebA.
     """
     folder = locate("CelebA", root, ["celeba", "CelebA"])
     facts = _celeba_file(folder, "list_attr_celeba", "Anno")

@@ -48,7 +48,7 @@ class ImageFiles:
     mode
         `RGB` or `L`, three channels or one.
     dropped
-        Broken files that were left out when this was made (see `evenly.data.listing.dropped`).
+        Broken files that were left out when this was made (see `evenly.data.formats.listing.dropped`).
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from evenly.data.class_folders import class_folders, listed, sub_folders
-from evenly.data.image_files import SUFFIXES, Size
+from evenly.data.formats.class_folders import class_folders, listed, sub_folders
+from evenly.data.formats.image_files import SUFFIXES, Size
+from evenly.data.formats.listing import Listing, by_split
+from evenly.data.formats.locate import missing
 from evenly.data.labelled import Splits
-from evenly.data.listing import Listing, by_split
-from evenly.data.locate import missing
 from evenly.errors import DataError
 
 SPLIT_NAMES = {
@@ -27,7 +27,7 @@ def folder(path: Path, *, size: Size | None = None, skip_broken: bool = False) -
     A folder is taken to hold splits when it has a folder `train` that holds folders and no images of its own;
     so a class may be called train. Class folders may be nested. `size` is height and width, or one number for
     both; without it all images must be of one size. `skip_broken` leaves out files that do not decode; they are
-    listed by `evenly.data.listing.dropped`.
+    listed by `evenly.data.formats.listing.dropped`.
 
     >>> import tempfile
     >>> from PIL import Image

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenly.data.class_folders import listed, require_files
-from evenly.data.folders import SPLIT_NAMES
-from evenly.data.image_files import Size
+from evenly.data.formats.class_folders import listed, require_files
+from evenly.data.formats.image_files import Size
+from evenly.data.formats.listing import Listing, by_split
+from evenly.data.formats.locate import missing
 from evenly.data.labelled import Splits
-from evenly.data.listing import Listing, by_split
-from evenly.data.locate import missing
+from evenly.data.own.folders import SPLIT_NAMES
 from evenly.errors import DataError, SetupError, did_you_mean
 
 Columns = dict[str, list[str]]

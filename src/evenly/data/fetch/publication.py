@@ -71,7 +71,7 @@ class Source:
     def instructions(self, root: Path) -> str:
         """What a person does to fetch this data set, step by step, and how it must lie afterwards.
 
-        >>> from evenly.data.sources import source
+        >>> from evenly.data.fetch.sources import source
         >>> print(source("vlcs").instructions(Path("data")))
         VLCS is fetched by hand from its publisher: https://github.com/facebookresearch/DomainBed
           1. Download VLCS.tar.gz: https://drive.google.com/uc?id=1skwblH1_okBwxWxmRsp9_qi15hyPpxg8

@@ -7,7 +7,7 @@ is published, sizes fixed by the format and published counts of images stand in.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from evenly.data.publication import Archive, File, Images, Layout, Source
+from evenly.data.fetch.publication import Archive, File, Images, Layout, Source
 from evenly.errors import UsageError, did_you_mean
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from evenly.data.formats.locate import locate
 from evenly.data.labelled import Labelled, Splits
-from evenly.data.locate import locate
 from evenly.errors import DataError
 
 _CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
@@ -26,7 +26,7 @@ def mnist(*, root: Path) -> Splits:
 
     >>> mnist(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: MNIST was not found. Looked for nowhere/MNIST/raw, nowhere/MNIST or nowhere/mnist.
+    evenly.data.formats.locate.Missing: MNIST was not found. Looked for nowhere/MNIST/raw, ...
     """
     folder = locate("MNIST", root, ["MNIST/raw", "MNIST", "mnist"])
     return _family("mnist", folder, tuple(map(str, range(10))))
@@ -37,7 +37,7 @@ def fashion_mnist(*, root: Path) -> Splits:
 
     >>> fashion_mnist(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: Fashion-MNIST was not found. Looked for nowhere/FashionMNIST/raw, ...
+    evenly.data.formats.locate.Missing: Fashion-MNIST was not found. Looked for nowhere/FashionMNIST/raw, ...
     """
     folder = locate("Fashion-MNIST", root, ["FashionMNIST/raw", "FashionMNIST", "fashion-mnist"])
     return _family("fashion-mnist", folder, _CLOTHES)

@@ -4,11 +4,11 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evenly.data.download import fetch
-from evenly.data.publication import Archive, Source
-from evenly.data.sources import source
-from evenly.data.unpack import unpack
-from evenly.data.verify import FileCheck, digest, present_layout, verify
+from evenly.data.fetch.download import fetch
+from evenly.data.fetch.publication import Archive, Source
+from evenly.data.fetch.sources import source
+from evenly.data.fetch.unpack import unpack
+from evenly.data.fetch.verify import FileCheck, digest, present_layout, verify
 from evenly.errors import DataError
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenly import rng
-from evenly.data.class_folders import class_folders, listed
-from evenly.data.image_files import Size
+from evenly.data.formats.class_folders import class_folders, listed
+from evenly.data.formats.image_files import Size
+from evenly.data.formats.listing import Listing, by_split, grouped
+from evenly.data.formats.locate import locate
 from evenly.data.labelled import Splits
-from evenly.data.listing import Listing, by_split, grouped
-from evenly.data.locate import locate
 from evenly.errors import DataError, UsageError, did_you_mean
 
 
@@ -22,7 +22,7 @@ def pacs(*, root: Path, target: str | None = None, size: Size | None = None, ski
 
     >>> pacs(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: PACS was not found. Looked for nowhere/PACS.
+    evenly.data.formats.locate.Missing: PACS was not found. Looked for nowhere/PACS.
     """
     folder = locate("PACS", root, ["PACS"])
     domains = ("art_painting", "cartoon", "photo", "sketch")
@@ -34,7 +34,7 @@ def vlcs(*, root: Path, target: str | None = None, size: Size | None = 224, skip
 
     >>> vlcs(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: VLCS was not found. Looked for nowhere/VLCS.
+    evenly.data.formats.locate.Missing: VLCS was not found. Looked for nowhere/VLCS.
     """
     folder = locate("VLCS", root, ["VLCS"])
     domains = ("Caltech101", "LabelMe", "SUN09", "VOC2007")
@@ -46,7 +46,7 @@ def office_home(*, root: Path, target: str | None = None, size: Size | None = 22
 
     >>> office_home(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: Office-Home was not found. Looked for nowhere/office_home or nowhere/OfficeHome.
+    evenly.data.formats.locate.Missing: Office-Home was not found. Looked for nowhere/office_home or nowhere/OfficeHome.
     """
     folder = locate("Office-Home", root, ["office_home", "OfficeHome"])
     domains = ("Art", "Clipart", "Product", "Real World")

@@ -23,7 +23,7 @@ def missing(what: str, looked_in: Sequence[Path]) -> Missing:
 
     >>> raise missing("MNIST", [Path("data/MNIST/raw"), Path("data/mnist")])
     Traceback (most recent call last):
-    evenly.data.locate.Missing: MNIST was not found. Looked for data/MNIST/raw or data/mnist.
+    evenly.data.formats.locate.Missing: MNIST was not found. Looked for data/MNIST/raw or data/mnist.
     """
     return Missing(what, looked_in)
 

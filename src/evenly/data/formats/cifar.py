@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evenly.data import safe_pickle
+from evenly.data.formats import safe_pickle
+from evenly.data.formats.locate import locate
 from evenly.data.labelled import Labelled, Splits
-from evenly.data.locate import locate
 from evenly.errors import DataError
 
 _PIXELS = 3 * 32 * 32
@@ -29,7 +29,7 @@ def cifar10(*, root: Path) -> Splits:
 
     >>> cifar10(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: CIFAR-10 was not found. Looked for nowhere/cifar-10-batches-bin or nowhere/...
+    evenly.data.formats.locate.Missing: CIFAR-10 was not found. Looked for nowhere/cifar-10-batches-bin or nowhere/...
     """
     folder = locate("CIFAR-10", root, ["cifar-10-batches-bin", "cifar-10-batches-py"])
     files = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}
@@ -49,7 +49,7 @@ def cifar100(*, root: Path) -> Splits:
 
     >>> cifar100(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: CIFAR-100 was not found. Looked for nowhere/cifar-100-binary or nowhere/...
+    evenly.data.formats.locate.Missing: CIFAR-100 was not found. Looked for nowhere/cifar-100-binary or nowhere/...
     """
     folder = locate("CIFAR-100", root, ["cifar-100-binary", "cifar-100-python"])
     binary = folder.name.endswith("-binary")

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from evenly.data.image_files import SUFFIXES
+from evenly.data.formats.image_files import SUFFIXES
 from evenly.errors import DataError
 
 _NAMED = 3  # how many offenders an error names before it counts the rest

@@ -3,10 +3,10 @@
 from collections import Counter
 from pathlib import Path
 
-from evenly.data.class_folders import class_folders, listed, require_files
+from evenly.data.formats.class_folders import class_folders, listed, require_files
+from evenly.data.formats.listing import Listing, by_split
+from evenly.data.formats.locate import locate
 from evenly.data.labelled import Splits
-from evenly.data.listing import Listing, by_split
-from evenly.data.locate import locate
 from evenly.errors import DataError
 
 
@@ -18,7 +18,7 @@ def cinic10(*, root: Path, skip_broken: bool = False) -> Splits:
 
     >>> cinic10(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: CINIC-10 was not found. Looked for nowhere/CINIC-10, nowhere/cinic-10 or ...
+    evenly.data.formats.locate.Missing: CINIC-10 was not found. Looked for nowhere/CINIC-10, nowhere/cinic-10 or ...
     """
     folder = locate("CINIC-10", root, ["CINIC-10", "cinic-10", "cinic10"])
     names: list[str] = []
@@ -50,7 +50,7 @@ def tiny_imagenet(*, root: Path, skip_broken: bool = False) -> Splits:
 
     >>> tiny_imagenet(root=Path("nowhere"))
     Traceback (most recent call last):
-    evenly.data.locate.Missing: Tiny-ImageNet was not found. Looked for nowhere/tiny-imagenet-200.
+    evenly.data.formats.locate.Missing: Tiny-ImageNet was not found. Looked for nowhere/tiny-imagenet-200.
     """
     folder = locate("Tiny-ImageNet", root, ["tiny-imagenet-200"])
     numbers = _lines(folder, "wnids.txt")

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenly.data.class_folders import listed
+from evenly.data.formats.class_folders import listed
+from evenly.data.formats.locate import missing
 from evenly.data.labelled import Labelled, Splits
-from evenly.data.locate import missing
 from evenly.errors import DataError
 
 _SPLITS = ("train", "validation", "test")

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from evenly.data.image_files import Broken, ImageFiles, Size, opened, scan
+from evenly.data.formats.image_files import Broken, ImageFiles, Size, opened, scan
 from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
 

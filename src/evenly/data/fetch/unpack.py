@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from evenly.data.disk import write_whole, writing
+from evenly.data.fetch.disk import write_whole, writing
 from evenly.errors import DataError
 from evenly.progress import Bar
 

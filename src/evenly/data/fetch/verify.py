@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evenly.data.publication import File, Images, Layout, Source
-from evenly.data.sources import source
+from evenly.data.fetch.publication import File, Images, Layout, Source
+from evenly.data.fetch.sources import source
 from evenly.errors import SetupError
 from evenly.progress import Bar
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from evenly import __version__
 from evenly.atomic import write_json
-from evenly.data.disk import require_space, write_whole, writing
-from evenly.data.verify import digest
+from evenly.data.fetch.disk import require_space, write_whole, writing
+from evenly.data.fetch.verify import digest
 from evenly.errors import DataError, EvenlyError, SetupError, UsageError
 from evenly.progress import Bar
 
