@@ -36,9 +36,11 @@ def whole_loop(made: Parts) -> Callable[[], None]:
     """An epoch of ours: data, augmentation, bookkeeping, one checkpoint and the records."""
 
     def epoch() -> None:
-        with tempfile.TemporaryDirectory() as runs:
-            with Run.create(runs, to_mapping(made.recipe), digest(made.recipe)) as run:
-                Loop(made, run, Interruption(), pace=1e9).train()
+        with (
+            tempfile.TemporaryDirectory() as runs,
+            Run.create(runs, to_mapping(made.recipe), digest(made.recipe)) as run,
+        ):
+            Loop(made, run, Interruption(), pace=1e9).train()
 
     return epoch
 
