@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from evenly.resampling.separating import separate as separate
     from evenly.resampling.separation import Separation as Separation
     from evenly.resampling.separation import SeparationWarning as SeparationWarning
+    from evenly.resampling.storage import load as load
+    from evenly.resampling.storage import save as save
 
 __getattr__, __dir__, __all__ = attach(
     __name__,
@@ -20,6 +22,8 @@ __getattr__, __dir__, __all__ = attach(
         "Agreement": "evenly.resampling.agreement",
         "Separation": "evenly.resampling.separation",
         "SeparationWarning": "evenly.resampling.separation",
+        "load": "evenly.resampling.storage",
+        "save": "evenly.resampling.storage",
         "separate": "evenly.resampling.separating",
     },
 )

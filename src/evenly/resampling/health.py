@@ -90,8 +90,8 @@ def _on_clusters(separation: Separation, found: dict[int, Distinctness], indisti
     more = f" and {len(worst) - 5} more" if len(worst) > 5 else ""
     return [
         f"{len(indistinct)} of {len(found)} classes do not fall into two clusters: what is called hard there is one "
-        f"end of a single cloud, not a group of its own: {names}{more}. See whether it lasts: give others= the separations of "
-        "the next epoch or of another seed."
+        f"end of a single cloud, not a group of its own: {names}{more}. See whether it lasts: give others= the "
+        "separations of the next epoch or of another seed."
     ]
 
 

@@ -4,14 +4,17 @@ Shapes: N examples, M places in the multiset.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from evenly.data.batches import occurrences
 from evenly.errors import UsageError
 
-Factor = int | Tensor | Sequence[int]
+Factor = int | Tensor | NDArray[Any] | Sequence[int]
 
 
 def repeats(hard_N: Tensor, *, factor: Factor = 2, once: Tensor | Sequence[int] | None = None) -> Tensor:
@@ -24,7 +27,7 @@ def repeats(hard_N: Tensor, *, factor: Factor = 2, once: Tensor | Sequence[int] 
     >>> repeats(hard, factor=3).tolist(), repeats(hard, once=[2]).tolist(), repeats(hard, factor=[1, 4, 1]).tolist()
     ([3, 1, 3], [2, 1, 1], [1, 4, 1])
     """
-    if isinstance(factor, Tensor | Sequence) and not (isinstance(factor, Tensor) and factor.ndim == 0):
+    if _is_row(factor):
         repeat_N = whole_factors(factor, len(hard_N))
     else:
         repeat_N = torch.where(hard_N.cpu(), whole_factor(factor), 1)
@@ -77,7 +80,7 @@ def whole_factor(factor: object) -> int:
     Traceback (most recent call last):
     evenly.errors.UsageError: factor=0.5: an example occurs a whole number of times, at least once. ...
     """
-    value = factor.item() if isinstance(factor, Tensor) else factor
+    value = factor.item() if isinstance(factor, Tensor | np.generic | np.ndarray) else factor
     if not isinstance(value, int | float) or isinstance(value, bool) or value != value // 1 or value < 1:
         raise UsageError(
             f"factor={value!r}: an example occurs a whole number of times, at least once. Use 2 for the original plus "
@@ -86,7 +89,7 @@ def whole_factor(factor: object) -> int:
     return int(value)
 
 
-def whole_factors(factors: Tensor | Sequence[int], num: int) -> Tensor:
+def whole_factors(factors: Any, num: int) -> Tensor:
     """One factor per example as int64, each at least 1, or an error that names the first that is not.
 
     >>> whole_factors([1, 0], 2)
@@ -104,6 +107,10 @@ def whole_factors(factors: Tensor | Sequence[int], num: int) -> Tensor:
             "least once. Nothing is ever left out; to do that, take a subset of the data set first."
         )
     return factor_N.long().clone()
+
+
+def _is_row(factor: Any) -> bool:
+    return not isinstance(factor, str) and hasattr(factor, "__len__") and getattr(factor, "ndim", 1) > 0
 
 
 def _kept_once(once: Tensor | Sequence[int], num: int) -> Tensor:

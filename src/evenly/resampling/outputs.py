@@ -17,6 +17,7 @@ from evenly.errors import DataError, UsageError, did_you_mean
 
 Array = Tensor | NDArray[Any]
 On = Literal["logits", "probabilities", "features"]
+LARGEST = 1e15  # squares of larger outputs overflow in single precision when they are summed
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +65,14 @@ class Outputs:
             x_KD = torch.from_numpy(np.array(self.rows[first : last + 1] if adjacent else self.rows[members_K.numpy()]))
         x_KD = x_KD.detach()
         x_KD = x_KD if x_KD.dtype in (torch.float32, torch.float64) else x_KD.float()
-        bad = ~torch.isfinite(x_KD.sum(dim=1))
-        # A sum can also overflow: look again before accusing.
-        if bool(bad.any()) and bool((wrong := ~torch.isfinite(x_KD).all(dim=1)).any()):
-            example = int(members_K[int(wrong.nonzero()[0])])
+        # Comparisons with nan are false, so this catches it too; extremes by row make no copy of the rows.
+        good_K = (x_KD.amax(dim=1) < LARGEST) & (x_KD.amin(dim=1) > -LARGEST)
+        if not bool(good_K.all()):
+            example = int(members_K[int((~good_K).nonzero()[0])])
             raise DataError(
-                f"the outputs of example {example} are not finite ({int(wrong.sum()):,} such examples in class "
-                f"{self.name(int(self.labels[example]))}). The network has diverged: lower the learning rate, and take "
-                "the outputs in float32."
+                f"the outputs of example {example} are not finite, or beyond ±{LARGEST:.0e} ({int((~good_K).sum()):,} "
+                f"such examples in class {self.name(int(self.labels[example]))}). The network has diverged: lower the "
+                "learning rate, and take the outputs in float32, without a mask."
             )
         return x_KD
 
@@ -147,6 +148,8 @@ def class_numbers(labels: Array | Sequence[int]) -> Tensor:
     evenly.errors.DataError: labels are float..., but examples are split within classes: ... Bin a continuous target ...
     """
     label_N = torch.as_tensor(labels).detach().cpu()
+    if not label_N.numel():
+        raise DataError("there are no examples: labels are empty.")
     if label_N.is_floating_point() or label_N.is_complex():
         raise DataError(
             f"labels are {_kind(label_N)}, but examples are split within classes: one whole number per example. "
@@ -157,8 +160,6 @@ def class_numbers(labels: Array | Sequence[int]) -> Tensor:
             f"labels have shape {tuple(label_N.shape)}, expected one class number per example. Use labels.argmax(1) "
             "for one-hot labels; several labels per example cannot be split within classes: use SAM alone."
         )
-    if not len(label_N):
-        raise DataError("there are no examples: labels are empty.")
     label_N = label_N.long()
     if int(label_N.min()) < 0:
         first = int((label_N < 0).nonzero()[0])

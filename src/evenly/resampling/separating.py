@@ -189,8 +189,8 @@ def _numbers(index: Array | Sequence[int] | None, num: int) -> Tensor:
         most = int(copy_N.argmax())
         raise DataError(
             f"index: example {int(index_N[most])} has {int(copy_N[most]) + 1} rows ({int((copy_N > 0).sum()):,} rows "
-            "too many in all). Take the outputs of each example once: a sampler with replacement, or padding for several "
-            "devices, repeats some."
+            "too many in all). Take the outputs of each example once: a sampler with replacement, or padding for "
+            "several devices, repeats some."
         )
     return index_N.long()
 

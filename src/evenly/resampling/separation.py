@@ -3,7 +3,6 @@
 Shapes: N examples, M places in the multiset, C classes.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -158,9 +157,3 @@ class Separation:
                 f"{split.loss_hard:.3f} | {split.loss_easy:.3f}, {split.silhouette:.2f}"
             )
         return "\n".join([*lines, *self.remarks])
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a `.npz`, `.json` or `.csv` file; see `evenly.resampling.storage`."""
-        from evenly.resampling.storage import save
-
-        save(self, path)

@@ -61,7 +61,7 @@ def load(path: str | os.PathLike[str]) -> Separation:
     >>> from evenly.resampling import separate
     >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found.save(f"{folder}/separation.npz")
+    ...     save(found, f"{folder}/separation.npz")
     ...     again = load(f"{folder}/separation.npz")
     >>> torch.equal(again.hard, found.hard), again.fingerprint == found.fingerprint
     (True, True)
@@ -119,7 +119,8 @@ def _arrays(separation: Separation) -> dict[str, Any]:
 
 
 def _from_npz(path: Path) -> Separation:
-    with np.load(path, allow_pickle=False) as file:
+    # Opened here: numpy leaves the file open when it is not an archive.
+    with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     facts = json.loads(str(arrays["facts"]))
     splits = []

@@ -33,14 +33,14 @@ def suspects(
     *,
     losses: Array | Sequence[float] | None = None,
     sure: float = 0.9,
-    fence: float = 1.5,
+    fence: float = 3.0,
 ) -> Suspects:
-    """The examples predicted as another class with probability ≥ `sure`, whose loss is far beyond that of their class.
+    """The examples predicted as another class with probability ≥ `sure`, with a loss far beyond that of their class.
 
-    Far beyond is Tukey's fence (1977): above the third quartile of the class by more than `fence` times the distance
-    between the quartiles. Both conditions are needed: a class the network has not yet learned is often taken for
-    another, all of it; a hard example has a high loss, but nobody is sure of it. Early in training the network has not
-    yet fitted wrong labels, which is what makes them show (Arpit et al., 2017).
+    Far beyond is Tukey's outer fence (1977): above the third quartile of the class by more than `fence` times the
+    distance between the quartiles. Both conditions are needed: a class the network has not yet learned is often taken
+    for another, all of it; a hard example has a high loss, but nobody is sure of it. Early in training the network has
+    not yet fitted wrong labels, which is what makes them show (Arpit et al., 2017).
 
     >>> z = torch.tensor([[5.0, 0.0], [4.0, 0.0], [4.5, 0.0], [5.5, 0.0], [0.0, 6.0], [0.0, 4.0], [0.0, 5.0]])
     >>> found = suspects(z, [0, 0, 0, 0, 0, 1, 1])
