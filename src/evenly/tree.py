@@ -20,15 +20,13 @@ _ONE_WIDE = frozenset({torch.float32, torch.float64, torch.complex64, torch.comp
 
 
 def dot(a: Params, b: Params) -> Tensor:
-    """⟨a, b⟩ summed over all tensors, as a scalar tensor; for complex tensors Re⟨a, b⟩, their product as real vectors.
+    """⟨a, b⟩ summed over all tensors, as a scalar tensor; complex ones count as pairs of real numbers.
 
     >>> dot([torch.tensor([1.0, 2.0])], [torch.tensor([3.0, 4.0])]).item()
     11.0
     """
-    if any(t.is_complex() for t in a):
-        a, b = [_real(t) for t in a], [_real(t) for t in b]
-    products = torch._foreach_mul(list(a), list(b))
-    return _reduced(sum_of([product.sum(dtype=_wide(product)) for product in products]))
+    products = torch._foreach_mul([_wide(t) for t in a], [_wide(t) for t in b])
+    return _reduced(sum_of([product.sum() for product in products]))
 
 
 def norm(a: Params) -> Tensor:
@@ -175,8 +173,9 @@ def _together(scalars: list[Tensor]) -> list[Tensor]:
     return scalars if home.type == "cpu" else [t.to(home) for t in scalars]
 
 
-def _wide(t: Tensor) -> torch.dtype | None:
-    return torch.float32 if t.dtype in (torch.float16, torch.bfloat16) else None
+def _wide(t: Tensor) -> Tensor:
+    """The tensor as real numbers whose products neither overflow nor vanish."""
+    return t.float() if t.dtype in (torch.float16, torch.bfloat16) else _real(t)
 
 
 def _real(t: Tensor) -> Tensor:
