@@ -156,6 +156,19 @@ def is_shard(t: Tensor) -> bool:
     return type(t) not in _PLAIN and hasattr(t, "device_mesh")
 
 
+def sharded_like(whole: Tensor, t: Tensor) -> Tensor:
+    """A whole tensor, known on every rank, laid out as t is: cut up if t is sharded.
+
+    >>> sharded_like(torch.ones(2), torch.zeros(2))
+    tensor([1., 1.])
+    """
+    if not is_shard(t):
+        return whole
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(whole, cast(Any, t).device_mesh, cast(Any, t).placements)
+
+
 def _norms(a: Params) -> list[Tensor]:
     """‖t‖ for every tensor, in one dtype wide enough not to overflow."""
     tensors = list(a)

@@ -443,7 +443,8 @@ def test_a_compiled_model_gives_the_same_gradient(build) -> None:
 
 @every_variant
 def test_training_lowers_the_loss(build) -> None:
-    model, x, y = mlp(n=32)
+    model, x, _ = mlp(n=32)
+    y = x[:, :3].argmax(1)
     sam = build(model, rho=0.02)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     losses = []
@@ -451,7 +452,7 @@ def test_training_lowers_the_loss(build) -> None:
         losses.append(sam.backward(lambda: F.cross_entropy(model(x), y)))
         optimizer.step()
         optimizer.zero_grad()
-    assert losses[-1] < 0.6 * losses[0]
+    assert losses[-1] < 0.3 * losses[0]
 
 
 @every_variant

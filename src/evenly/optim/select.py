@@ -70,7 +70,8 @@ def select(model: nn.Module | Iterable[Any], named: Named, where: Where) -> Name
     """
     if where is None:
         return named
-    choices = [where] if isinstance(where, str | nn.Module) or callable(where) else list(where)
+    single = isinstance(where, str | nn.Module) or callable(where) or not isinstance(where, Iterable)
+    choices = [where] if single else list(where)
     chosen: set[int] = set()
     for choice in choices:
         found = {id(p) for p in _matching(model, named, choice)}
