@@ -76,6 +76,15 @@ def add(a: Params, b: Params, factor: float = 1.0) -> list[Tensor]:
     return list(torch._foreach_add(list(a), list(b), alpha=factor))
 
 
+def swappable(params: Params) -> bool:
+    """Whether nothing but the parameters themselves knows where their values lie: plain tensors on the CPU.
+
+    >>> swappable([torch.zeros(1)])
+    True
+    """
+    return all(t.is_cpu and type(t) in _PLAIN for t in params)
+
+
 class Home(NamedTuple):
     """Where displaced parameters came from: hand it to `restore`."""
 
@@ -97,9 +106,7 @@ def displace(params: Params, direction: Params, size: float = 1.0, *, swap: bool
     ([1.5, 2.5], None, [1.0, 2.0])
     """
     tensors = list(params)
-    if swap is None:
-        swap = len([t for t in tensors if t.is_cpu and type(t) in _PLAIN]) == len(tensors)
-    if swap:
+    if swap if swap is not None else swappable(tensors):
         values = [t.data for t in tensors]
         for tensor, new in zip(tensors, torch._foreach_add(values, direction, alpha=size), strict=True):
             tensor.data = new

@@ -83,8 +83,11 @@ def shared_group(rank: int) -> dict[str, Tensor]:
 
 
 def small_groups(rank: int) -> dict[str, Tensor]:
-    """M = 16 within ranks of 32, and BatchNorm, whose buffers DDP broadcasts."""
-    model = DistributedDataParallel(network(norm=True))
+    """M = 16 within ranks of 32, BatchNorm, whose buffers DDP broadcasts, and DDP's search for unused parameters.
+
+    The search fails at the next forward pass if one that it was to see is not followed by its backward.
+    """
+    model = DistributedDataParallel(network(norm=True), find_unused_parameters=True)
     train(model, evenly.SAM(model, rho=0.1, m=16), 5, share_of(rank))
     return {"weights": flat(model), "counter": model.module[1].num_batches_tracked.float().reshape(1)}
 
