@@ -89,11 +89,16 @@ def _found(source: str, runs: str) -> tuple[Path, dict[str, Any] | None]:
 
 def _files(recipe: dict[str, Any] | None, data: str | None, data_root: str | None) -> list[Path] | None:
     """The image files behind the training examples, where there are any."""
-    name = data if data is not None else recipe["data"]["name"] if recipe is not None else None
-    if name is None:
+    if recipe is None and data is None:
         return None
     from evenly.data import load
     from evenly.data.formats.image_files import ImageFiles
+    from evenly.recipe import Recipe, from_mapping
+    from evenly.training.parts import load_data
 
-    inputs = load(name, root=data_root, **(recipe["data"]["options"] if recipe is not None else {})).train.inputs
+    if recipe is not None:
+        splits = load_data(from_mapping(Recipe, recipe), data_root=data_root)
+    else:
+        splits = load(str(data), root=data_root)
+    inputs = splits.train.inputs
     return [inputs.root / file for file in inputs.names] if isinstance(inputs, ImageFiles) else None

@@ -14,6 +14,7 @@ from evenly.errors import UsageError
 from evenly.recipe import Recipe, digest, to_mapping
 from evenly.records import Run
 from evenly.resampling import Separation, save
+from evenly.resampling.moment import AtEpoch
 from evenly.training.distributed import World
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Enough, Loop
@@ -127,11 +128,14 @@ def early(parts: Parts) -> Enough | None:
 
 def leave_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
     """Keep the outputs of this epoch: the last that an early run ends with, unless it has fitted everything."""
-    train = loop.parts.splits.train
+    recipe, train = loop.parts.recipe, loop.parts.splits.train
+    rule = moment(recipe.until, epochs=recipe.epochs)
+    if isinstance(rule, AtEpoch) and metrics["epoch"] < rule.epoch:
+        return  # only a rule that looks at the errors may turn out to have come an epoch ago
     kept = loop.outputs("train")
     error = float((predictions(kept) != train.labels.cpu()).double().mean())
     first = not (loop.run.path / OUTPUTS).exists()
-    if loop.parts.world.leads and (first or loop.parts.recipe.until.rule != "gain" or not fitted(error)):
+    if loop.parts.world.leads and (first or recipe.until.rule != "gain" or not fitted(error)):
         keep_outputs(loop.run, kept, train, epoch=metrics["epoch"])
 
 
