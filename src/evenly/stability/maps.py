@@ -76,7 +76,7 @@ def stability_map(
     lr: float = 0.5,
     batches: Sequence[int] = range(1, 50),
     sigmas: Sequence[int] = range(1, 51),
-    rho_over_alpha: Sequence[float] = (0.5,),
+    rho_over_alpha: Sequence[float] = (0.25,),
     noise: float = 0.1,
     num_examples: int = 100,
     sharpness: float = 2.0,
@@ -89,7 +89,7 @@ def stability_map(
 
     >>> m = stability_map(rng=torch.Generator().manual_seed(0), batches=[2, 40], sigmas=[1, 40], repeats=4)
     >>> [method.name for method in m.methods], m.diverged[0].tolist()
-    (['SGD', 'random', 'SAM ρ/α=0.5'], [[True, False], [True, False]])
+    (['SGD', 'random', 'SAM ρ/α=0.25'], [[True, False], [True, False]])
     """
     check_lr(lr)
     for batch in batches:

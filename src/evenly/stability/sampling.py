@@ -54,7 +54,8 @@ def draw(sampling: Sampling, *, num_examples: int, batches_L: Tensor, repeats: i
         order = torch.randint(num_examples, (repeats, int(batches_L.max())), generator=rng, device=rng.device)
         counts = torch.zeros((len(batches_L), *size), dtype=torch.float64, device=rng.device)
         taken_LKB = (torch.arange(order.shape[1], device=rng.device) < sizes_L11).double()
-        return counts.scatter_add_(-1, order.expand_as(taken_LKB), taken_LKB)
+        where_LKB = order.expand(len(batches_L), -1, -1)
+        return counts.scatter_add_(-1, where_LKB, taken_LKB.expand_as(where_LKB))
     u = torch.rand(size, generator=rng, device=rng.device, dtype=torch.float64)
     if sampling == "bernoulli":
         return (u < sizes_L11 / num_examples).double()
