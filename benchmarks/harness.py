@@ -121,6 +121,13 @@ def machine() -> str:
 def run(names: list[str], *, folder: Path = FOLDER) -> bool:
     """Run the named benchmarks, keep their ratios and draw the table; whether every target that ran was met."""
     all_met = True
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > cores / 4:
+        print(
+            f"the machine is busy (load {load:.1f} on {cores} cores): one process against several loses by it, "
+            "and ratios will scatter. Repeat when it is quiet.",
+            file=sys.stderr,
+        )
     for name in names:
         print(f"{name}: {REGISTRY[name].claim} …", file=sys.stderr, flush=True)
         try:

@@ -55,6 +55,12 @@ class Bar:
         if self._progress is not None:
             self._progress.update(self._task, advance=amount)
 
+    def note(self, **facts: float) -> None:
+        """Show some numbers beside the bar."""
+        if self._progress is not None:
+            words = "  ".join(f"{name} {value:.4g}" for name, value in facts.items())
+            self._progress.update(self._task, description=f"{self.what}  {words}")
+
     def __exit__(self, *_: object) -> None:
         if self._progress is not None:
             self._progress.stop()

@@ -23,7 +23,7 @@ class Data(Settings):
     """Which examples."""
 
     name: str = setting("digits", "A data set that `evenly data list` names, or the path of your own.")
-    options: Mapping[str, Any] = setting({}, "What this data set alone understands, such as `beta_d` of `patches`.")
+    options: Mapping[str, Any] = setting({}, "What this data set alone understands, such as `beta_hard` of `patches`.")
     validation: float = setting(0.0, "Share of the training examples held out for validation.", least=0, below=1)
 
 
@@ -33,17 +33,20 @@ class Model(Settings):
 
     name: str = setting("mlp", "The architecture.")
     options: Mapping[str, Any] = setting({}, "What this architecture alone understands, such as `width`.")
+    weights: str | None = setting(None, "A file of weights to start from; null draws them from the seed.")
 
 
 @dataclass(frozen=True)
 class Optimizer(Settings):
     """How a gradient becomes a step."""
 
-    name: str = setting("sgd", "The optimizer.")
+    name: str = setting("sgd", "Any optimizer of torch.optim.")
     lr: float = setting(0.1, "Learning rate.", above=0)
     momentum: float = setting(0.9, "Momentum.", least=0, below=1)
     nesterov: bool = setting(False, "Whether the momentum is Nesterov's.")
     weight_decay: float = setting(5e-4, "Weight decay.", least=0)
+    decay: Literal["all", "weights"] = setting("all", "Whether biases and normalisation layers decay too.")
+    options: Mapping[str, Any] = setting({}, "What this optimizer alone understands, such as `betas` of AdamW.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,7 +91,7 @@ class Schedule(Settings):
 class Recipe(Settings):
     """A run, described.
 
-    >>> recipe = Recipe(data=Data("patches", {"beta_d": 0.4}), ascent=Ascent("sam"), seed=1)
+    >>> recipe = Recipe(data=Data("patches", {"beta_hard": 0.4}), ascent=Ascent("sam"), seed=1)
     >>> recipe.optimizer.lr, recipe.ascent.rho, recipe.epochs
     (0.1, 0.1, 200)
     """
@@ -105,6 +108,15 @@ class Recipe(Settings):
     precision: Literal["fp32", "bf16"] = setting("fp32", "Number format of the forward and backward passes.")
     label_smoothing: float = setting(0.0, "Share of the target spread over all classes.", least=0, below=1)
     clip_norm: float | None = setting(None, "Largest norm of a gradient; null leaves it as it is.", above=0)
+    loss: Literal["auto", "cross-entropy", "logistic", "squared"] = setting(
+        "auto", "What is minimised; `auto` is cross-entropy, or logistic for a model with one output."
+    )
+    evaluate_every: int = setting(1, "Epochs from one evaluation of all splits to the next.", least=1)
+    record_examples: bool = setting(False, "Whether to record every training example's loss at each evaluation.")
+    keep_epochs: tuple[int, ...] = setting((), "Epochs after which the weights are kept for good.", least=1)
+    channels_last: bool = setting(False, "Whether images lie in memory with their channels last.")
+    compile: bool = setting(False, "Whether the model is compiled; it takes a minute and pays in long runs.")
+    sharded: bool = setting(False, "Whether many devices share the parameters (FSDP2) rather than copy them (DDP).")
 
     def __post_init__(self) -> None:
         super().__post_init__()

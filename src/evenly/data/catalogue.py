@@ -78,6 +78,7 @@ CATALOGUE: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 _OWN = {
     "": "folders:folder",
     ".csv": "manifests:manifest",
+    ".tsv": "manifests:manifest",
     ".parquet": "manifests:manifest",
     ".npz": "arrays:arrays",
 }
@@ -180,6 +181,7 @@ def _own(path: Path, options: Mapping[str, Any]) -> "Splits":
     makers = {
         "": "folders:folder",
         ".csv": "manifests:manifest",
+    ".tsv": "manifests:manifest",
         ".parquet": "manifests:manifest",
         ".npz": "arrays:arrays",
     }
