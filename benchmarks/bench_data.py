@@ -119,7 +119,7 @@ def load_against_read() -> Iterator[float]:
 PEAK = """
 import sys
 from evenly.data import load
-import evenly.data.cifar
+import evenly.data.formats.cifar
 def kilobytes(name):
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(name + ":"))

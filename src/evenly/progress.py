@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ def track(items: Iterable[T], what: str, *, total: int | None = None) -> Iterato
     >>> list(track([1, 2, 3], "counting"))
     [1, 2, 3]
     """
-    if total is None and hasattr(items, "__len__"):
+    if total is None and isinstance(items, Sized):
         total = len(items)
     with Bar(what, total=total) as bar:
         for item in items:

@@ -141,7 +141,10 @@ REFUSED: list[tuple[dict[Any, Any], str]] = [
     ({"optimizer": {"momentum": 1}}, "optimizer.momentum: expected a number of at least 0 and below 1, not 1."),
     ({"optimizer": {"nesterov": 1}}, "optimizer.nesterov: expected true or false, not 1."),
     ({"optimizer": {"nesterov": True, "momentum": 0}}, "optimizer.nesterov: it needs optimizer.momentum above 0"),
-    ({"optimizer": None}, "optimizer: expected settings (name, lr, momentum, nesterov, weight_decay, decay, options), not null."),
+    (
+        {"optimizer": None},
+        "optimizer: expected settings (name, lr, momentum, nesterov, weight_decay, decay, options), not null.",
+    ),
     ({"epochs": 0}, "epochs: expected a whole number of at least 1, not 0. For example: epochs=200"),
     ({"epochs": 1.5}, "epochs: expected a whole number of at least 1, not 1.5."),
     ({"epochs": "10"}, "epochs: expected a whole number of at least 1, not '10'."),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from evenly.data.arrays import arrays
-from evenly.data.locate import Missing
+from evenly.data.formats.locate import Missing
+from evenly.data.own.arrays import arrays
 from evenly.errors import DataError
 
 X = np.random.default_rng(0).normal(size=(6, 5))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from evenly.data import safe_pickle
-from evenly.data.cifar import cifar10, cifar100, read_binary, read_pickles
-from evenly.data.locate import Missing
+from evenly.data.formats import safe_pickle
+from evenly.data.formats.cifar import cifar10, cifar100, read_binary, read_pickles
+from evenly.data.formats.locate import Missing
 from evenly.errors import DataError
 
 NAMES = ["data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evenly.data.domains import fixed_split, office_home, pacs, vlcs
+from evenly.data.formats.domains import fixed_split, office_home, pacs, vlcs
 from evenly.errors import DataError, UsageError
 
 DOMAINS = ("art_painting", "cartoon", "photo", "sketch")

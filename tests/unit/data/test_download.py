@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from evenly.data.download import fetch
+from evenly.data.fetch.download import fetch
 from evenly.errors import DataError, SetupError, UsageError
 
 BODY = random.Random(0).randbytes(300_000)
@@ -150,7 +150,7 @@ def stop_midway(server: Server, target: Path, *, at: int, how: signal.Signals) -
 
     server.behave = stall
     code = (
-        "import sys\nfrom evenly.data.download import fetch\n"
+        "import sys\nfrom evenly.data.fetch.download import fetch\n"
         f"try: fetch({server.url!r}, {str(target)!r}, md5={MD5!r})\nexcept KeyboardInterrupt: sys.exit(130)"
     )
     part = target.with_name(target.name + ".part")

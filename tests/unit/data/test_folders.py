@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evenly.data.folders import folder
-from evenly.data.listing import dropped
-from evenly.data.locate import Missing
+from evenly.data.formats.listing import dropped
+from evenly.data.formats.locate import Missing
+from evenly.data.own.folders import folder
 from evenly.errors import DataError
 
 

@@ -8,8 +8,8 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
-from evenly.data.foreign import foreign
 from evenly.data.labelled import Lazy
+from evenly.data.own.foreign import foreign
 from evenly.errors import DataError, UsageError
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from evenly.data.get import get
-from evenly.data.publication import Archive, File, Images, Layout, Source
+from evenly.data.fetch.get import get
+from evenly.data.fetch.publication import Archive, File, Images, Layout, Source
 from evenly.errors import DataError
 
 TRAIN, TEST = b"train" * 1000, b"test" * 1000

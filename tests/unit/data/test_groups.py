@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evenly.data.groups import celeba, waterbirds
+from evenly.data.formats.groups import celeba, waterbirds
 from evenly.errors import DataError
 
 BIRDS = [("a/1.jpg", 0, 0, 0), ("a/2.jpg", 1, 0, 1), ("b/1.jpg", 1, 2, 0), ("b/2.jpg", 0, 1, 1), ("b/3.jpg", 0, 0, 0)]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from evenly.data.idx import fashion_mnist, mnist, read_idx
-from evenly.data.locate import Missing
+from evenly.data.formats.idx import fashion_mnist, mnist, read_idx
+from evenly.data.formats.locate import Missing
 from evenly.errors import DataError
 
 

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from evenly.data.image_files import ImageFiles, decode, opened, scan
+from evenly.data.formats.image_files import ImageFiles, decode, opened, scan
 from evenly.data.labelled import Labelled, Lazy
 from evenly.errors import DataError, UsageError
 

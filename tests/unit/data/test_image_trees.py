@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evenly.data.image_trees import cinic10, tiny_imagenet
-from evenly.data.listing import dropped
-from evenly.data.locate import Missing
+from evenly.data.formats.image_trees import cinic10, tiny_imagenet
+from evenly.data.formats.listing import dropped
+from evenly.data.formats.locate import Missing
 from evenly.errors import DataError
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evenly.data.listing import dropped
-from evenly.data.locate import Missing
-from evenly.data.manifests import manifest
+from evenly.data.formats.listing import dropped
+from evenly.data.formats.locate import Missing
+from evenly.data.own.manifests import manifest
 from evenly.errors import DataError
 
 
@@ -74,7 +74,8 @@ def test_parquet_without_pyarrow_names_the_extra(root: Path) -> None:
     (root / "list.parquet").write_bytes(b"PAR1")
     code = (
         "import sys; sys.modules['pyarrow'] = None\n"
-        "from pathlib import Path\nfrom evenly.errors import SetupError\nfrom evenly.data.manifests import manifest\n"
+        "from pathlib import Path\nfrom evenly.errors import SetupError\n"
+        "from evenly.data.own.manifests import manifest\n"
         "try:\n    manifest(Path(sys.argv[1]))\nexcept SetupError as error:\n    print(error)"
     )
     done = subprocess.run(

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from evenly.data.publication import Source
-from evenly.data.sources import SOURCES, source
+from evenly.data.fetch.publication import Source
+from evenly.data.fetch.sources import SOURCES, source
 from evenly.errors import UsageError
 
 NAMES = [
@@ -116,5 +116,5 @@ def test_unknown_name_suggests_the_nearest() -> None:
 
 
 def test_looking_up_verifying_and_fetching_import_no_torch() -> None:
-    code = "import sys, evenly.data.get, evenly.data.sources, evenly.data.verify; sys.exit('torch' in sys.modules)"
+    code = "import sys, evenly.data.fetch.get, evenly.data.fetch.verify; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

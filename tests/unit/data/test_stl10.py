@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from evenly.data.stl10 import stl10
+from evenly.data.formats.stl10 import stl10
 from evenly.errors import DataError
 
 

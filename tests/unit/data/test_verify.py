@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evenly.data.publication import File, Images, Layout, Source
-from evenly.data.sources import SOURCES
-from evenly.data.verify import digest, present_layout, verify
+from evenly.data.fetch.publication import File, Images, Layout, Source
+from evenly.data.fetch.sources import SOURCES
+from evenly.data.fetch.verify import digest, present_layout, verify
 from evenly.errors import UsageError
 
 BODY = b"published bytes"
@@ -111,7 +111,7 @@ def test_real_files_are_as_published(name: str, published: Callable[[str], Path]
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
 def test_unzipped_real_files_are_known_too(name: str, published: Callable[[str], Path], tmp_path: Path) -> None:
-    from evenly.data.unpack import unpack
+    from evenly.data.fetch.unpack import unpack
 
     folder = SOURCES[name].folder
     for archive in (published(folder) / folder).glob("t10k-*.gz"):
