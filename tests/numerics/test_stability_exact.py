@@ -102,12 +102,13 @@ def test_every_way_to_state_a_problem_gives_the_same_threshold() -> None:
         Problem.from_factors(factors),
         Problem.from_dense(factors.mT @ factors),
         Problem.from_gram(blocks),
+        Problem.from_gram(gram, num_outputs=2),
         Problem.from_factors(torch.cat([factors, torch.zeros(6, 2, 20, dtype=torch.float64)], -1)),
     ]
     for batch, ratio in ((1, 0.0), (3, 0.5)):
         found = [mean_square_threshold(p, batch=batch, rho_over_alpha=ratio) for p in problems]
-        assert found == pytest.approx([found[0]] * 4, rel=1e-9)
-    assert [p.rank for p in problems] == [7, 7, 7, 7]
+        assert found == pytest.approx([found[0]] * 5, rel=1e-9)
+    assert [p.rank for p in problems] == [7] * 5
 
 
 def test_directions_without_curvature_do_not_count() -> None:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from evenly.stability.lyapunov import lyapunov_spectrum as lyapunov_spectrum
     from evenly.stability.maps import overlapping_set as overlapping_set
     from evenly.stability.maps import stability_map as stability_map
+    from evenly.stability.networks import nearness as nearness
+    from evenly.stability.networks import network_problem as network_problem
+    from evenly.stability.networks import network_report as network_report
+    from evenly.stability.networks import per_example_hessians as per_example_hessians
     from evenly.stability.problem import Problem as Problem
     from evenly.stability.simulation import simulate as simulate
     from evenly.stability.solutions import feature_solution as feature_solution
@@ -40,7 +44,11 @@ __getattr__, __dir__, __all__ = attach(
         "mean_square_radius": "evenly.stability.exact",
         "mean_square_threshold": "evenly.stability.exact",
         "memorising_solution": "evenly.stability.solutions",
+        "nearness": "evenly.stability.networks",
+        "network_problem": "evenly.stability.networks",
+        "network_report": "evenly.stability.networks",
         "overlapping_set": "evenly.stability.maps",
+        "per_example_hessians": "evenly.stability.networks",
         "simulate": "evenly.stability.simulation",
         "solutions_table": "evenly.stability.tables",
         "stability_map": "evenly.stability.maps",

@@ -33,12 +33,14 @@ class Factored:
         """Tr(HᵢHⱼ) = ‖AᵢAⱼᵀ‖²_F, N × N."""
         num, width, dims = self.factors_NCR.shape
         a = self.factors_NCR.reshape(num * width, dims)
-        squares: Tensor = (a @ a.mT).square_().view(num, width, num, width)
-        return squares.sum((1, 3))
+        gram: Tensor = a @ a.mT
+        blocks: Tensor = gram.square_().view(num, width, num, width)
+        return blocks.sum((1, 3))
 
     def largest(self) -> Tensor:
         """λmax(Hᵢ) = λmax(AᵢAᵢᵀ), one per example."""
-        return torch.linalg.eigvalsh(self.factors_NCR @ self.factors_NCR.mT)[:, -1]
+        values_NC: Tensor = torch.linalg.eigvalsh(self.factors_NCR @ self.factors_NCR.mT)
+        return values_NC[:, -1]
 
     def pull(self, counts: Tensor, w: Tensor) -> Tensor:
         """Σᵢ xᵢ Hᵢ w for counts (..., N) and w (..., R)."""

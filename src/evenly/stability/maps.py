@@ -185,14 +185,14 @@ def _jump_singles(
     after = []
     for w, method in zip(start, methods, strict=True):
         if method.noise:
+            # The sign of `kept` is left out: start and noise are symmetric, and only norms are read.
             kept = (1 - pull_BS)[..., None, None]
             grown = (kept.abs().log() * hits).exp().clamp(max=HUGE)
-            sign = torch.where((kept < 0) & (hits % 2 == 1), -1.0, 1.0)
             # Σ_{j<h} kept^{2j} = (1 − kept^{2h})/(1 − kept²), or h where kept² = 1.
             flat = (kept.square() - 1).abs() < 1e-12
             series = torch.where(flat, hits, (1 - grown.square()) / (1 - kept.square()))
             noisy = method.noise * pull_BS.abs()[..., None, None] * series.clamp(0, HUGE**2 / 1e8).sqrt() * z
-            after.append((w * sign * grown + noisy) * alone_BSKJ)
+            after.append((w * grown + noisy) * alone_BSKJ)
         else:
             p_BS = 1 + method.rho_over_alpha * family.sharpness / family.sigma_BS
             after.append(w + _xlog(hits, (1 - p_BS * pull_BS).abs()[..., None, None]))

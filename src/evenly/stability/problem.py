@@ -37,22 +37,23 @@ class Problem:
     basis_PR: Tensor | None = None
 
     @classmethod
-    def from_gram(cls, gram: Tensor) -> "Problem":
-        """From K_ij = AᵢAⱼᵀ alone, N × N or N × N × C × C: what `evenly.curvature` gives for a network.
+    def from_gram(cls, gram: Tensor, *, num_outputs: int = 1) -> "Problem":
+        """From K_ij = AᵢAⱼᵀ alone: N × N, N × N × C × C, or (N·C) × (N·C) with C = `num_outputs` rows per example.
 
-        With K = U Λ Uᵀ the factors are Aᵢ = UᵢΛ^½ in the basis where H = Λ/n.
+        The last is what `evenly.curvature.block_gram` gives for a network. With K = U Λ Uᵀ the factors are Aᵢ = UᵢΛ^½
+        in the basis where H = Λ/n.
         """
-        num, width = _gram_shape(gram)
+        num, width = _gram_shape(gram, num_outputs)
         flat = gram if gram.ndim == 2 else gram.permute(0, 2, 1, 3).reshape(num * width, num * width)
         flat = _symmetric(_finite(flat, "the Gram matrix"), "the Gram matrix")
         eigenvalues, vectors = torch.linalg.eigh(flat.double())
-        low, slack = float(eigenvalues[0]), _slack(flat) * float(eigenvalues[-1].clamp_min(0))
-        if low < -slack:
+        low, rounding = float(eigenvalues[0]), _rounding(flat) * float(eigenvalues[-1].clamp_min(0))
+        if low < -4 * rounding:
             raise DataError(
                 f"the Gram matrix is not positive semidefinite: its smallest eigenvalue is {low:.3g}, its largest "
                 f"{float(eigenvalues[-1]):.3g}. Give K = A Aᵀ of per-example factors (Gauss–Newton, not Hessians)."
             )
-        kept = eigenvalues > slack
+        kept = eigenvalues > rounding
         _check_some(kept)
         factors = (vectors[:, kept] * eigenvalues[kept].sqrt()).view(num, width, -1)
         return cls(eigenvalues[kept] / num, Factored(factors))
@@ -72,12 +73,12 @@ class Problem:
         # The thinner side is decomposed: H for few parameters, the Gram for few examples.
         if dims <= num * width:
             eigenvalues, vectors = torch.linalg.eigh(a.mT @ a)
-            kept = eigenvalues > _slack(factors, dims) * eigenvalues[-1]
+            kept = eigenvalues > _rounding(a) * eigenvalues[-1]
             _check_some(kept)
             basis = vectors[:, kept]
         else:
             eigenvalues, vectors = torch.linalg.eigh(a @ a.mT)
-            kept = eigenvalues > _slack(factors, dims) * eigenvalues[-1]
+            kept = eigenvalues > _rounding(a) * eigenvalues[-1]
             _check_some(kept)
             basis = a.mT @ (vectors[:, kept] / eigenvalues[kept].sqrt())
         return cls(eigenvalues[kept] / num, Factored((a @ basis).view(num, width, -1)), basis)
@@ -94,10 +95,11 @@ class Problem:
             raise DataError(f"dense curvatures must be N×P×P and not empty, not {tuple(hessians.shape)}.")
         h_NPP = _symmetric(_finite(hessians, "curvatures"), "H")
         eigenvalues_NP, vectors_NPP = torch.linalg.eigh(h_NPP.double())
-        slack_N = _slack(hessians) * eigenvalues_NP[:, -1:].clamp_min(0)
-        _check_psd(eigenvalues_NP, slack_N)
-        roots_NP = eigenvalues_NP.clamp_min(0).sqrt()
-        rank = max(1, int((eigenvalues_NP > slack_N).sum(1).max()))
+        rounding_N1 = _rounding(hessians) * eigenvalues_NP[:, -1:].clamp_min(0)
+        _check_psd(eigenvalues_NP, 4 * rounding_N1)
+        real_NP = eigenvalues_NP > rounding_N1
+        roots_NP = torch.where(real_NP, eigenvalues_NP, 0.0).sqrt()
+        rank = max(1, int(real_NP.sum(1).max()))
         return cls.from_factors((vectors_NPP * roots_NP[:, None, :]).mT[:, -rank:, :])
 
     @classmethod
@@ -168,20 +170,22 @@ class Problem:
         return float(self.eigenvalues_R.sum())
 
 
-def _gram_shape(gram: Tensor) -> tuple[int, int]:
-    """N and C of a Gram matrix given as N × N or N × N × C × C."""
+def _gram_shape(gram: Tensor, num_outputs: int) -> tuple[int, int]:
+    """N and C of a Gram matrix, flat or in blocks."""
     shape = tuple(gram.shape)
     if len(shape) == 2 and shape[0] == shape[1] > 0:
-        return shape[0], 1
+        if num_outputs < 1 or shape[0] % num_outputs:
+            raise DataError(f"a Gram matrix of {shape[0]} rows is not that of examples with {num_outputs} rows each.")
+        return shape[0] // num_outputs, num_outputs
     if len(shape) == 4 and shape[0] == shape[1] > 0 and shape[2] == shape[3] > 0:
         return shape[0], shape[2]
     raise DataError(f"a Gram matrix is N×N or, block by block, N×N×C×C, not {'×'.join(map(str, shape))}.")
 
 
-def _slack(t: Tensor, dims: int | None = None) -> float:
+def _rounding(t: Tensor) -> float:
     """How large, relative to the largest, an eigenvalue may be by rounding alone in the precision it came in."""
     dtype = t.dtype if t.dtype.is_floating_point else torch.float64
-    return 8 * (dims or t.shape[-1]) * torch.finfo(dtype).eps
+    return float(4 * t.shape[-1] ** 0.5 * torch.finfo(dtype).eps)
 
 
 def _finite(t: Tensor, what: str) -> Tensor:
@@ -194,7 +198,7 @@ def _finite(t: Tensor, what: str) -> Tensor:
 def _symmetric(t: Tensor, what: str) -> Tensor:
     """The symmetric part, where the rest is rounding."""
     off = (t - t.mT).abs().flatten(-2).amax(-1)
-    allowed = _slack(t) * t.abs().flatten(-2).amax(-1)
+    allowed = 4 * _rounding(t) * t.abs().flatten(-2).amax(-1)
     if (off > allowed).any():
         worst = int((off - allowed).argmax()) if off.ndim else 0
         name = f"{what}_{worst}" if off.ndim else what

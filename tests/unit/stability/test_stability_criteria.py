@@ -76,6 +76,13 @@ def test_criteria_are_their_formulas_on_the_overlapping_set() -> None:
     assert chang_theorem_c9(problem, batch=batch).lr == pytest.approx(min(2 / sigma / noise, steep, noise**-0.5))
 
 
+def test_theorem_c9_is_held_back_by_the_deterministic_part_where_all_examples_agree() -> None:
+    problem = Problem.from_diagonal(torch.ones(2, 1))  # c₂μ = ½: η²/2 + η = 2
+    assert chang_theorem_c9(problem, batch=1).lr == pytest.approx(sqrt(5) - 1)
+    sam = chang_theorem_c9(problem, batch=1, rho_over_alpha=1.0)  # H̃ = 2, c₂μ = 2: 2η² + 2η = 2
+    assert sam.lr == pytest.approx((sqrt(5) - 1) / 2)
+
+
 def test_theorem_3_2_on_singular_curvature_says_so_and_keeps_to_the_range() -> None:
     values = torch.tensor([[1.0, 0.0], [3.0, 0.0]])
     plain = chang_theorem_3_2(Problem.from_diagonal(values[:, :1]), batch=1, rho_over_alpha=0.5)

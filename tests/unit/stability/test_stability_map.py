@@ -12,6 +12,7 @@ from evenly.stability import (
     stability_map,
 )
 from evenly.stability.criteria import chang_theorem_3_2, dexter_theorem_1
+from evenly.stability.divergence import grew_thousandfold
 from evenly.stability.map_lines import Family, criterion_lr, exponent, mean_square_lr
 from evenly.stability.maps import Method, StabilityMap, _norms
 
@@ -90,6 +91,11 @@ def test_rates_with_errors_do_not_contradict_the_exponent(figure: StabilityMap) 
     assert not (vanishes & unstable).any()
     assert (diverges | vanishes).double().mean() > 0.9
     assert not figure.growth.vanishes()[1].any()  # with noise of its own nothing vanishes
+
+
+def test_the_paper_s_rule_asks_for_more_than_half_of_the_runs() -> None:
+    grown = torch.tensor([[7.0, 7.0, 7.0, 0.0], [7.0, 7.0, 0.0, 0.0], [6.9, 6.9, 6.9, 6.9]])  # log 1000 = 6.908
+    assert grew_thousandfold(grown).tolist() == [True, False, False]
 
 
 def test_settings_share_their_batches_and_do_not_disturb_each_other() -> None:

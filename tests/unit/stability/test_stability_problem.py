@@ -49,6 +49,7 @@ RNG = torch.Generator().manual_seed(0)
         (lambda: Problem.from_gram(torch.tensor([[1.0, 2.0], [0.0, 1.0]])), "Gram matrix is not symmetric"),
         (lambda: Problem.from_gram(torch.ones(2, 3)), "not 2×3"),
         (lambda: Problem.from_gram(torch.ones(2, 2, 3, 2)), "not 2×2×3×2"),
+        (lambda: Problem.from_gram(torch.eye(5), num_outputs=2), "5 rows is not that of examples with 2 rows each"),
         (lambda: coherence_of_hessians(torch.ones(2, 2)), "N×P×P"),
         (lambda: coherence_of_hessians(torch.full((2, 1, 1), float("inf"))), "H_0 has an entry that is not finite"),
         (lambda: memorising_solution(torch.ones(2, 3)), r"examples \[0, 1\] are equal"),
