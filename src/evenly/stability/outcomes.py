@@ -24,7 +24,7 @@ def batch_values(values_N: Tensor, *, batch: int, sampling: Sampling = "bernoull
     """
     num = len(values_N)
     check_batch(sampling, num_examples=num, batch=batch)
-    distinct, multiplicity = values_N.double().unique(return_counts=True)  # type: ignore[no-untyped-call]
+    distinct, multiplicity = values_N.double().cpu().unique(return_counts=True)  # type: ignore[no-untyped-call]
     sums, taken, prob = (torch.zeros(1, dtype=torch.float64) for _ in range(3))
     prob += 1
     for value, count in zip(distinct.tolist(), multiplicity.tolist(), strict=True):

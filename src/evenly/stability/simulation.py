@@ -51,7 +51,7 @@ def simulate(
     >>> (runs.log_growth_LKT[:, 0, -1] / 10).exp().tolist()  # |1 − η| per step
     [0.5, 2.0]
     """
-    columns = [_column(v) for v in (lr, batch, rho_over_alpha, noise)]
+    columns = [_column(v).to(problem.eigenvalues_R.device) for v in (lr, batch, rho_over_alpha, noise)]
     try:
         lr_L, batch_L, ratio_L, noise_L = torch.broadcast_tensors(*columns)  # type: ignore[no-untyped-call]
     except RuntimeError:

@@ -103,7 +103,7 @@ def _standing(problem: Problem, *, batch: int, lr: float, ratio: float) -> dict[
         "eta_exact": exact,
         "stands": f"{word}: lr is {lr / exact:.3g} of the exact threshold",
         "criteria": [
-            {"name": c.name, "eta": c.lr, "says": c.says, "lr_over_eta": lr / c.lr, "notes": list(c.notes)}
+            {"name": c.name, "eta": _plain(c.lr), "says": c.says, "lr_over_eta": lr / c.lr, "notes": list(c.notes)}
             for c in criteria
         ],
     }
@@ -115,15 +115,20 @@ def _row(problem: Problem, *, batch: int, rho_over_alpha: float) -> dict[str, An
         "trace": problem.trace,
         "lambda_max": here.lambda_max,
         "sigma": here.sigma,
-        "eta_criterion": coherence_criterion(problem, batch=batch).lr,
+        "eta_criterion": _plain(coherence_criterion(problem, batch=batch).lr),
         "eta_exact": mean_square_threshold(problem, batch=batch),
         "rho_over_alpha": rho_over_alpha,
         "lambda_max_sam": there.lambda_max,
         "sigma_sam": there.sigma,
-        "eta_criterion_sam": coherence_criterion(problem.sam(rho_over_alpha), batch=batch).lr,
-        "eta_theorem_3_2": chang_theorem_3_2(problem, batch=batch, rho_over_alpha=rho_over_alpha).lr,
+        "eta_criterion_sam": _plain(coherence_criterion(problem.sam(rho_over_alpha), batch=batch).lr),
+        "eta_theorem_3_2": _plain(chang_theorem_3_2(problem, batch=batch, rho_over_alpha=rho_over_alpha).lr),
         "eta_exact_sam": mean_square_threshold(problem, batch=batch, rho_over_alpha=rho_over_alpha),
     }
+
+
+def _plain(lr: float) -> float | None:
+    """None for a criterion that no learning rate meets (a full batch): JSON has no infinity."""
+    return lr if lr < float("inf") else None
 
 
 def _distinct_cube(n: int, d: int, rng: torch.Generator) -> Tensor:

@@ -1,5 +1,7 @@
 """What a problem refuses, and in which words."""
 
+import json
+
 import pytest
 import torch
 
@@ -132,6 +134,14 @@ def test_inputs_are_left_as_they_were() -> None:
     threshold_report(k, batch=2, lr=0.1, rho_over_alpha=0.5)
     assert torch.equal(k, before)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_reports_are_plain_json_also_where_a_criterion_says_nothing() -> None:
+    report = threshold_report(torch.eye(4), batch=4, lr=0.1, rho_over_alpha=0.2)
+    rows = solutions_table([2], rng=torch.Generator().manual_seed(0), d=6, n=10, batch=10)
+    json.dumps([report, rows], allow_nan=False)
+    assert rows[0]["eta_criterion"] is None
+    assert [row["eta"] for row in report["methods"]["SGD"]["criteria"] if row["name"] == "sharpest example"] == [None]
 
 
 def test_report_says_where_the_learning_rate_stands_and_when_the_network_is_not_at_a_minimum() -> None:
