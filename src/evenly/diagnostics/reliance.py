@@ -1,0 +1,100 @@
+"""What a model loses when one attribute of its inputs no longer tells the label.
+
+Shapes: N examples, V values of the attribute, L labels.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from evenly.curvature import soundness
+from evenly.curvature.chunks import outputs_of
+from evenly.curvature.observing import observing
+from evenly.data.labelled import Labelled, scaled
+from evenly.errors import DataError, UsageError
+
+# From inputs and the inputs of other examples to inputs that carry the others' attribute.
+Swap = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Reliance:
+    """Accuracy on the data, accuracy with the attribute randomised, and the difference: all shares of 1."""
+
+    attribute: str
+    accuracy: float
+    randomised: float
+    reliance: float
+
+
+def reliance(
+    model: nn.Module,
+    data: Labelled,
+    *,
+    attribute: str,
+    swap: Swap | None = None,
+    rng: torch.Generator | None = None,
+    chunk: int = 500,
+) -> Reliance:
+    """Accuracy minus the accuracy when the named attribute is independent of the label.
+
+    Without `swap`, by weights: the accuracy of each combination of label and value counts as P(label)·P(value); every
+    combination must occur. With `swap(inputs, donors)`, by intervention: each input takes the attribute of another
+    example drawn by `rng` (for stacked images the upper half), and keeps its label.
+
+    >>> data = Labelled(torch.eye(4), torch.tensor([0, 0, 1, 1]), ("a", "b"), {"tag": torch.tensor([0, 1, 0, 1])})
+    >>> by_tag = nn.Linear(4, 2, bias=False)  # it answers with the tag
+    >>> _ = by_tag.weight.data.copy_(torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1]]))
+    >>> reliance(by_tag, data, attribute="tag")
+    Reliance(attribute='tag', accuracy=0.5, randomised=0.5, reliance=0.0)
+    """
+    values_N = data.attribute(attribute)
+    if len(values_N.unique()) < 2:  # type: ignore[no-untyped-call]
+        raise DataError(f"attribute {attribute!r} has one value, {int(values_N[0])}, in {data.name} {data.split}.")
+    if swap is not None and rng is None:
+        raise UsageError("swap draws the other examples at random: give rng=torch.Generator().manual_seed(0).")
+    with observing(model):
+        soundness.check(model, scaled(data.gather([0, min(1, len(data) - 1)])).to(next(model.parameters()).device))
+        right_N = _right(outputs_of(model, data, chunk=chunk)[0], data.labels)
+        if swap is None or rng is None:
+            randomised = _reweighted(right_N, data, attribute)
+        else:
+            donors = data.subset(torch.randperm(len(data), generator=rng))
+            mixed = (
+                (swap(x, donors_x), y)
+                for (x, y), donors_x in zip(_inputs(data, chunk), (x for x, _ in _inputs(donors, chunk)), strict=True)
+            )
+            randomised = float(_right(outputs_of(model, mixed)[0], data.labels).mean())
+    accuracy = float(right_N.mean())
+    return Reliance(attribute, accuracy, randomised, accuracy - randomised)
+
+
+def _inputs(data: Labelled, chunk: int) -> list[tuple[Tensor, Tensor]]:
+    places = range(len(data))
+    parts = [places[start : start + chunk] for start in range(0, len(data), chunk)]
+    return [(scaled(data.gather(part)), data.labels[part.start : part.stop]) for part in parts]
+
+
+def _right(outputs: Tensor, labels_N: Tensor) -> Tensor:
+    """1 where the answer is right: by the largest output, or by the sign of the only one."""
+    flat = outputs.reshape(len(outputs), -1)
+    answers_N = flat.argmax(1) if flat.shape[1] > 1 else (flat[:, 0] > 0).long()
+    return (answers_N.cpu() == labels_N.cpu()).double()
+
+
+def _reweighted(right_N: Tensor, data: Labelled, attribute: str) -> float:
+    values_N = data.attribute(attribute)
+    total = 0.0
+    for label in data.labels.unique().tolist():  # type: ignore[no-untyped-call]
+        for value in values_N.unique().tolist():  # type: ignore[no-untyped-call]
+            members = (data.labels == label) & (values_N == value)
+            if not members.any():
+                raise DataError(
+                    f"{data.name} {data.split} has no example of class {data.classes[label]!r} with {attribute} = {value}: "
+                    f"its accuracy is unknown. Use a split with every combination ('balanced'), or give swap=."
+                )
+            weight = float((data.labels == label).double().mean() * (values_N == value).double().mean())
+            total += weight * float(right_N[members].mean())
+    return total
