@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -55,6 +55,12 @@ class Bar:
         if self._progress is not None:
             self._progress.update(self._task, advance=amount)
 
+    def note(self, **facts: float) -> None:
+        """Show some numbers beside the bar."""
+        if self._progress is not None:
+            words = "  ".join(f"{name} {value:.4g}" for name, value in facts.items())
+            self._progress.update(self._task, description=f"{self.what}  {words}")
+
     def __exit__(self, *_: object) -> None:
         if self._progress is not None:
             self._progress.stop()
@@ -66,7 +72,7 @@ def track(items: Iterable[T], what: str, *, total: int | None = None) -> Iterato
     >>> list(track([1, 2, 3], "counting"))
     [1, 2, 3]
     """
-    if total is None and hasattr(items, "__len__"):
+    if total is None and isinstance(items, Sized):
         total = len(items)
     with Bar(what, total=total) as bar:
         for item in items:

@@ -99,7 +99,7 @@ def test_names_say_what_a_file_is(path: Path) -> None:
 
 TORCH_FREE = sorted(
     {name for name in MODULES if room(name) in ("records", "recipe", "environment", "report", "errors", "cli")}
-    | {"evenly", "evenly.data", "evenly.data.catalogue", "evenly.data.sources"}
+    | {"evenly", "evenly.data", "evenly.data.catalogue", "evenly.data.fetch.sources"}
 )
 
 

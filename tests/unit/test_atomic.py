@@ -10,12 +10,17 @@ from evenly import atomic
 from evenly.errors import SetupError
 
 
+def write_half(target: Path, error: Exception) -> None:
+    with atomic.replacing(target, "w") as file:
+        file.write("ha")
+        raise error
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     target = tmp_path / "result.txt"
     target.write_text("old")
-    with pytest.raises(RuntimeError), atomic.replacing(target, "w") as file:
-        file.write("ne")
-        raise RuntimeError
+    with pytest.raises(RuntimeError):
+        write_half(target, RuntimeError())
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 
@@ -39,9 +44,6 @@ def test_a_folder_that_is_a_file_is_named_in_the_error(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_named_and_nothing_half_written_stays(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"model.bin: No space left on device. Free some space"), atomic.replacing(
-        tmp_path / "model.bin"
-    ) as file:
-        file.write(b"half")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(SetupError, match=r"model.bin: No space left on device. Free some space"):
+        write_half(tmp_path / "model.bin", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert list(tmp_path.iterdir()) == []

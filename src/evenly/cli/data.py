@@ -118,7 +118,7 @@ def get(*, names: list[str], data_root: str | None, json: bool) -> None:
     """Download, check and unpack published data sets."""
     from evenly.data.catalogue import data_root as root_of
     from evenly.data.catalogue import entry
-    from evenly.data.get import get as fetch
+    from evenly.data.fetch.get import get as fetch
 
     root = root_of(data_root)
     results = []
@@ -135,7 +135,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
     from evenly.data.catalogue import CATALOGUE
     from evenly.data.catalogue import data_root as root_of
     from evenly.data.checks import problems
-    from evenly.data.verify import verify as verify_files
+    from evenly.data.fetch.verify import verify as verify_files
 
     files = []
     if source in CATALOGUE:
@@ -174,7 +174,7 @@ def _load(source: str, options: list[str], *, skip_broken: bool, data_root: str 
         given["skip_broken"] = True
     splits = load(source, root=data_root, **given)
     if skip_broken:
-        from evenly.data.listing import dropped
+        from evenly.data.formats.listing import dropped
 
         for path, reason in (broken := dropped(splits)):
             say(f"left out: {path}: {reason}")

@@ -71,7 +71,7 @@ def _packages() -> list[dict[str, str]]:
 
 def _data(root: Path) -> list[dict[str, Any]]:
     from evenly.data.catalogue import CATALOGUE
-    from evenly.data.sources import SOURCES
+    from evenly.data.fetch.sources import SOURCES
 
     rows = []
     for entry in CATALOGUE.values():

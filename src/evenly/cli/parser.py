@@ -18,7 +18,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, examples: str = "", **keywords: Any) -> None:
         keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(*args, allow_abbrev=False, **keywords)
+        super().__init__(*args, **{"allow_abbrev": False} | keywords)
         self.examples = examples
 
     def calls(self, run: Any, *, examples: str) -> None:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from evenly.lazy import attach
 
 if TYPE_CHECKING:
+    from evenly.data.augment import Augmentation as Augmentation
+    from evenly.data.batches import Batches as Batches
     from evenly.data.catalogue import load as load
     from evenly.data.labelled import Labelled as Labelled
     from evenly.data.labelled import Splits as Splits
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
+        "Augmentation": "evenly.data.augment",
+        "Batches": "evenly.data.batches",
         "Labelled": "evenly.data.labelled",
         "Splits": "evenly.data.labelled",
         "load": "evenly.data.catalogue",

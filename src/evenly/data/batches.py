@@ -4,8 +4,8 @@ Order is a pure function of (seed, epoch), augmentation of (seed, epoch, index, 
 middle of an epoch and resumes at batch `start` sees exactly what it would have seen, whatever the number of
 workers.
 
-Shapes: N examples, M places in the multiset (an example repeated twice has two), K of them still to come, B in
-a batch.
+Shapes: N examples, M places in the multiset (an example repeated twice has two), K of them still to come, L prepared
+together, B in a batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,18 @@ from evenly.errors import UsageError
 
 
 class Batch(NamedTuple):
-    """What one step sees; `index` and `copy` stay on the CPU, where bookkeeping happens."""
+    """What one step sees; all but inputs and labels stay on the CPU, where bookkeeping happens.
+
+    `position` is where each example stands in the data, `index` its own number, `copy` which repeat of it this is.
+    `whole` is the size of the batch of which this process has a share.
+    """
 
     inputs: Tensor
     labels: Tensor
     index: Tensor  # type: ignore[assignment]  # hides tuple.index, which nobody wants of a batch
     copy: Tensor
+    position: Tensor
+    whole: int
 
 
 def order(num: int, *, seed: int, epoch: int) -> Tensor:
@@ -80,6 +86,8 @@ class Batches:
         Where batches shall live; where the data are by default.
     workers
         Processes that decode lazy inputs; results are the same for any number.
+    share
+        (rank, size): of every batch, only the examples rank, rank + size, … for training on many devices.
 
     >>> data = Labelled(torch.arange(6.0)[:, None], torch.zeros(6, dtype=torch.int64), ("one",))
     >>> loader = Batches(data, batch_size=4, seed=0, indices=[0, 1, 1, 5], shuffle=False)
@@ -99,9 +107,11 @@ class Batches:
         device: torch.device | str | None = None,
         drop_last: bool = False,
         workers: int = 0,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         self.data, self.batch_size, self.seed = data, batch_size, seed
         self.shuffle, self.augment, self.drop_last, self.workers = shuffle, augment, drop_last, workers
+        self.rank, self.size = share
         self.device = data.labels.device if device is None else torch.device(device)
         self._position_M = _positions(data, indices)
         self._index_M = data.index.cpu()[self._position_M]
@@ -128,17 +138,27 @@ class Batches:
         num, size = len(self._position_M), self.batch_size
         place_K = order(num, seed=self.seed, epoch=epoch) if self.shuffle else torch.arange(num)
         place_K = place_K[start * size : len(self) * size]
-        position_K = self._position_M[place_K]
-        label_K = self.data.labels.index_select(0, position_K.to(self.data.labels.device)).to(self.device)
-        facts = (_cut(tensor, size) for tensor in (label_K, self._index_M[place_K], self._copy_M[place_K]))
-        inputs = self._inputs(_cut(position_K, size))
-        for x_B, label_B, index_B, copy_B in zip(inputs, *facts, strict=True):
-            x_B = x_B.to(self.device, non_blocking=True)
-            if self.augment is None:
-                yield Batch(scaled(x_B), label_B, index_B, copy_B)
-            else:
-                augmented = self.augment(x_B, seed=self.seed, epoch=epoch, index=index_B, copy=copy_B)
-                yield Batch(augmented, label_B, index_B, copy_B)
+        # Whole batches are prepared together where they are small: half of the work on 128 small images is
+        # calling operators. More than some hundred images would leave the processor's cache.
+        together = max(1, _AT_ONCE // size) if self._decoder is None else 1
+        blocks = [_cut(place_L, size) for place_L in _cut(place_K, size * together)]
+        shares = [[place_B[self.rank :: self.size] for place_B in block] for block in blocks]
+        places = [torch.cat(share) for share in shares]
+        inputs = self._inputs([self._position_M[place_L] for place_L in places])
+        for x_L, place_L, share, block in zip(inputs, places, shares, blocks, strict=True):
+            position_L, index_L, copy_L = (
+                facts_M[place_L] for facts_M in (self._position_M, self._index_M, self._copy_M)
+            )
+            x_L = self._prepared(x_L.to(self.device, non_blocking=True), epoch, index_L, copy_L)
+            label_L = self.data.labels.index_select(0, position_L.to(self.data.labels.device)).to(self.device)
+            lengths = [len(place_B) for place_B in share]
+            parts = (tensor.split(lengths) for tensor in (x_L, label_L, index_L, copy_L, position_L))
+            yield from map(Batch, *parts, map(len, block))
+
+    def _prepared(self, x_L: Tensor, epoch: int, index_L: Tensor, copy_L: Tensor) -> Tensor:
+        if self.augment is None:
+            return scaled(x_L)
+        return self.augment(x_L, seed=self.seed, epoch=epoch, index=index_L, copy=copy_L)
 
     def _inputs(self, positions: Sequence[Tensor]) -> Iterator[Tensor]:
         if self._decoder is not None:
@@ -154,6 +174,11 @@ class Batches:
             raise UsageError(f"batches: batch_size must be at least 1, not {self.batch_size}.")
         if self.workers < 0:
             raise UsageError(f"batches: workers must be 0 or more, not {self.workers}.")
+        if not 0 <= self.rank < self.size <= self.batch_size:
+            raise UsageError(
+                f"batches: share ({self.rank}, {self.size}) of a batch of {self.batch_size} is not possible: the rank "
+                "must be below the size, and the size no larger than the batch."
+            )
         if self.drop_last and num < self.batch_size:
             raise UsageError(
                 f"batches: {name} has {num} examples, fewer than one batch of {self.batch_size}, and drop_last leaves "
@@ -193,6 +218,9 @@ def batches(
         workers=workers,
     )
     return loader.epoch(epoch, start=start)
+
+
+_AT_ONCE = 256  # images
 
 
 def _cut(tensor: Tensor, size: int) -> list[Tensor]:

@@ -34,7 +34,7 @@ class Entry:
 
     def missing(self, root: Path) -> list[str]:
         """The published data sets it is made of that are not under `root`."""
-        from evenly.data.sources import SOURCES
+        from evenly.data.fetch.sources import SOURCES
 
         def found(name: str) -> bool:
             return any((root / layout.folder).is_dir() for layout in SOURCES[name].layouts)
@@ -48,23 +48,35 @@ class Entry:
 
 
 _ENTRIES = (
-    Entry("patches", "toy", "definition 3.1 of Nguyen et al.: easy, difficult and noise patches", "patches:patches"),
-    Entry("spirals", "toy", "Springer et al.: an easy line beside a hard spiral", "spirals:spirals"),
-    Entry("parity", "toy", "Chang & Khanna: the ±1 cube with y = x0·x1", "parity:parity"),
+    Entry(
+        "patches", "toy", "definition 3.1 of Nguyen et al.: easy, difficult and noise patches", "toy.patches:patches"
+    ),
+    Entry("spirals", "toy", "Springer et al.: an easy line beside a hard spiral", "toy.spirals:spirals"),
+    Entry("parity", "toy", "Chang & Khanna: the ±1 cube with y = x0·x1", "toy.parity:parity"),
     Entry("digits", "embedded", "8×8 handwritten digits that ship with scikit-learn", "digits:digits"),
     Entry("digit-dominoes", "embedded", "a digit 0/1 on an even/odd digit", "dominoes:digit_dominoes"),
-    Entry("mnist", "published", "28×28 handwritten digits", "idx:mnist", ("mnist",)),
-    Entry("fashion-mnist", "published", "28×28 articles of clothing", "idx:fashion_mnist", ("fashion-mnist",)),
-    Entry("cifar10", "published", "32×32 colour images, 10 classes", "cifar:cifar10", ("cifar10",)),
-    Entry("cifar100", "published", "32×32 colour images, 100 classes", "cifar:cifar100", ("cifar100",)),
-    Entry("stl10", "published", "96×96 colour images, 10 classes", "stl10:stl10", ("stl10",)),
-    Entry("cinic10", "published", "CIFAR-10 with small ImageNet, 10 classes", "image_trees:cinic10", ("cinic10",)),
-    Entry("tiny-imagenet", "published", "64×64, 200 classes", "image_trees:tiny_imagenet", ("tiny-imagenet",)),
-    Entry("waterbirds", "published", "birds on land and water, 95 % spurious", "groups:waterbirds", ("waterbirds",)),
-    Entry("celeba", "published", "faces: blond hair, and gender beside it", "groups:celeba", ("celeba",)),
-    Entry("pacs", "published", "7 classes in 4 domains: photo, art, cartoon, sketch", "domains:pacs", ("pacs",)),
-    Entry("vlcs", "published", "5 classes in 4 photographic collections", "domains:vlcs", ("vlcs",)),
-    Entry("office-home", "published", "65 classes in 4 domains", "domains:office_home", ("office-home",)),
+    Entry("mnist", "published", "28×28 handwritten digits", "formats.idx:mnist", ("mnist",)),
+    Entry("fashion-mnist", "published", "28×28 articles of clothing", "formats.idx:fashion_mnist", ("fashion-mnist",)),
+    Entry("cifar10", "published", "32×32 colour images, 10 classes", "formats.cifar:cifar10", ("cifar10",)),
+    Entry("cifar100", "published", "32×32 colour images, 100 classes", "formats.cifar:cifar100", ("cifar100",)),
+    Entry("stl10", "published", "96×96 colour images, 10 classes", "formats.stl10:stl10", ("stl10",)),
+    Entry(
+        "cinic10", "published", "CIFAR-10 with small ImageNet, 10 classes", "formats.image_trees:cinic10", ("cinic10",)
+    ),
+    Entry("tiny-imagenet", "published", "64×64, 200 classes", "formats.image_trees:tiny_imagenet", ("tiny-imagenet",)),
+    Entry(
+        "waterbirds",
+        "published",
+        "birds on land and water, 95 % spurious",
+        "formats.groups:waterbirds",
+        ("waterbirds",),
+    ),
+    Entry("celeba", "published", "faces: blond hair, and gender beside it", "formats.groups:celeba", ("celeba",)),
+    Entry(
+        "pacs", "published", "7 classes in 4 domains: photo, art, cartoon, sketch", "formats.domains:pacs", ("pacs",)
+    ),
+    Entry("vlcs", "published", "5 classes in 4 photographic collections", "formats.domains:vlcs", ("vlcs",)),
+    Entry("office-home", "published", "65 classes in 4 domains", "formats.domains:office_home", ("office-home",)),
     Entry("cifar-mnist", "stacked", "MNIST 0/1 on CIFAR-10 plane/car", "dominoes:cifar_mnist", ("cifar10", "mnist")),
     Entry(
         "fmnist-mnist",
@@ -76,10 +88,11 @@ _ENTRIES = (
 )
 CATALOGUE: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 _OWN = {
-    "": "folders:folder",
-    ".csv": "manifests:manifest",
-    ".parquet": "manifests:manifest",
-    ".npz": "arrays:arrays",
+    "": "own.folders:folder",
+    ".csv": "own.manifests:manifest",
+    ".tsv": "own.manifests:manifest",
+    ".parquet": "own.manifests:manifest",
+    ".npz": "own.arrays:arrays",
 }
 
 
@@ -152,7 +165,7 @@ def load(
 
 
 def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: Mapping[str, Any]) -> "Splits":
-    from evenly.data.locate import Missing
+    from evenly.data.formats.locate import Missing
     from evenly.rng import generator
 
     known = entry(name)
@@ -178,10 +191,11 @@ def _own(path: Path, options: Mapping[str, Any]) -> "Splits":
         raise DataError(f"{path} does not exist. Give a folder with a folder per class, a manifest or an .npz file.")
     suffix = "" if path.is_dir() else path.suffix.lower()
     makers = {
-        "": "folders:folder",
-        ".csv": "manifests:manifest",
-        ".parquet": "manifests:manifest",
-        ".npz": "arrays:arrays",
+        "": "own.folders:folder",
+        ".csv": "own.manifests:manifest",
+        ".tsv": "own.manifests:manifest",
+        ".parquet": "own.manifests:manifest",
+        ".npz": "own.arrays:arrays",
     }
     if suffix not in makers or (suffix == "" and path.is_file()):
         raise DataError(

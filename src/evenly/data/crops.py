@@ -81,13 +81,20 @@ class Mirror:
     def __call__(self, x_NCHW: Tensor, draws: Draws) -> Tensor:
         """Each image, mirrored if `draws` says so."""
         check_images(x_NCHW, "mirror")
-        flipped_N = draws.uniform("mirror", 1)[:, 0] < self.probability
-        # Choosing whole images from both versions copies runs; `where` would look at every pixel.
-        pick_N = torch.arange(len(x_NCHW)) + len(x_NCHW) * flipped_N
-        return torch.cat([x_NCHW, x_NCHW.flip(-1)]).index_select(0, pick_N.to(x_NCHW.device))
+        where_M = (draws.uniform("mirror", 1)[:, 0] < self.probability).nonzero()[:, 0].to(x_NCHW.device)
+        out_NCHW = x_NCHW.clone(memory_format=torch.contiguous_format)
+        flipped_MCHW = x_NCHW.index_select(0, where_M).flip(-1).contiguous()
+        _words(out_NCHW).index_copy_(0, where_M, _words(flipped_MCHW))
+        return out_NCHW
 
     def still(self) -> None:
         """Nothing: evaluation sees the image as it is."""
+
+
+def _words(x_NCHW: Tensor) -> Tensor:
+    """The images as rows of 64-bit words where their size allows it: copying by element is then eight times faster."""
+    rows = x_NCHW.flatten(1)
+    return rows.view(torch.int64) if rows.shape[1] % 8 == 0 else rows
 
 
 @dataclass(frozen=True)

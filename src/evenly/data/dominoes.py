@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from evenly.data.cifar import cifar10
 from evenly.data.digits import digits
+from evenly.data.formats.cifar import cifar10
+from evenly.data.formats.idx import fashion_mnist, mnist
 from evenly.data.held_out import held_out, where
-from evenly.data.idx import fashion_mnist, mnist
 from evenly.data.labelled import Labelled, Splits
 
 
@@ -121,7 +121,7 @@ def _stacked(name: str, *, easy: Splits, hard: Splits, held_out_share: float, rn
 def _every_combination(hard_class_N: Tensor, num_classes: int) -> Tensor:
     """An easy class for every example: within each hard class, each easy class equally often (± 1)."""
     easy_class_N = torch.empty_like(hard_class_N)
-    for label in hard_class_N.unique().tolist():
+    for label in sorted(set(hard_class_N.tolist())):
         members = where(hard_class_N == label)
         # The starting class turns with the label, so that the remainders do not all fall on one easy class.
         easy_class_N[members] = (torch.arange(len(members)) + label) % num_classes

@@ -33,7 +33,7 @@ def held_out(labels_N: Tensor, *, share: float, key: str) -> Tensor:
     3
     """
     mask_N = torch.zeros(len(labels_N), dtype=torch.bool)
-    for label in labels_N.unique().tolist():
+    for label in sorted(set(labels_N.tolist())):
         members = where(labels_N == label)
         num = max(round(share * len(members)), 1) if len(members) > 1 and share > 0 else 0
         chosen = torch.randperm(len(members), generator=generator(0, "held out", key, label))[:num]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -72,13 +73,13 @@ class Labelled(Dataset[tuple[Tensor, int]]):
     classes: tuple[str, ...]
     attributes: Mapping[str, Tensor] = field(default_factory=dict)
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    index: Tensor = None  # type: ignore[assignment]  # filled below; a field cannot default to len(inputs)
+    index: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
     name: str = "data"
     split: str = "train"
     planted: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.index is None:
+        if not len(self.index):
             object.__setattr__(self, "index", torch.arange(len(self.inputs)))
         self._check_lengths()
         self._check_labels()
@@ -119,7 +120,9 @@ class Labelled(Dataset[tuple[Tensor, int]]):
         """The raw inputs at `positions`, stacked: uint8 stays uint8."""
         if isinstance(self.inputs, Lazy):
             return self.inputs.read(torch.as_tensor(positions).tolist())
-        return self.inputs[torch.as_tensor(positions, device=self.inputs.device)]
+        # index_select copies whole examples; advanced indexing would look at every pixel.
+        where = torch.as_tensor(positions, dtype=torch.int64, device=self.inputs.device)
+        return self.inputs.index_select(0, where)
 
     def subset(self, positions: Tensor | Sequence[int], *, split: str | None = None) -> "Labelled":
         """The examples at `positions`, in that order; their `index` goes with them."""
@@ -175,7 +178,7 @@ class Labelled(Dataset[tuple[Tensor, int]]):
             for part in self.inputs.identity():
                 digest.update(part)
         else:
-            digest.update(memoryview(self.inputs.cpu().contiguous().numpy()).cast("B"))
+            digest.update(self.inputs.cpu().contiguous().numpy().reshape(-1).view(np.uint8).data)
         return digest.hexdigest()
 
     def _check_lengths(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from evenly.data.download import fetch
+from evenly.data.fetch.download import fetch
 from evenly.errors import DataError, SetupError, UsageError
 
 BODY = random.Random(0).randbytes(300_000)
@@ -150,7 +150,7 @@ def stop_midway(server: Server, target: Path, *, at: int, how: signal.Signals) -
 
     server.behave = stall
     code = (
-        "import sys\nfrom evenly.data.download import fetch\n"
+        "import sys\nfrom evenly.data.fetch.download import fetch\n"
         f"try: fetch({server.url!r}, {str(target)!r}, md5={MD5!r})\nexcept KeyboardInterrupt: sys.exit(130)"
     )
     part = target.with_name(target.name + ".part")
@@ -182,6 +182,21 @@ def test_server_without_ranges_starts_over_and_is_right(server: Server, tmp_path
     server.behave = lambda number, handler: handler.serve(upto=100_000 if number == 0 else None, ranges=False)
     fetch(server.url, tmp_path / "file.bin", md5=MD5, pause=0.001)
     assert server.ranges == [None, "bytes=100000-"]
+    assert (tmp_path / "file.bin").read_bytes() == BODY
+
+
+def test_answer_from_another_place_than_asked_is_not_appended(server: Server, tmp_path: Path) -> None:
+    def misplaced(number: int, handler: Handler) -> None:
+        if number == 1:
+            headers = {"Content-Range": f"bytes 7-{len(BODY) - 1}/{len(BODY)}", "Content-Length": str(len(BODY) - 7)}
+            handler.answer(206, headers)
+            handler.wfile.write(BODY[7:])
+        else:
+            handler.serve(upto=100_000 if number == 0 else None)
+
+    server.behave = misplaced
+    fetch(server.url, tmp_path / "file.bin", pause=0.001)
+    assert server.ranges == [None, "bytes=100000-", None]
     assert (tmp_path / "file.bin").read_bytes() == BODY
 
 
@@ -328,16 +343,18 @@ def test_redirect_away_from_the_web_is_refused(server: Server, tmp_path: Path, l
 
 
 def test_silent_server_times_out_and_is_tried_again(server: Server, tmp_path: Path) -> None:
+    finished = threading.Event()
+
     def slow(number: int, handler: Handler) -> None:
-        if number == 0:
-            handler.serve(upto=1000)
-            handler.wfile.flush()
-            time.sleep(1.0)
-        else:
-            handler.serve()
+        if number:
+            return handler.serve()
+        handler.serve(upto=1000)
+        handler.wfile.flush()
+        finished.wait(60)
 
     server.behave = slow
-    fetch(server.url, tmp_path / "file.bin", md5=MD5, timeout=0.2, pause=0.001)
+    fetch(server.url, tmp_path / "file.bin", md5=MD5, timeout=1.0, pause=0.001)
+    finished.set()
     assert server.ranges == [None, "bytes=1000-"]
     assert (tmp_path / "file.bin").read_bytes() == BODY
 
@@ -353,11 +370,26 @@ def test_no_network_says_how_to_fetch_by_hand(tmp_path: Path, monkeypatch: pytes
     assert f"fetch {url} by hand, put it at {tmp_path / 'file.bin'}" in str(caught.value)
 
 
+def test_unknown_host_is_a_matter_of_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    with pytest.raises(SetupError, match=r"http://data\.invalid/a: .*Is there a connection"):
+        fetch("http://data.invalid/a", tmp_path / "a", attempts=2, pause=0.001)
+    assert left(tmp_path) == []
+
+
 def test_file_larger_than_the_disk_is_refused_before_it_starts(server: Server, tmp_path: Path) -> None:
     server.behave = lambda number, handler: handler.answer(200, {"Content-Length": str(10**18)})
     with pytest.raises(SetupError, match=f"{10**18} more bytes are needed"):
         fetch(server.url, tmp_path / "file.bin")
     assert left(tmp_path) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk that is always full")
+def test_full_disk_is_told_apart_from_the_network(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "file.bin.part").symlink_to("/dev/full")
+    with pytest.raises(SetupError, match=r"cannot write .*file\.bin\.part: No space left.*Free some space"):
+        fetch(server.url, tmp_path / "file.bin", md5=MD5)
+    assert len(server.seen) == 1
 
 
 def test_target_that_cannot_be_written_is_named(server: Server, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_label_out_of_range_is_named_with_its_example() -> None:
 
 @pytest.mark.parametrize("labels", [torch.rand(6), torch.zeros(6, 3, dtype=torch.int64)])
 def test_float_and_multi_label_targets_are_refused_with_the_way_out(labels: torch.Tensor) -> None:
-    with pytest.raises(DataError, match="one class number per example.*Bin a continuous target"):
+    with pytest.raises(DataError, match=r"one class number per example.*Bin a continuous target"):
         small(labels=labels)
 
 

@@ -3,6 +3,8 @@
 import gzip
 import io
 import stat
+import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evenly.data.unpack import unpack
+from evenly.data.fetch.unpack import unpack
 from evenly.errors import DataError, SetupError
 
 FILES = {"top/a.txt": b"alpha", "top/deep/b.bin": bytes(range(256)) * 40, "README": b"beside"}
@@ -224,3 +226,17 @@ def test_unwritable_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(SetupError, match="cannot write"):
         unpack(tar_of(tmp_path / "x.tar", FILES), tmp_path / "taken" / "out")
+
+
+def test_disk_that_takes_no_more_is_said_so_and_nothing_stays(tmp_path: Path) -> None:
+    archive = tar_of(tmp_path / "x.tar", FILES)
+    code = (
+        "import resource, sys\nfrom evenly.data.fetch.unpack import unpack\nfrom evenly.errors import SetupError\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        f"try: unpack({str(archive)!r}, {str(tmp_path / 'out')!r})\n"
+        "except SetupError as error: print(error); sys.exit(error.exit_code)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 4, ended.stderr
+    assert "b.bin: File too large" in ended.stdout
+    assert [p.name for p in tmp_path.iterdir()] == ["x.tar"]

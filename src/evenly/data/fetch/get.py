@@ -1,0 +1,107 @@
+"""From a name to data on disk: fetch, check, unpack, check again."""
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evenly.data.fetch.download import fetch
+from evenly.data.fetch.publication import Archive, Source
+from evenly.data.fetch.sources import source
+from evenly.data.fetch.unpack import unpack
+from evenly.data.fetch.verify import FileCheck, digest, present_layout, verify
+from evenly.errors import DataError
+
+
+@dataclass(frozen=True)
+class Got:
+    """What `get` has done: where the data are, how they were checked, and whether they were there before."""
+
+    name: str
+    folder: Path
+    already: bool
+    checks: tuple[FileCheck, ...]
+
+    def __str__(self) -> str:
+        if self.already:
+            return f"{self.name} is already in {self.folder}, and right."
+        return f"{self.name} is in {self.folder}, and right."
+
+
+def get(
+    name: str | Source,
+    *,
+    root: str | os.PathLike[str],
+    mirror: str | None = None,
+    keep_archives: bool = False,
+    attempts: int = 5,
+    timeout: float = 30.0,
+    pause: float = 1.0,
+) -> Got:
+    """Fetch the published data set `name` into the data root, checked; what is already right stays as it is.
+
+    `mirror` is an address under which files of the same names lie, asked before the publisher's own. Sets
+    that people must fetch by hand end with the instructions, until their archives lie in the data root: then
+    they are unpacked. Interrupted, the same call continues.
+
+    >>> import tempfile
+    >>> get("vlcs", root=tempfile.mkdtemp())
+    Traceback (most recent call last):
+    evenly.errors.DataError: VLCS is fetched by hand from its publisher: ...
+    """
+    published = name if isinstance(name, Source) else source(name)
+    root = Path(root)
+    checks = verify(published, root=root)
+    if all(check.state == "ok" for check in checks):
+        return Got(published.name, root / present_layout(published, root=root).folder, True, tuple(checks))
+    # From here on it is the preferred layout that is filled and checked, whatever part of another lies there.
+    if present_layout(published, root=root) is not published.layouts[0]:
+        checks = verify(replace(published, layouts=published.layouts[:1]), root=root)
+    published = replace(published, layouts=published.layouts[:1])
+    needed = {_brings(published.archives, check.path, root) for check in checks if check.state != "ok"}
+    for archive in published.archives:
+        if archive not in needed:
+            continue
+        place = (root if archive.packed else root / archive.into) / archive.name
+        if archive.urls:
+            mirrored = (f"{mirror.rstrip('/')}/{archive.name}",) if mirror else ()
+            fetch(
+                mirrored + archive.urls,
+                place,
+                md5=archive.md5,
+                sha256=archive.sha256,
+                size=archive.size,
+                attempts=attempts,
+                timeout=timeout,
+                pause=pause,
+            )
+        else:
+            _check_by_hand(published, archive, place, root)
+        if archive.packed:
+            unpack(place, root / archive.into, top=archive.top)
+            if archive.urls and not keep_archives:
+                place.unlink()
+    checks = verify(published, root=root)
+    if faults := [str(check) for check in checks if check.state != "ok"]:
+        raise DataError(
+            f"{published.title} was unpacked but is not as published:\n  "
+            + "\n  ".join(faults)
+            + f"\nRemove {root / published.folder} and repeat the command."
+        )
+    return Got(published.name, root / published.folder, False, tuple(checks))
+
+
+def _brings(archives: tuple[Archive, ...], path: Path, root: Path) -> Archive | None:
+    """The archive that brings what is at `path`: the file itself before any archive that fills its folder."""
+    itself = [a for a in archives if not a.packed and path == root / a.into / a.name]
+    holders = [a for a in archives if a.packed and path.is_relative_to(root / a.into)]
+    return next(iter(itself + holders), None)
+
+
+def _check_by_hand(published: Source, archive: Archive, place: Path, root: Path) -> None:
+    if not place.is_file():
+        raise DataError(published.instructions(root))
+    for algorithm, expected in (("md5", archive.md5), ("sha256", archive.sha256)):
+        if expected and (found := digest(place, algorithm)) != expected:
+            raise DataError(
+                f"{place} has {algorithm} {found}, expected {expected}. Delete it.\n{published.instructions(root)}"
+            )

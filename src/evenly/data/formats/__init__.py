@@ -1,0 +1,1 @@
+"""Readers of published formats, and of lists of image files."""

@@ -1,0 +1,72 @@
+"""Image files in a folder per class, and files that a list names: found, sorted, and missed aloud."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from evenly.data.formats.image_files import SUFFIXES
+from evenly.errors import DataError
+
+_NAMED = 3  # how many offenders an error names before it counts the rest
+
+
+def class_folders(folder: Path) -> dict[str, list[str]]:
+    """The image files below each sub-folder of `folder`, sorted, by the sub-folder's name.
+
+    Hidden files and folders are passed over. A class folder without images is an error, and so is no folder at all.
+    """
+    names = sub_folders(folder)
+    if not names:
+        raise DataError(
+            f"{folder}: there is no class folder. Expected one folder per class with its images in it, such as "
+            f"{folder.name}/cat/1.png and {folder.name}/dog/1.png."
+        )
+    found = {name: image_names(folder, name) for name in names}
+    empty = [name for name, files in found.items() if not files]
+    if len(empty) == len(names):
+        raise DataError(
+            f"{folder}: no images were found in its {len(names)} folders ({listed(names)}). "
+            f"Files with these endings are taken: {' '.join(SUFFIXES)}."
+        )
+    if empty:
+        raise DataError(
+            f"{folder}: no images in class folder {listed(empty)}. Put images in it, or remove it. "
+            f"Files with these endings are taken: {' '.join(SUFFIXES)}."
+        )
+    return found
+
+
+def sub_folders(folder: Path) -> list[str]:
+    """The names of the folders in `folder`, sorted, without hidden ones."""
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+
+
+def image_names(root: Path, below: str) -> list[str]:
+    """The image files anywhere under `root`/`below`, relative to `root`, sorted, without hidden ones."""
+    names = []
+    for where, folders, files in os.walk(root / below):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        inside = Path(where).relative_to(root).as_posix()
+        names += [f"{inside}/{f}" for f in files if f.lower().endswith(SUFFIXES) and not f.startswith(".")]
+    return sorted(names)
+
+
+def require_files(source: Path, root: Path, names: Iterable[str]) -> None:
+    """A `DataError` that names the first few files that `source` lists and that do not exist, and counts them."""
+    absent = [name for name in names if not os.path.isfile(root / name)]
+    if absent:
+        raise DataError(
+            f"{source}: names {len(absent):,} files that do not exist under {root}: {listed(absent)}. "
+            "Correct the paths, or put the files there."
+        )
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few names in quotes, and how many more there are.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    "'a', 'b', 'c' and 2 more"
+    """
+    head = ", ".join(map(repr, names[:_NAMED]))
+    return f"{head} and {len(names) - _NAMED:,} more" if len(names) > _NAMED else head

@@ -1,0 +1,219 @@
+"""Images that stay in their files until they are asked for.
+
+Shapes: N images, C channels, H × W pixels.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from evenly.errors import DataError, UsageError
+from evenly.progress import Bar
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+Size = int | tuple[int, int]
+
+
+class Broken(NamedTuple):
+    """An image file that does not decode, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFiles:
+    """Image files decoded on demand to uint8 C×H×W, all of one size (a `Lazy`).
+
+    A batch is decoded by as many threads as torch may use: all cores in the main process, one in a worker of a
+    `DataLoader`. Orientation tags are not applied and transparency is dropped, as torchvision's readers do.
+
+    Parameters
+    ----------
+    root, names
+        The folder, and the files relative to it.
+    size
+        Height and width, as `opened` found or was told.
+    resize
+        Whether images of another size are resized (bilinear, antialiased); if not, they are an error.
+    mode
+        `RGB` or `L`, three channels or one.
+    dropped
+        Broken files that were left out when this was made (see `evenly.data.formats.listing.dropped`).
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> Image.new("RGB", (6, 4), "red").save(folder / "a.png")
+    >>> files = opened(folder, ["a.png"])
+    >>> files.shape, files.read([0])[0, :, 0, 0].tolist()
+    ((3, 4, 6), [255, 0, 0])
+    """
+
+    root: Path
+    names: tuple[str, ...]
+    size: tuple[int, int]
+    resize: bool = False
+    mode: Literal["RGB", "L"] = "RGB"
+    dropped: tuple[Broken, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """C×H×W."""
+        return (len(self.mode), *self.size)
+
+    def read(self, positions: Sequence[int]) -> Tensor:
+        """The images at `positions`, decoded and stacked: uint8 N×C×H×W."""
+        images = np.empty((len(positions), *self.shape), np.uint8)
+        threads = min(torch.get_num_threads(), len(positions))
+        if threads <= 1:
+            for target, position in zip(images, positions, strict=True):
+                self._decode_into(target, position)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(self._decode_into, images, positions))
+        return torch.from_numpy(images)
+
+    def select(self, positions: Sequence[int]) -> "ImageFiles":
+        """The files at `positions`."""
+        return replace(self, names=tuple(self.names[i] for i in positions))
+
+    def identity(self) -> Iterator[bytes]:
+        """Each file's name and size in bytes, and how it is decoded."""
+        yield repr((self.shape, self.resize)).encode()
+        for name in self.names:
+            yield os.fsencode(name) + b"\0%d\0" % _bytes_on_disk(self.root / name)
+
+    def _decode_into(self, target_CHW: NDArray[np.uint8], position: int) -> None:
+        path = self.root / self.names[position]
+        height, width = self.size
+        image = decode(path, self.mode)
+        if image.size != (width, height):
+            if not self.resize:
+                raise DataError(
+                    f"{path} is {image.height}×{image.width} pixels where the first image is {height}×{width}. "
+                    f"Give a size to resize all images to, such as size=({height}, {width})."
+                )
+            image = image.resize((width, height), Image.Resampling.BILINEAR)
+        pixels = np.asarray(image)
+        target_CHW[...] = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+
+
+def opened(
+    root: Path,
+    names: Sequence[str],
+    *,
+    size: Size | None = None,
+    mode: Literal["RGB", "L"] = "RGB",
+    dropped: Sequence[Broken] = (),
+) -> ImageFiles:
+    """`ImageFiles` over `names`, resized to `size`; without one, all must have the size of the first.
+
+    >>> opened(Path("x"), ["a.png"], size=32).shape
+    (3, 32, 32)
+    """
+    if size is not None:
+        height_width = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
+        if min(height_width) < 1:
+            raise UsageError(f"size={size!r}: height and width must be at least 1 pixel.")
+    elif names:
+        height_width = _size_of(Path(root) / names[0])
+    else:
+        raise DataError(f"{root}: no images, so their size is unknown.")
+    return ImageFiles(Path(root), tuple(names), height_width, size is not None, mode, tuple(dropped))
+
+
+def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
+    """The image at `path`, fully decoded as `mode`; a `DataError` that names the file if it cannot be.
+
+    >>> decode(Path("none.png"))
+    Traceback (most recent call last):
+    evenly.errors.DataError: none.png: no such image file. ...
+    """
+    try:
+        with Image.open(path) as image:
+            if image.mode.startswith(("I", "F")):
+                raise DataError(
+                    f"{path}: has more than 8 bits per pixel (mode {image.mode}); only 8-bit images are read. "
+                    "Convert it to 8 bits, or give the data as .npz arrays."
+                )
+            # Pillow warns when transparency is dropped from a palette image in one step.
+            whole = image.convert("RGBA") if "transparency" in image.info else image
+            return whole.convert(mode)
+    except DataError:
+        raise
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such image file. Was it moved since it was listed?") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow's parsers raise whatever damaged bytes lead them to
+        raise DataError(
+            f"{path}: does not decode as an image ({_reason(error)}). Replace it, or leave such files out with "
+            "skip_broken=True."
+        ) from error
+
+
+def scan(paths: Sequence[Path]) -> list[Broken]:
+    """The files among `paths` that do not decode, each with the reason, found by a pool of threads.
+
+    JPEGs are decoded at an eighth of their size, which still reads every byte.
+
+    >>> import tempfile
+    >>> bad = Path(tempfile.mkdtemp()) / "bad.png"
+    >>> _ = bad.write_bytes(b"not an image")
+    >>> [(path.name, reason) for path, reason in scan([bad])]
+    [('bad.png', 'not in an image format that is known')]
+    """
+    broken = []
+    with ThreadPoolExecutor(max(torch.get_num_threads(), 1)) as pool, Bar("checking images", total=len(paths)) as bar:
+        for path, reason in zip(paths, pool.map(_fault, paths), strict=True):
+            if reason is not None:
+                broken.append(Broken(path, reason))
+            bar.advance()
+    return broken
+
+
+def _fault(path: Path) -> str | None:
+    try:
+        with Image.open(path) as image:
+            image.draft("RGB", (1, 1))
+            image.load()
+    except MemoryError:
+        raise
+    except Exception as error:  # as in `decode`
+        return _reason(error)
+    return f"more than 8 bits per pixel (mode {image.mode})" if image.mode.startswith(("I", "F")) else None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnidentifiedImageError):  # its own words repeat the path
+        return "not in an image format that is known"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _size_of(path: Path) -> tuple[int, int]:
+    """Height and width from the header alone."""
+    try:
+        with Image.open(path) as image:
+            return image.height, image.width
+    except Exception:  # the same failure again, told by the one who tells it well
+        whole = decode(path)
+        return whole.height, whole.width
+
+
+def _bytes_on_disk(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such image file. Was it moved since it was listed?") from error

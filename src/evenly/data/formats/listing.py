@@ -1,0 +1,84 @@
+"""A list of image files with their labels and attributes, on its way to becoming `Labelled`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from evenly.data.formats.image_files import Broken, ImageFiles, Size, opened, scan
+from evenly.data.labelled import Labelled, Splits
+from evenly.errors import DataError
+
+_ORDER = {"train": 0, "validation": 1, "test": 2, "target_train": 3, "target_test": 4}
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Image files under `root`, a label for each, named attributes, and the split each belongs to."""
+
+    root: Path
+    names: Sequence[str]
+    labels: Sequence[int]
+    classes: tuple[str, ...]
+    attributes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def labelled(self, *, size: Size | None, skip_broken: bool) -> Labelled:
+        """All files as one `Labelled`, numbered as listed; with `skip_broken`, without those that do not decode.
+
+        The numbers of the others do not change when a broken file is left out.
+        """
+        broken = scan([self.root / name for name in self.names]) if skip_broken else []
+        gone = {path for path, _ in broken}
+        kept = [i for i, name in enumerate(self.names) if self.root / name not in gone]
+        if broken and not kept:
+            path, reason = broken[0]
+            raise DataError(
+                f"{self.root}: none of the {len(broken):,} images decodes. The first, {path.name}: {reason}."
+            )
+        where = torch.tensor(kept)
+        return Labelled(
+            opened(self.root, [self.names[i] for i in kept], size=size, dropped=broken),
+            torch.tensor(self.labels, dtype=torch.int64)[where],
+            self.classes,
+            attributes={name: torch.as_tensor(v, dtype=torch.int64)[where] for name, v in self.attributes.items()},
+            values=self.values,
+            index=where,
+        )
+
+
+def by_split(name: str, whole: Labelled, split_of: Sequence[str]) -> Splits:
+    """`whole` cut by the split each example was listed under (`split_of` counts all listed, also the dropped).
+
+    >>> whole = Labelled(torch.zeros(3, 2), torch.tensor([0, 1, 0]), ("a", "b"))
+    >>> {s: part.index.tolist() for s, part in by_split("x", whole, ["test", "train", "train"]).items()}
+    {'train': [1, 2], 'test': [0]}
+    """
+    members: dict[str, list[int]] = {split: [] for split in sorted(set(split_of), key=lambda s: (_ORDER.get(s, 5), s))}
+    for position, index in enumerate(whole.index.tolist()):
+        members[split_of[index]].append(position)
+    return Splits(name, {split: whole.subset(positions) for split, positions in members.items()})
+
+
+def dropped(splits: Splits) -> list[Broken]:
+    """The broken image files that `skip_broken=True` left out of `splits`, each once.
+
+    >>> dropped(Splits("x", {"train": Labelled(torch.zeros(1, 2), torch.tensor([0]), ("a",))}))
+    []
+    """
+    found = {}
+    for part in splits.values():
+        if isinstance(part.inputs, ImageFiles):
+            found.update({broken.path: broken for broken in part.inputs.dropped})
+    return list(found.values())
+
+
+def grouped(labels: Sequence[int], attribute: Sequence[int], *, num_values: int) -> Tensor:
+    """Number the combinations of label and attribute: group = num_values · label + attribute.
+
+    >>> grouped([0, 1, 1], [1, 0, 1], num_values=2).tolist()
+    [1, 2, 3]
+    """
+    return torch.tensor(labels) * num_values + torch.tensor(attribute)

@@ -1,0 +1,163 @@
+"""Your own arrays: an `.npz` file with inputs and labels, and never a pickle in it."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenly.data.formats.class_folders import listed
+from evenly.data.formats.locate import missing
+from evenly.data.labelled import Labelled, Splits
+from evenly.errors import DataError
+
+_SPLITS = ("train", "validation", "test")
+_INPUTS, _LABELS = ("inputs", "x"), ("labels", "y")
+
+
+def arrays(path: Path) -> Splits:
+    """The splits in an `.npz` file: `inputs` and `labels` (or `x` and `y`), and the same with `_test`, `_validation`.
+
+    `attribute_<name>` (with the same endings) holds whole numbers or text, `classes` the names of the classes 0, 1, …;
+    without it the labels themselves, sorted, name the classes. Bytes (uint8) are images, N×H×W, N×C×H×W, or N×H×W×C
+    with one or three channels last; all other numbers are kept in their shape, as float32. `_train` is understood too.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "mine.npz"
+    >>> np.savez(path, x=np.zeros((4, 8, 8, 3), np.uint8), y=np.array(["cat", "dog", "cat", "dog"]))
+    >>> arrays(path).train
+    <mine train: 4 examples of 3×8×8, 2 classes>
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise missing("An .npz file", [path])
+    content = _read(path)
+    found = {split: _members(content, split) for split in _SPLITS}
+    _check_names(path, content, found)
+    present = {split: members for split, members in found.items() if "inputs" in members}
+    labels, classes = _classes(path, {s: members["labels"] for s, members in present.items()}, content.get("classes"))
+    attributes, values = _attributes(path, present)
+    return Splits(
+        path.stem,
+        {
+            split: Labelled(
+                _inputs(path, members["inputs"]),
+                labels[split],
+                classes,
+                attributes=attributes[split],
+                values=values,
+                name=path.stem,
+                split=split,
+            )
+            for split, members in present.items()
+        },
+    )
+
+
+def _read(path: Path) -> dict[str, NDArray[Any]]:
+    if not zipfile.is_zipfile(path):
+        raise DataError(
+            f"{path}: is not an .npz file, or is truncated ({path.stat().st_size:,} bytes were found). "
+            "Write it with numpy.savez(path, inputs=…, labels=…)."
+        )
+    content = {}
+    with np.load(path, allow_pickle=False) as bundle:
+        for name in bundle.files:
+            try:
+                content[name] = bundle[name]
+            except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+                if "Object arrays" in str(error):
+                    raise DataError(
+                        f"{path}: {name!r} is an array of Python objects, which only a pickle can hold; it was not "
+                        "opened. Save numbers or text: give the array a dtype, such as float32."
+                    ) from error
+                raise DataError(f"{path}: {name!r} cannot be read: {error}. Write the file again.") from error
+    return content
+
+
+def _members(content: dict[str, NDArray[Any]], split: str) -> dict[str, NDArray[Any]]:
+    """The arrays of one split under their plain names: inputs, labels, attribute_…"""
+    endings = ("", "_train") if split == "train" else (f"_{split}",)
+    members = {}
+    for name, array in content.items():
+        for ending in endings:
+            plain = name.removesuffix(ending)
+            if not name.endswith(ending) or (not ending and name.endswith(tuple(f"_{s}" for s in _SPLITS))):
+                continue
+            if plain in _INPUTS:
+                members["inputs"] = array
+            elif plain in _LABELS:
+                members["labels"] = array
+            elif plain.startswith("attribute_"):
+                members[plain] = array
+    return members
+
+
+def _check_names(path: Path, content: dict[str, NDArray[Any]], found: dict[str, dict[str, NDArray[Any]]]) -> None:
+    has = f"It holds: {', '.join(content) or 'nothing'}."
+    for split, members in found.items():
+        ending = "" if split == "train" else f"_{split}"
+        for name, other in (("inputs", "x"), ("labels", "y")):
+            if name not in members and (members or split == "train"):
+                raise DataError(f"{path}: there is no array '{name}{ending}' or '{other}{ending}'. {has}")
+
+
+def _inputs(path: Path, array: NDArray[Any]) -> Tensor:
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{path}: the inputs are {array.dtype}, expected numbers.")
+    if array.ndim < 2:
+        raise DataError(f"{path}: the inputs have shape {array.shape}, expected examples first, then their values.")
+    if array.dtype != np.uint8:
+        return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+    if array.ndim == 3:
+        array = array[:, None]
+    elif array.ndim == 4 and array.shape[3] in (1, 3) and array.shape[1] not in (1, 3):
+        array = array.transpose(0, 3, 1, 2)
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def _classes(
+    path: Path, labels: dict[str, NDArray[Any]], classes: NDArray[Any] | None
+) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    for split, array in labels.items():
+        if array.ndim == 2 and array.shape[1] == 1:  # a column, as some tables are saved
+            labels[split] = array = array[:, 0]
+        if array.dtype.kind not in "biuU" or array.ndim != 1:
+            raise DataError(
+                f"{path}: the {split} labels are {array.dtype} of shape {array.shape}, expected one whole number or "
+                "name per example. Round or bin continuous targets; take argmax(axis=1) of one-hot ones."
+            )
+    if classes is not None:
+        if classes.ndim != 1 or any(array.dtype.kind == "U" for array in labels.values()):
+            raise DataError(f"{path}: 'classes' is a list of names for labels that are numbers, one per class.")
+        names = tuple(str(name) for name in classes)
+        return {split: torch.from_numpy(array.astype(np.int64)) for split, array in labels.items()}, names
+    trained = np.unique(labels["train"])
+    for split, array in labels.items():
+        strange = np.setdiff1d(array, trained)
+        if len(strange):
+            raise DataError(f"{path}: class {listed([str(s) for s in strange])} of {split} has no training example.")
+    coded = {split: torch.from_numpy(np.searchsorted(trained, array)) for split, array in labels.items()}
+    return coded, tuple(str(label) for label in trained)
+
+
+def _attributes(
+    path: Path, parts: dict[str, dict[str, NDArray[Any]]]
+) -> tuple[dict[str, dict[str, Tensor]], dict[str, tuple[str, ...]]]:
+    coded: dict[str, dict[str, Tensor]] = {split: {} for split in parts}
+    values: dict[str, tuple[str, ...]] = {}
+    for name in sorted({name for members in parts.values() for name in members if name.startswith("attribute_")}):
+        pieces = {split: members[name] for split, members in parts.items() if name in members}
+        short = name.removeprefix("attribute_")
+        if any(piece.dtype.kind not in "biuU" or piece.ndim != 1 for piece in pieces.values()):
+            raise DataError(f"{path}: {name!r} must hold one whole number or name per example.")
+        if any(piece.dtype.kind == "U" for piece in pieces.values()):
+            words = np.unique(np.concatenate(list(pieces.values())))
+            values[short] = tuple(str(word) for word in words)
+            pieces = {split: np.searchsorted(words, piece.astype(words.dtype)) for split, piece in pieces.items()}
+        for split, piece in pieces.items():
+            coded[split][short] = torch.from_numpy(piece.astype(np.int64))
+    return coded, values

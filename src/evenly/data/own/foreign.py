@@ -1,0 +1,140 @@
+"""Any map-style `torch.utils.data.Dataset` as `Labelled`: its items are read when they are asked for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
+
+from evenly.data.labelled import Labelled
+from evenly.errors import DataError, UsageError
+
+
+def foreign(
+    dataset: Dataset[Any],
+    *,
+    labels: Sequence[int] | Tensor | None = None,
+    classes: Sequence[str] | None = None,
+    key: str | int = 0,
+) -> Labelled:
+    """The items of `dataset` with their labels, none of them read before it is needed.
+
+    Labels are taken from `labels`, else from the data set's `targets` or `labels`, the last tensor of a
+    `TensorDataset`, or the same of what a `Subset` is a part of. `classes` are its `classes`, or numbers. An input
+    is item[`key`] where the item is a tuple, list or dict, else the item: a tensor, an array, or a PIL image.
+    Items should come without random augmentation: what is measured on them would change from pass to pass.
+
+    >>> pairs = TensorDataset(torch.arange(6.0).reshape(3, 2), torch.tensor([0, 1, 0]))
+    >>> data = foreign(pairs)
+    >>> data, data[2]
+    (<TensorDataset train: 3 lazy examples of 2, 2 classes>, (tensor([4., 5.]), 0))
+    """
+    kind = type(dataset).__name__
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
+        raise UsageError(f"{kind} cannot be indexed: give a map-style data set, with __len__ and __getitem__.")
+    found = _labels_of(dataset) if labels is None else labels
+    if found is None:
+        raise DataError(
+            f"{kind}: no labels found. Looked at labels=, .targets and .labels of it (and of what it is a subset of), "
+            "and the last tensor of a TensorDataset. Give labels=[…], one class number per item."
+        )
+    if len(dataset) == 0:
+        raise DataError(f"{kind} has no items.")
+    numbers = torch.as_tensor(found)
+    if numbers.is_floating_point() or numbers.ndim != 1:
+        raise DataError(
+            f"{kind}: labels are {numbers.dtype} of shape {tuple(numbers.shape)}, expected one class number per item. "
+            "Bin a continuous target into classes; take the argmax of one-hot labels."
+        )
+    if len(numbers) != len(dataset):
+        raise DataError(f"{kind}: {len(numbers):,} labels for {len(dataset):,} items: give one per item.")
+    names = classes if classes is not None else _classes_of(dataset)
+    if names is None:
+        names = [str(number) for number in range(int(numbers.max()) + 1)]
+    inputs = ForeignInputs(dataset, range(len(dataset)), key)
+    return Labelled(inputs, numbers.long(), tuple(map(str, names)), name=kind)
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignInputs:
+    """The inputs of another data set's items, by position (a `Lazy`)."""
+
+    dataset: Dataset[Any]
+    positions: Sequence[int]
+    key: str | int = 0
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the data set's first input, which all must share."""
+        return tuple(self._input(0).shape)
+
+    def read(self, positions: Sequence[int]) -> Tensor:
+        """The inputs at `positions`, stacked."""
+        inputs = [self._input(self.positions[i]) for i in positions]
+        if not inputs:
+            return torch.empty((0, *self.shape))
+        for position, value in zip(positions, inputs, strict=True):
+            if value.shape != inputs[0].shape:
+                raise DataError(
+                    f"{type(self.dataset).__name__}: item {self.positions[position]} has shape {tuple(value.shape)}, "
+                    f"another has {tuple(inputs[0].shape)}. Resize or crop in the data set's transform."
+                )
+        return torch.stack(inputs)
+
+    def select(self, positions: Sequence[int]) -> "ForeignInputs":
+        """The items at `positions`."""
+        return replace(self, positions=[self.positions[i] for i in positions])
+
+    def identity(self) -> Iterator[bytes]:
+        """The kind of data set, its length and our positions: its items may be costly, so they are not read."""
+        kind = type(self.dataset)
+        yield repr((kind.__module__, kind.__qualname__, len(self.dataset), self.key)).encode()  # type: ignore[arg-type]
+        yield np.asarray(self.positions, dtype=np.int64).tobytes()
+
+    def _input(self, position: int) -> Tensor:
+        item = self.dataset[position]
+        value = item
+        if isinstance(item, (tuple, list, dict)):
+            try:
+                value = item[self.key]  # type: ignore[index]
+            except (KeyError, IndexError, TypeError):
+                has = f"the keys {', '.join(map(str, item))}" if isinstance(item, dict) else f"{len(item)} parts"
+                raise UsageError(
+                    f"item {position} of {type(self.dataset).__name__} has {has}, none of them {self.key!r}. "
+                    "Say which is the input with key=."
+                ) from None
+        if isinstance(value, Tensor):
+            return value
+        if isinstance(value, Image.Image):
+            pixels = np.array(value.convert("L" if value.mode in ("L", "1") else "RGB"))
+            return torch.from_numpy(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1).copy())
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            return torch.from_numpy(value)
+        raise DataError(
+            f"item {position} of {type(self.dataset).__name__} gives a {type(value).__name__} as its input, expected a "
+            "tensor, an array or a PIL image."
+        )
+
+
+def _labels_of(dataset: Any) -> Any:
+    if isinstance(dataset, Subset):
+        whole = _labels_of(dataset.dataset)
+        return None if whole is None else torch.as_tensor(whole)[torch.as_tensor(dataset.indices)]
+    if isinstance(dataset, TensorDataset):
+        return dataset.tensors[-1] if len(dataset.tensors) > 1 else None
+    for name in ("targets", "labels"):
+        if getattr(dataset, name, None) is not None:
+            return getattr(dataset, name)
+    return None
+
+
+def _classes_of(dataset: Any) -> Any:
+    return _classes_of(dataset.dataset) if isinstance(dataset, Subset) else getattr(dataset, "classes", None)

@@ -1,0 +1,1 @@
+"""The toy distributions of the three papers."""

@@ -1,0 +1,134 @@
+"""Where a result came from: versions, machine, revisions and data, and nothing about the person.
+
+No user names, host names or paths: a stamp can be published with the result.
+"""
+
+import functools
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import evenly
+
+LIBRARIES = ("torch", "numpy", "scikit-learn", "scipy", "pillow", "safetensors", "torchvision")
+
+
+def stamp(*, data: str | None = None) -> dict[str, Any]:
+    """The environment of this process as plain JSON values; `data` is the fingerprint of the data used.
+
+    Versions come from the installed packages' metadata, so nothing heavy is imported. What only torch can
+    tell (threads, devices) is there if torch was imported before, else `devices` and `threads` are None.
+
+    >>> sorted(stamp(data="0123456789abcdef"))
+    ['cpu', 'cpus', 'data', 'devices', 'evenly', 'libraries', 'machine', 'python', 'source', 'system', 'threads',
+     'time', 'usable_cpus', 'working_directory']
+    """
+    torch = sys.modules.get("torch")
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "evenly": evenly.__version__,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu": _cpu(),
+        "cpus": os.cpu_count(),
+        "usable_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "threads": torch.get_num_threads() if torch else None,
+        "devices": _devices(torch) if torch else None,
+        "libraries": {name: _version(name) for name in LIBRARIES},
+        "source": _source(),
+        "working_directory": _revision(Path.cwd()),
+        "data": data,
+    }
+
+
+def difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What changed from one stamp to another, a line each, the time apart.
+
+    >>> difference({"cpus": 2, "libraries": {"torch": "2.6.0"}}, {"cpus": 2, "libraries": {"torch": "2.13.0"}})
+    ['libraries.torch: 2.6.0 → 2.13.0']
+    """
+    before, after = _flat(was), _flat(now)
+    names = [name for name in [*before, *(name for name in after if name not in before)] if name != "time"]
+    return [
+        f"{name}: {_word(before.get(name))} → {_word(after.get(name))}"
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _flat(mapping: Mapping[str, Any], under: str = "") -> dict[str, Any]:
+    rows: dict[str, Any] = {}
+    for name, value in mapping.items():
+        rows |= _flat(value, f"{under}{name}.") if isinstance(value, Mapping) else {under + name: value}
+    return rows
+
+
+def _word(value: Any) -> str:
+    return "none" if value is None else ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
+def _cpu() -> str:
+    """The processor's own name, where the system tells it."""
+    facts = Path("/proc/cpuinfo")
+    if facts.is_file():
+        for line in facts.read_text(errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() in ("model name", "Model"):
+                return value.strip()
+    if sys.platform == "darwin":
+        return _output(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.machine()
+    return platform.processor() or platform.machine()
+
+
+def _devices(torch: Any) -> list[str]:
+    """The names of the accelerators, in torch's order."""
+    if torch.cuda.is_available():
+        return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return ["mps"] if torch.backends.mps.is_available() else []
+
+
+def _source() -> dict[str, Any] | None:
+    """The revision of the checkout that evenly runs from; None for an installed copy, wherever it lies."""
+    package = Path(evenly.__file__).resolve()
+    tracked = _git(package.parent, "ls-files", "--error-unmatch", package.name)
+    return None if tracked is None else _revision(package.parent)
+
+
+def _revision(folder: Path) -> dict[str, Any] | None:
+    """Commit and whether tracked files of the whole repository differ from it; None where git cannot tell."""
+    commit = _git(folder, "rev-parse", "--verify", "HEAD")
+    if commit is None:
+        return None
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return {"revision": commit, "dirty": None if changes is None else bool(changes)}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    # No lock is taken and no monitor of the repository's choosing is started: asking leaves no trace.
+    return _output(["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments])
+
+
+def _output(command: list[str], *, seconds: float = 5) -> str | None:
+    """What a program prints; None if it is not there, fails or takes too long."""
+    # Set inside git's own hooks, these would point git at another repository than the folder's.
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=clean, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None

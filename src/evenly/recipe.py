@@ -1,0 +1,199 @@
+"""A run, described: frozen and typed, read from YAML, changed from the command line, and named by a hash.
+
+The defaults are those of the USEFUL paper (Nguyen et al., 2024), on data and a model small enough to try.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from evenly.atomic import write_text
+from evenly.errors import UsageError
+from evenly.typed import Settings, setting, yaml_text
+from evenly.typed import from_mapping as from_mapping
+from evenly.typed import settings as settings
+from evenly.typed import to_mapping as to_mapping
+
+
+@dataclass(frozen=True)
+class Data(Settings):
+    """Which examples."""
+
+    name: str = setting("digits", "A data set that `evenly data list` names, or the path of your own.")
+    options: Mapping[str, Any] = setting({}, "What this data set alone understands, such as `beta_hard` of `patches`.")
+    validation: float = setting(0.0, "Share of the training examples held out for validation.", least=0, below=1)
+
+
+@dataclass(frozen=True)
+class Model(Settings):
+    """Which network."""
+
+    name: str = setting("mlp", "The architecture.")
+    options: Mapping[str, Any] = setting({}, "What this architecture alone understands, such as `width`.")
+    weights: str | None = setting(None, "A file of weights to start from; null draws them from the seed.")
+
+
+@dataclass(frozen=True)
+class Optimizer(Settings):
+    """How a gradient becomes a step."""
+
+    name: str = setting("sgd", "Any optimizer of torch.optim.")
+    lr: float = setting(0.1, "Learning rate.", above=0)
+    momentum: float = setting(0.9, "Momentum.", least=0, below=1)
+    nesterov: bool = setting(False, "Whether the momentum is Nesterov's.")
+    weight_decay: float = setting(5e-4, "Weight decay.", least=0)
+    decay: Literal["all", "weights"] = setting("all", "Whether biases and normalisation layers decay too.")
+    options: Mapping[str, Any] = setting({}, "What this optimizer alone understands, such as `betas` of AdamW.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nesterov and self.momentum == 0:
+            raise UsageError(
+                "optimizer.nesterov: it needs optimizer.momentum above 0, not 0.0. For example: optimizer.momentum=0.9"
+            )
+
+
+@dataclass(frozen=True)
+class Ascent(Settings):
+    """Where the gradient is taken: at the weights, or at a worse point near them (the SAM family)."""
+
+    rule: Literal["none", "sam", "asam", "lsam", "unnormalised", "random", "gsam", "look", "friendly", "momentum"] = (
+        setting("none", "How the worse point is found; `none` is ordinary training.")
+    )
+    rho: float = setting(0.1, "How far it is from the weights; ASAM's is about ten times SAM's.", least=0)
+    options: Mapping[str, Any] = setting({}, "What this rule alone understands.")
+
+
+@dataclass(frozen=True)
+class Schedule(Settings):
+    """How the learning rate changes over training."""
+
+    kind: Literal["constant", "step", "cosine"] = setting("step", "The shape.")
+    milestones: tuple[float, ...] = setting(
+        (0.5, 0.75), "Shares of training after which a step schedule multiplies by `factor`.", above=0, below=1
+    )
+    factor: float = setting(0.1, "What a step schedule multiplies by.", above=0, most=1)
+    warmup_epochs: float = setting(0.0, "Epochs of linear warm-up before it.", least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(a >= b for a, b in zip(self.milestones, self.milestones[1:], strict=False)):
+            raise UsageError(
+                f"schedule.milestones: expected a rising list, not {list(self.milestones)}. "
+                f"For example: schedule.milestones={sorted(set(self.milestones))}"
+            )
+
+
+@dataclass(frozen=True)
+class Recipe(Settings):
+    """A run, described.
+
+    >>> recipe = Recipe(data=Data("patches", {"beta_hard": 0.4}), ascent=Ascent("sam"), seed=1)
+    >>> recipe.optimizer.lr, recipe.ascent.rho, recipe.epochs
+    (0.1, 0.1, 200)
+    """
+
+    data: Data = Data()
+    augment: tuple[str, ...] = setting((), "Augmentations in order, such as [crop, mirror].")
+    model: Model = Model()
+    optimizer: Optimizer = Optimizer()
+    ascent: Ascent = Ascent()
+    schedule: Schedule = Schedule()
+    epochs: int = setting(200, "Passes over the training examples.", least=1)
+    batch_size: int = setting(128, "Examples in a step.", least=1)
+    seed: int = setting(0, "What all randomness is derived from.", least=0)
+    precision: Literal["fp32", "bf16"] = setting("fp32", "Number format of the forward and backward passes.")
+    label_smoothing: float = setting(0.0, "Share of the target spread over all classes.", least=0, below=1)
+    clip_norm: float | None = setting(None, "Largest norm of a gradient; null leaves it as it is.", above=0)
+    loss: Literal["auto", "cross-entropy", "logistic", "squared"] = setting(
+        "auto", "What is minimised; `auto` is cross-entropy, or logistic for a model with one output."
+    )
+    evaluate_every: int = setting(1, "Epochs from one evaluation of all splits to the next.", least=1)
+    record_examples: bool = setting(False, "Whether to record every training example's loss at each evaluation.")
+    keep_epochs: tuple[int, ...] = setting((), "Epochs after which the weights are kept for good.", least=1)
+    channels_last: bool = setting(False, "Whether images lie in memory with their channels last.")
+    compile: bool = setting(False, "Whether the model is compiled; it takes a minute and pays in long runs.")
+    sharded: bool = setting(False, "Whether many devices share the parameters (FSDP2) rather than copy them (DDP).")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.schedule.warmup_epochs >= self.epochs:
+            raise UsageError(
+                f"schedule.warmup_epochs: expected fewer than the {self.epochs} epochs of the run, "
+                f"not {self.schedule.warmup_epochs}. For example: schedule.warmup_epochs={self.epochs // 10}"
+            )
+
+
+def load(path: str | os.PathLike[str]) -> Recipe:
+    """The recipe in a YAML file; an error names the file, and its line where YAML itself is broken.
+
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "recipe.yaml"
+    >>> dump(Recipe(epochs=3), file, defaults=False)
+    >>> file.read_text(), load(file) == Recipe(epochs=3)
+    ('epochs: 3\\n', True)
+    """
+    mapping = yaml_text.read(path)
+    try:
+        return from_mapping(Recipe, mapping)
+    except UsageError as error:
+        raise UsageError(f"{os.fspath(path)}: {error}") from None
+
+
+def dump(recipe: Recipe, path: str | os.PathLike[str], *, defaults: bool = True) -> None:
+    """Write the recipe as YAML, whole or not at all; with `defaults`, every setting is spelled out."""
+    write_text(path, yaml_text.render(to_mapping(recipe, defaults=defaults)))
+
+
+def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
+    """The recipe with `--set` changes, each `path=value` with the value in YAML; the last one of a path wins.
+
+    >>> changed = override(Recipe(), ["optimizer.lr=5e-2", "data.options.beta_d=0.4", "augment=[crop, mirror]"])
+    >>> changed.optimizer.lr, changed.data.options["beta_d"], changed.augment
+    (0.05, 0.4, ('crop', 'mirror'))
+    """
+    mapping = to_mapping(recipe)
+    for change in changes:
+        path, equals, text = (part.strip() for part in change.partition("="))
+        if not (path and equals and text):
+            raise UsageError(f"--set {change!r}: expected path=value. For example: --set optimizer.lr=0.05")
+        _put(mapping, path, yaml_text.parse(text, source=f"--set {path}"))
+    return from_mapping(Recipe, mapping)
+
+
+def digest(recipe: Recipe) -> str:
+    """Twelve hex digits that name the recipe: equal recipes have equal digests, on any machine, in any version.
+
+    Only what differs from the defaults counts, so that a setting added later leaves old digests as they are.
+
+    >>> digest(Recipe(epochs=3)) == digest(from_mapping(Recipe, {"seed": 0, "epochs": 3.0}))
+    True
+    """
+    text = json.dumps(_canonical(to_mapping(recipe, defaults=False)), sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _put(mapping: dict[str, Any], path: str, value: Any) -> None:
+    inside = [row.path for row in settings(Recipe) if row.path.startswith(f"{path}.")]
+    if inside:
+        raise UsageError(f"--set {path}: this is a group of settings. Set one of them: {', '.join(inside)}.")
+    *groups, leaf = path.split(".")
+    inner: Any = mapping
+    for depth, group in enumerate(groups, 1):
+        inner = inner.setdefault(group, {})
+        if not isinstance(inner, dict):
+            single = ".".join(groups[:depth])
+            raise UsageError(f"--set {path}: {single!r} is one setting, with none inside. Use --set {single}=…")
+    inner[leaf] = value
+
+
+def _canonical(value: Any) -> Any:
+    """Numbers that are equal in Python (1, 1.0, and 0.0, −0.0) are written alike."""
+    if isinstance(value, dict):
+        return {name: _canonical(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_canonical(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,94 @@
+"""A JSONL file that only grows by whole lines, whatever happens to the process that writes it."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenly.atomic import replacing
+from evenly.errors import DataError, SetupError
+from evenly.records import plain
+
+Row = dict[str, Any]
+
+
+def read(path: Path) -> list[Row]:
+    """Every whole line; a last line without its end was torn by a crash and does not count."""
+    return [_row(path, number, text) for number, text in enumerate(_whole(path), 1)]
+
+
+def append(path: Path, values: Mapping[str, Any]) -> None:
+    """Add one line by a single write; a line that does not fit on the disk is taken back.
+
+    The file is opened anew each time: it costs microseconds, nothing is left open across a fork, and the
+    line is with the operating system when this returns, so that a killed process loses none.
+    """
+    text = plain.line(values, path=path.stem)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            size = os.fstat(handle).st_size
+            try:
+                written = os.write(handle, text)
+                while written < len(text):
+                    written += os.write(handle, text[written:])
+            except OSError:
+                os.ftruncate(handle, size)
+                raise
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise SetupError(
+            f"cannot write {path}: {error.strerror}. Free some space or make it writable, and repeat the command."
+        ) from error
+
+
+def mend(path: Path) -> None:
+    """Cut a torn last line, so that the next one does not grow out of its stump."""
+    if not path.exists():
+        return
+    try:
+        with open(path, "r+b") as file:
+            content = file.read()
+            if content and not content.endswith(b"\n"):
+                file.truncate(content.rfind(b"\n") + 1)
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror}. Make it writable.") from error
+
+
+def keep(path: Path, wanted: int | Callable[[Row], bool]) -> None:
+    """Keep the first `wanted` lines, or those for which `wanted(row)` holds, byte for byte."""
+    lines = _whole(path)
+    if callable(wanted):
+        kept = [text for number, text in enumerate(lines, 1) if wanted(_row(path, number, text))]
+    elif 0 <= wanted <= len(lines):
+        kept = lines[:wanted]
+    else:
+        raise DataError(
+            f"{path} has {len(lines)} lines, {wanted} should be kept: some are lost. Remove the folder and begin again."
+        )
+    with replacing(path) as file:
+        file.writelines(text + b"\n" for text in kept)
+
+
+def _whole(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror}. Make it readable.") from error
+
+
+def _row(path: Path, number: int, text: bytes) -> Row:
+    try:
+        row = json.loads(text)
+    except ValueError:  # not JSON, or not UTF-8
+        row = None
+    if not isinstance(row, dict):
+        raise DataError(
+            f"{path}, line {number}: expected a JSON object, found {text[:60]!r}. "
+            "The file was changed by something else: remove that line, or the run's folder to begin again."
+        )
+    return {name: plain.decode(value) for name, value in row.items()}

@@ -1,0 +1,96 @@
+"""One writer to a run: an advisory lock that the operating system drops when its process ends, however it ends."""
+
+import contextlib
+import os
+import time
+import weakref
+from pathlib import Path
+from types import ModuleType
+
+from evenly.errors import SetupError, UsageError
+
+PATIENCE = 0.5  # seconds; whoever only asks `held` has the lock for an instant, and must not look like a writer
+
+
+class Lock:
+    """The lock file `path`, held from construction until `release`, garbage collection or the end of the process.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "lock"
+    >>> lock = Lock(path)
+    >>> held(path), lock.release(), held(path)
+    (True, None, False)
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise SetupError(f"cannot write {path}: {error.strerror}. Choose a writable folder for runs.") from error
+        try:
+            _take(handle, path)
+        except BaseException:
+            os.close(handle)
+            raise
+        self.release = weakref.finalize(self, _release, handle, os.getpid())
+
+
+def held(path: Path) -> bool:
+    """Whether some process holds the lock at this moment."""
+    fcntl = _fcntl()
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks has no writers of ours
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
+def _take(handle: int, path: Path) -> None:
+    fcntl = _fcntl()
+    give_up = time.monotonic() + PATIENCE
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.02)
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    except BlockingIOError:
+        holder = os.pread(handle, 20, 0).decode(errors="replace").strip() or "unknown"
+        raise UsageError(
+            f"{path.parent} is being written by another process (number {holder}). "
+            "Wait for it to end, stop it, or choose another folder for this run."
+        ) from None
+    except OSError as error:
+        raise SetupError(
+            f"cannot lock {path}: {error.strerror}. Choose a folder with free space on a file system with locks."
+        ) from error
+
+
+def _release(handle: int, owner: int) -> None:
+    # A forked child has a copy of the handle; unlocking through it would unlock its parent.
+    with contextlib.suppress(OSError):
+        if os.getpid() == owner:
+            fcntl = _fcntl()
+            fcntl.flock(handle, fcntl.LOCK_UN)
+        os.close(handle)
+
+
+def _fcntl() -> ModuleType:
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover - Windows
+        raise SetupError("run folders are locked by flock, which this system lacks. Use Linux, macOS or WSL.") from None
+    return fcntl

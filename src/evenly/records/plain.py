@@ -1,0 +1,72 @@
+"""Values as standard JSON, which has no word for NaN and the infinities: there they are text, and come back numbers."""
+
+import json
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+from evenly.errors import UsageError
+
+_SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def encode(value: Any, *, path: str) -> Any:
+    """`value` as what JSON can say: arrays and tensors as lists, NaN and the infinities as text.
+
+    >>> encode({"loss": float("inf"), "errors": (1, 2)}, path="metrics")
+    {'loss': 'Infinity', 'errors': [1, 2]}
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if value in _SPELLED:
+            raise UsageError(
+                f"{path}: the text {value!r} would be read back as a number. Log the number, or other text."
+            )
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        if math.isfinite(number):
+            return number
+        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {_name(key, path): encode(item, path=f"{path}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode(item, path=f"{path}[{i}]") for i, item in enumerate(value)]
+    if hasattr(value, "tolist"):  # numpy and torch, neither of which is imported for this
+        return encode(value.tolist(), path=path)
+    raise UsageError(
+        f"{path}: cannot record a {type(value).__name__}. Give numbers, text, true, false, None, "
+        "or lists, mappings, arrays and tensors of them."
+    )
+
+
+def decode(value: Any) -> Any:
+    """What `encode` was given, but for tuples and arrays, which come back as lists.
+
+    >>> decode({"loss": "-Infinity", "note": "x"})
+    {'loss': -inf, 'note': 'x'}
+    """
+    if isinstance(value, str):
+        return _SPELLED.get(value, value)
+    if isinstance(value, dict):
+        return {key: decode(item) for key, item in value.items()}
+    return [decode(item) for item in value] if isinstance(value, list) else value
+
+
+def line(values: Mapping[str, Any], *, path: str) -> bytes:
+    """One line of JSONL.
+
+    >>> line({"epoch": 1, "loss": float("nan")}, path="metrics")
+    b'{"epoch": 1, "loss": "NaN"}\\n'
+    """
+    return (json.dumps(encode(values, path=path), ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _name(key: Any, path: str) -> str:
+    if not isinstance(key, str):
+        raise UsageError(f"{path}: names are text, not {key!r}. Write str({key!r}).")
+    return key

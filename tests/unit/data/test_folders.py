@@ -1,0 +1,107 @@
+"""A folder per class, with and without splits above."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from evenly.data.formats.listing import dropped
+from evenly.data.formats.locate import Missing
+from evenly.data.own.folders import folder
+from evenly.errors import DataError
+
+
+def tree(root: Path, names: Sequence[str]) -> Path:
+    for number, name in enumerate(names):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), (number, 0, 0)).save(path)
+    return root
+
+
+def test_classes_are_sorted_and_everything_is_train(tmp_path: Path) -> None:
+    splits = folder(tree(tmp_path, ["dog/b.png", "dog/a.png", "cat/deep/er/x.png"]))
+    assert list(splits) == ["train"]
+    assert splits.classes == ("cat", "dog")
+    assert splits.train.inputs.names == ("cat/deep/er/x.png", "dog/a.png", "dog/b.png")
+    assert splits.train.labels.tolist() == [0, 1, 1]
+    assert splits.train.gather([0, 1, 2])[:, 0, 0, 0].tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("validation", ["val", "valid", "validation", "Val"])
+def test_splits_are_recognised_under_their_usual_names(tmp_path: Path, validation: str) -> None:
+    names = ["train/a/1.png", "train/b/1.png", f"{validation}/a/1.png", "test/b/1.png"]
+    splits = folder(tree(tmp_path, names))
+    assert list(splits) == ["train", "validation", "test"]
+    assert splits["validation"].labels.tolist() == [0]
+    assert splits["test"].labels.tolist() == [1]
+    assert splits["test"].gather([0])[0, 0, 0, 0] == 3
+
+
+def test_a_class_may_be_called_train(tmp_path: Path) -> None:
+    splits = folder(tree(tmp_path, ["bus/1.png", "train/1.png", "tram/1.png"]))
+    assert splits.classes == ("bus", "train", "tram")
+
+
+def test_hidden_and_other_files_are_passed_over(tmp_path: Path) -> None:
+    tree(tmp_path, ["a/1.png", "a/.2.png", ".b/1.png"])
+    (tmp_path / "a" / "notes.txt").write_text("no image")
+    assert folder(tmp_path).train.inputs.names == ("a/1.png",)
+
+
+def test_class_only_in_the_test_split_is_named(tmp_path: Path) -> None:
+    tree(tmp_path, ["train/a/1.png", "test/a/1.png", "test/ghost/1.png"])
+    with pytest.raises(DataError, match="class 'ghost' has no training example"):
+        folder(tmp_path)
+
+
+def test_empty_class_folder_is_named(tmp_path: Path) -> None:
+    tree(tmp_path, ["a/1.png", "b/1.png"])
+    (tmp_path / "hollow").mkdir()
+    with pytest.raises(DataError, match="no images in class folder 'hollow'"):
+        folder(tmp_path)
+
+
+def test_no_images_and_no_class_folders_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"there is no class folder. Expected one folder per class"):
+        folder(tmp_path)
+    Image.new("RGB", (2, 2)).save(tmp_path / "loose.png")
+    with pytest.raises(DataError, match="there is no class folder"):
+        folder(tmp_path)
+    (tmp_path / "a").mkdir()
+    with pytest.raises(DataError, match=r"no images were found in its 1 folders \('a'\).*\.png"):
+        folder(tmp_path)
+
+
+def test_folder_beside_the_splits_and_two_names_for_one_split_are_refused(tmp_path: Path) -> None:
+    tree(tmp_path, ["train/a/1.png", "val/a/1.png", "extra/a/1.png"])
+    with pytest.raises(DataError, match="'extra' beside 'train' is not a split"):
+        folder(tmp_path)
+    (tmp_path / "extra").rename(tmp_path / "valid")
+    with pytest.raises(DataError, match="both 'val' and 'valid' would be the split validation"):
+        folder(tmp_path)
+
+
+def test_missing_folder_says_where_it_looked(tmp_path: Path) -> None:
+    with pytest.raises(Missing, match="nowhere"):
+        folder(tmp_path / "nowhere")
+
+
+def test_broken_image_stops_reading_unless_it_is_skipped_and_listed(tmp_path: Path) -> None:
+    tree(tmp_path, ["a/1.png", "a/2.png", "b/1.png"])
+    (tmp_path / "a/1.png").write_bytes(b"broken")
+    with pytest.raises(DataError, match=r"a/1.png: does not decode"):
+        folder(tmp_path)
+    splits = folder(tmp_path, skip_broken=True)
+    assert splits.train.index.tolist() == [1, 2]
+    assert splits.train.labels.tolist() == [0, 1]
+    [(path, reason)] = dropped(splits)
+    assert (path, reason) == (tmp_path / "a/1.png", "not in an image format that is known")
+
+
+def test_nothing_left_after_skipping_is_an_error(tmp_path: Path) -> None:
+    tree(tmp_path, ["a/1.png"])
+    (tmp_path / "a/1.png").write_bytes(b"broken")
+    with pytest.raises(DataError, match=r"none of the 1 images decodes. The first, 1.png"):
+        folder(tmp_path, skip_broken=True)

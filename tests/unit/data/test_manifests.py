@@ -1,0 +1,169 @@
+"""CSV and Parquet lists of images."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from evenly.data.formats.listing import dropped
+from evenly.data.formats.locate import Missing
+from evenly.data.own.manifests import manifest
+from evenly.errors import DataError
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "images").mkdir()
+    for number in range(4):
+        Image.new("RGB", (4, 4), (number, 0, 0)).save(tmp_path / "images" / f"{number}.png")
+    return tmp_path
+
+
+def write(root: Path, text: str, name: str = "list.csv") -> Path:
+    path = root / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+FULL = """path,label,split,place,age,score,repeat
+images/3.png,dog,train,sea,7,0.5,2
+images/1.png,cat,train,land,8,0.25,1
+images/0.png,cat,val,,9,1,1
+images/2.png,dog,test,sea,7,nan,1
+"""
+
+
+def test_rows_labels_splits_and_attributes_are_kept(root: Path) -> None:
+    splits = manifest(write(root, FULL))
+    assert splits.name == "list"
+    assert list(splits) == ["train", "validation", "test"]
+    train = splits.train
+    assert train.classes == ("cat", "dog")
+    assert train.labels.tolist() == [1, 0]
+    assert train.index.tolist() == [0, 1]
+    assert splits["test"].index.tolist() == [3]
+    assert train.gather([0, 1])[:, 0, 0, 0].tolist() == [3, 1]
+    assert train.attribute("age").tolist() == [7, 8]
+    assert train.attribute("repeat").tolist() == [2, 1]
+    assert train.values["place"] == ("", "land", "sea")
+    assert train.attribute("place").tolist() == [2, 1]
+    assert "score" not in train.attributes
+
+
+def test_parquet_and_tsv_give_what_csv_gives(root: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    expected = manifest(write(root, FULL))
+    rows = [line.split(",") for line in FULL.splitlines()]
+    columns = {name: [row[i] for row in rows[1:]] for i, name in enumerate(rows[0])}
+    columns |= {name: [int(cell) for cell in columns[name]] for name in ("age", "repeat")}
+    columns["score"] = [0.5, 0.25, 1.0, None]
+    columns["place"] = [cell or None for cell in columns["place"]]
+    parquet.write_table(pyarrow.table(columns), root / "list.parquet")
+    for again in (manifest(root / "list.parquet"), manifest(write(root, FULL.replace(",", "\t"), "list.tsv"))):
+        assert again.fingerprint == expected.fingerprint
+        assert again.train.values == expected.train.values
+        assert again.train.attribute("place").tolist() == expected.train.attribute("place").tolist()
+        assert list(again.train.attributes) == list(expected.train.attributes)
+
+
+def test_parquet_without_pyarrow_names_the_extra(root: Path) -> None:
+    (root / "list.parquet").write_bytes(b"PAR1")
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from pathlib import Path\nfrom evenly.errors import SetupError\n"
+        "from evenly.data.own.manifests import manifest\n"
+        "try:\n    manifest(Path(sys.argv[1]))\nexcept SetupError as error:\n    print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, root / "list.parquet"], capture_output=True, text=True, check=True
+    )
+    assert 'pip install "evenly[parquet]"' in done.stdout
+
+
+def test_damaged_parquet_is_told(root: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (root / "list.parquet").write_bytes(b"PAR1 and then nothing of use")
+    with pytest.raises(DataError, match=r"list.parquet: is not a readable Parquet file"):
+        manifest(root / "list.parquet")
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "numbers"),
+    [
+        (["10", "2", "2", "10"], ("2", "10"), [1, 0, 0, 1]),
+        (["-1", "1", "1", "-1"], ("-1", "1"), [0, 1, 1, 0]),
+        (["1.0", "0.0", "1", "0"], ("0", "1"), [1, 0, 1, 0]),
+        (["ten", "2", "2", "ten"], ("2", "ten"), [1, 0, 0, 1]),
+    ],
+)
+def test_labels_may_be_numbers_or_names(
+    root: Path, labels: list[str], classes: tuple[str, ...], numbers: list[int]
+) -> None:
+    rows = "".join(f"images/{i}.png,{label}\n" for i, label in enumerate(labels))
+    train = manifest(write(root, "path,label\n" + rows)).train
+    assert (train.classes, train.labels.tolist()) == (classes, numbers)
+
+
+def test_columns_of_other_names_can_be_told(root: Path) -> None:
+    path = write(root, "file,kind,part\nimages/0.png,cat,train\nimages/1.png,dog,test\n")
+    with pytest.raises(DataError, match="class 'dog' has no training example"):
+        manifest(path, path_column="file", label_column="kind", split_column="part")
+    path = write(root, "file,kind,part\nimages/0.png,cat,train\nimages/1.png,cat,test\n")
+    splits = manifest(path, path_column="file", label_column="kind", split_column="part")
+    assert {split: len(part) for split, part in splits.items()} == {"train": 1, "test": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("path,lable\nimages/0.png,a\n", r"no column 'label'; its columns: path, lable\. Did you mean 'lable'"),
+        ("image,label\nimages/0.png,a\n", r"no column 'path'; its columns: image, label.*path_column="),
+        ("path;label\nimages/0.png;a\n", r"its columns: path;label"),
+        ("path,label\n", "there is no row below the header"),
+        ("", "is empty. Its first line names the columns"),
+        ("path,label\nimages/0.png,\n", "column 'label' is empty in row 1"),
+        ("path,label,split\nimages/0.png,a,\n", "column 'split' is empty in row 1"),
+        ("path,label\nimages/0.png,a,extra\n", "line 2 has 3 fields, the header has 2"),
+        ("path,label,label\nimages/0.png,a,b\n", "two columns have the same name"),
+        ("path,label\nimages/0.png,0.5\nimages/1.png,1\n", "holds '0.5': labels are class names.*Bin the target"),
+        ("path,label,split\nimages/0.png,a,test\n", "there is no 'train' split among test"),
+        ('path,label\n"images/0.png,a\n', "is not a CSV file"),
+    ],
+)
+def test_bad_manifest_is_told(root: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        manifest(write(root, text))
+
+
+def test_missing_files_are_counted_and_the_first_few_named(root: Path) -> None:
+    rows = "".join(f"images/{i}.png,a\n" for i in range(9))
+    with pytest.raises(DataError, match=r"names 5 files that do not exist .*images/4.png.*images/6.png' and 2 more"):
+        manifest(write(root, "path,label\n" + rows))
+
+
+def test_text_that_is_not_utf8_and_a_missing_manifest_are_told(root: Path) -> None:
+    path = root / "list.csv"
+    path.write_bytes("path,label\nimages/0.png,Möwe\n".encode("latin1"))
+    with pytest.raises(DataError, match="is not UTF-8 text"):
+        manifest(path)
+    path.unlink()
+    with pytest.raises(Missing, match=r"list.csv"):
+        manifest(path)
+
+
+def test_byte_order_mark_of_spreadsheets_is_no_part_of_the_first_column(root: Path) -> None:
+    path = root / "list.csv"
+    path.write_bytes(b"\xef\xbb\xbfpath,label\r\nimages/0.png,a\r\n")
+    assert len(manifest(path).train) == 1
+
+
+def test_broken_images_are_skipped_and_row_numbers_stay(root: Path) -> None:
+    (root / "images/3.png").write_bytes(b"broken")
+    splits = manifest(write(root, FULL), skip_broken=True)
+    assert splits.train.index.tolist() == [1]
+    assert splits["test"].index.tolist() == [3]
+    assert [b.path.name for b in dropped(splits)] == ["3.png"]
