@@ -24,7 +24,9 @@ def features(model: nn.Module, data: Data, *, layer: str | None = None, chunk: i
     name = layer if layer is not None else last_linear(model)
     modules = dict(model.named_modules())
     if name not in modules:
-        raise UsageError(f"{type(model).__name__} has no layer {name!r}. {did_you_mean(name, [m for m in modules if m])}")
+        raise UsageError(
+            f"{type(model).__name__} has no layer {name!r}. {did_you_mean(name, [m for m in modules if m])}"
+        )
     seen: list[Tensor] = []
 
     def watch(_: nn.Module, inputs: tuple[Any, ...]) -> None:
@@ -56,4 +58,4 @@ def last_linear(model: nn.Module) -> str:
     names = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
     if not names:
         raise UsageError(f"{type(model).__name__} has no linear layer: name the layer whose input is to be looked at.")
-    return names[-1]
+    return str(names[-1])

@@ -36,7 +36,9 @@ def learning_order(
     for name, curve in curves.items():
         when = list(times) if times is not None else list(range(len(curve)))
         if len(curve) < 2 or len(when) != len(curve):
-            raise DataError(f"the curve {name!r} has {len(curve)} values for {len(when)} times: give two or more of each.")
+            raise DataError(
+                f"the curve {name!r} has {len(curve)} values for {len(when)} times: give two or more of each."
+            )
         if not all(math.isfinite(value) for value in curve):
             raise DataError(f"the curve {name!r} holds NaN or inf.")
         found.append(Learned(name, _crossing(list(curve), [float(t) for t in when], share, ends)))

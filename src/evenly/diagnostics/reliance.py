@@ -44,14 +44,16 @@ def reliance(
     combination must occur. With `swap(inputs, donors)`, by intervention: each input takes the attribute of another
     example drawn by `rng` (for stacked images the upper half), and keeps its label.
 
-    >>> data = Labelled(torch.eye(4), torch.tensor([0, 0, 1, 1]), ("a", "b"), {"tag": torch.tensor([0, 1, 0, 1])})
-    >>> by_tag = nn.Linear(4, 2, bias=False)  # it answers with the tag
-    >>> _ = by_tag.weight.data.copy_(torch.tensor([[1.0, 0, 1, 0], [0, 1, 0, 1]]))
-    >>> reliance(by_tag, data, attribute="tag")
-    Reliance(attribute='tag', accuracy=0.5, randomised=0.5, reliance=0.0)
+    >>> tag = torch.tensor([0, 0, 1, 1, 1, 0])  # right for four of six
+    >>> data = Labelled(tag[:, None].float(), torch.tensor([0, 0, 0, 1, 1, 1]), ("a", "b"), {"tag": tag})
+    >>> answers_the_tag = nn.Linear(1, 1)
+    >>> _ = nn.init.constant_(answers_the_tag.weight, 2.0), nn.init.constant_(answers_the_tag.bias, -1.0)
+    >>> found = reliance(answers_the_tag, data, attribute="tag")
+    >>> round(found.accuracy, 3), round(found.randomised, 3)
+    (0.667, 0.5)
     """
     values_N = data.attribute(attribute)
-    if len(values_N.unique()) < 2:  # type: ignore[no-untyped-call]
+    if len(set(values_N.tolist())) < 2:
         raise DataError(f"attribute {attribute!r} has one value, {int(values_N[0])}, in {data.name} {data.split}.")
     if swap is not None and rng is None:
         raise UsageError("swap draws the other examples at random: give rng=torch.Generator().manual_seed(0).")
@@ -87,13 +89,14 @@ def _right(outputs: Tensor, labels_N: Tensor) -> Tensor:
 def _reweighted(right_N: Tensor, data: Labelled, attribute: str) -> float:
     values_N = data.attribute(attribute)
     total = 0.0
-    for label in data.labels.unique().tolist():  # type: ignore[no-untyped-call]
-        for value in values_N.unique().tolist():  # type: ignore[no-untyped-call]
+    for label in sorted(set(data.labels.tolist())):
+        for value in sorted(set(values_N.tolist())):
             members = (data.labels == label) & (values_N == value)
             if not members.any():
                 raise DataError(
-                    f"{data.name} {data.split} has no example of class {data.classes[label]!r} with {attribute} = {value}: "
-                    f"its accuracy is unknown. Use a split with every combination ('balanced'), or give swap=."
+                    f"{data.name} {data.split} has no example of class {data.classes[label]!r} with {attribute} = "
+                    f"{value}, so that its accuracy is unknown. Use a split with every combination ('balanced'), "
+                    "or give swap=."
                 )
             weight = float((data.labels == label).double().mean() * (values_N == value).double().mean())
             total += weight * float(right_N[members].mean())

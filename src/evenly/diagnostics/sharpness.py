@@ -114,7 +114,7 @@ def worst_rise(
 ) -> Rise:
     """The worst-case rise max_{‖ε‖ ≤ ρ} L(w + ε) − L(w) of the mean loss (Foret et al., 2021, eq. 1), by ascent.
 
-    Each step goes to ε = ρ g/‖g‖ with g the gradient at w + ε (the fixed point of the maximum on the sphere), from SAM's
+    Each step goes to ε = ρ g/‖g‖ with g the gradient at w + ε (a maximum on the sphere stays where it is), from SAM's
     own ε and from random directions; the best point seen counts. For a convex loss every step rises.
 
     >>> model = nn.Linear(1, 1, bias=False)
@@ -125,7 +125,7 @@ def worst_rise(
     """
     if rho <= 0:
         raise UsageError(f"rho = {rho} is the radius of the ball around the weights: give a positive number.")
-    params = list(trainable(model).values())
+    params: list[Tensor] = list(trainable(model).values())
     with observing(model):
         chunks = chunked(data, model=model, size=chunk)
         x, y = chunks[0]
@@ -150,7 +150,7 @@ def worst_rise(
 
 
 def _loss_and_gradient(
-    model: nn.Module, params: list[nn.Parameter], chunks: Chunks, mean: Mean
+    model: nn.Module, params: list[Tensor], chunks: Chunks, mean: Mean
 ) -> tuple[float, list[Tensor]]:
     total, gradient = 0.0, [torch.zeros_like(p) for p in params]
     for size, (x, y) in zip(chunks.sizes, chunks, strict=True):
@@ -158,7 +158,7 @@ def _loss_and_gradient(
         with torch.enable_grad():
             value = mean(model(x), y) * (size / chunks.num_examples)
             part = torch.autograd.grad(value, params, materialize_grads=True)
-        total += float(value)
+        total += float(value.detach())
         gradient = tree.add(gradient, part)
     return total, gradient
 
