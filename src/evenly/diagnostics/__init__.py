@@ -16,7 +16,6 @@ from evenly.diagnostics.learning_order import Learned as Learned
 from evenly.diagnostics.learning_order import learning_order as learning_order
 from evenly.diagnostics.measure import measure as measure
 from evenly.diagnostics.phantom import Reweighting as Reweighting
-from evenly.diagnostics.measure import measure as measure
 from evenly.diagnostics.phantom import reweighting as reweighting
 from evenly.diagnostics.probe import Probe as Probe
 from evenly.diagnostics.probe import fit_probe as fit_probe

@@ -32,15 +32,15 @@ def measure(
     """The named measurements of a model as one flat dictionary, ready for JSON; by default all that the data allow.
 
     What can be asked for: `sharpness` (lambda_max, eigenvalues, lambda_ratio_5, trace, l1), `rise` (worst_rise within
-    `rho`), `importance` (gini, phantom_gini at `rho`), `rank` (feature_rank), `probing` (easy, hard and their intervals;
-    needs a `balanced` split), `reliance` (reliance_NAME for the attributes whose combinations all occur).
+    `rho`), `importance` (gini, phantom_gini at `rho`), `rank` (feature_rank), `probing` (easy, hard, their intervals;
+    needs a `balanced` split), `reliance` (reliance_NAME for attributes that occur with every class).
 
     Parameters
     ----------
     data
         A data set or one part of it. Training examples are measured, `balanced` and `probe` ones are probed.
     examples
-        How many examples the measurements on training data use, equally many of each class (Nguyen et al., 2024: 1,000).
+        How many training examples to use, equally many of each class (1,000 in Nguyen et al., 2024).
     rho
         The radius for `rise` and `importance`.
     layer
@@ -54,7 +54,7 @@ def measure(
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
     >>> found = measure(model, load("spirals"), "sharpness", "importance", rng=torch.Generator().manual_seed(0))
     >>> sorted(found)[:4]
-    ['eigenvalues', 'examples', 'gini', 'gini_rho']
+    ['eigenvalue_residuals', 'eigenvalues', 'examples', 'gini']
     """
     splits = data if isinstance(data, Splits) else Splits(data.name, {"train": data})
     more = dict(options or {})
@@ -70,7 +70,8 @@ def measure(
         stream = torch.Generator().manual_seed(key(seed, name))
         asked = {"rho": rho, "layer": layer}
         found |= INSTRUMENTS[name](model, part, splits, stream, asked, dict(more.get(name, {})))
-    return found
+    # JSON has no NaN: what is unknown is null.
+    return {name: None if value != value else value for name, value in found.items()}
 
 
 def _sharpness(
@@ -123,14 +124,18 @@ def _probing(
 def _reliance(
     model: nn.Module, part: Labelled, splits: Splits, rng: torch.Generator, asked: Numbers, more: Numbers
 ) -> Numbers:
-    data = splits["balanced"] if "balanced" in splits else splits.train
-    names = more.pop("attributes", None) or _crossed(data)
+    balanced = _first(splits, "balanced")
+    natural = _first(splits, "test")
+    names = more.pop("attributes", None) or _crossed(balanced)
     if not names:
         raise DataError(
-            f"{data.name} {data.split} has no attribute that occurs with every class in each of its values: reliance needs "
-            "such a split, or evenly.diagnostics.reliance with swap=."
+            f"{balanced.name} {balanced.split} has no attribute that occurs with every class in each value: reliance "
+            "needs such a split, or evenly.diagnostics.reliance with swap=."
         )
-    return {f"reliance_{name}": reliance(model, data, attribute=name, **more).reliance for name in names}
+    return {
+        f"reliance_{name}": reliance(model, natural, attribute=name, balanced=balanced, **more).reliance
+        for name in names
+    }
 
 
 Instrument = Callable[[nn.Module, Labelled, Splits, torch.Generator, Numbers, Numbers], Numbers]
@@ -148,8 +153,15 @@ def _possible(name: str, splits: Splits) -> bool:
     if name == "probing":
         return "balanced" in splits and {"easy", "hard"} <= set(splits["balanced"].attributes)
     if name == "reliance":
-        return bool(_crossed(splits["balanced"] if "balanced" in splits else splits.train))
+        return bool(_crossed(_first(splits, "balanced")))
     return True
+
+
+def _first(splits: Splits, name: str) -> Labelled:
+    """The part of that name where there is one, else the training part."""
+    if name in splits:
+        return splits[name]
+    return splits.train
 
 
 def _crossed(data: Labelled) -> list[str]:

@@ -34,15 +34,17 @@ def reliance(
     data: Labelled,
     *,
     attribute: str,
+    balanced: Labelled | None = None,
     swap: Swap | None = None,
     rng: torch.Generator | None = None,
     chunk: int = 500,
 ) -> Reliance:
     """Accuracy minus the accuracy when the named attribute is independent of the label.
 
-    Without `swap`, by weights: the accuracy of each combination of label and value counts as P(label)·P(value); every
-    combination must occur. With `swap(inputs, donors)`, by intervention: each input takes the attribute of another
-    example drawn by `rng` (for stacked images the upper half), and keeps its label.
+    By weights: on `balanced` examples (by default the same `data`) the accuracy of each combination of label and value
+    counts as P(label)·P(value); every combination must occur. With `swap(inputs, donors)`, by intervention instead:
+    each input takes the attribute of another example drawn by `rng` (for stacked images the upper half), and keeps its
+    label.
 
     >>> tag = torch.tensor([0, 0, 1, 1, 1, 0])  # right for four of six
     >>> data = Labelled(tag[:, None].float(), torch.tensor([0, 0, 0, 1, 1, 1]), ("a", "b"), {"tag": tag})
@@ -52,16 +54,24 @@ def reliance(
     >>> round(found.accuracy, 3), round(found.randomised, 3)
     (0.667, 0.5)
     """
-    values_N = data.attribute(attribute)
+    reference = data if balanced is None else balanced
+    values_N = reference.attribute(attribute)
+    if swap is not None and balanced is not None:
+        raise UsageError("give balanced= or swap=, not both: each is a way to make the attribute independent.")
     if len(set(values_N.tolist())) < 2:
-        raise DataError(f"attribute {attribute!r} has one value, {int(values_N[0])}, in {data.name} {data.split}.")
+        raise DataError(
+            f"attribute {attribute!r} has one value, {int(values_N[0])}, in {reference.name} {reference.split}."
+        )
     if swap is not None and rng is None:
         raise UsageError("swap draws the other examples at random: give rng=torch.Generator().manual_seed(0).")
     with observing(model):
         soundness.check(model, scaled(data.gather([0, min(1, len(data) - 1)])).to(next(model.parameters()).device))
         right_N = _right(outputs_of(model, data, chunk=chunk)[0], data.labels)
         if swap is None or rng is None:
-            randomised = _reweighted(right_N, data, attribute)
+            there_N = (
+                right_N if balanced is None else _right(outputs_of(model, balanced, chunk=chunk)[0], balanced.labels)
+            )
+            randomised = _reweighted(there_N, reference, attribute)
         else:
             donors = data.subset(torch.randperm(len(data), generator=rng))
             mixed = (

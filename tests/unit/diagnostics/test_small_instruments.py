@@ -107,6 +107,13 @@ def test_reliance_of_a_perfect_shortcut_needs_a_swap() -> None:
     assert found.randomised == pytest.approx(0.5, abs=0.15)
 
 
+def test_reliance_compares_natural_with_balanced_examples() -> None:
+    natural, balanced = correlated(400, follows=1.0), correlated(2000, follows=0.5)
+    by_tag = reliance(Half(slice(0, 1)), natural, attribute="tag", balanced=balanced)
+    assert by_tag.accuracy == 1.0
+    assert by_tag.randomised == pytest.approx(0.5, abs=0.03)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
