@@ -128,6 +128,12 @@ class Batches:
         whole, rest = divmod(len(self._position_M), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
+    @property
+    def examples(self) -> int:
+        """Examples in an epoch, repeats counted, over all shares."""
+        num = len(self._position_M)
+        return num - num % self.batch_size if self.drop_last else num
+
     def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Batch]:
         """The batches of `epoch` from number `start` on; nothing is read for those before."""
         if not 0 <= start <= len(self):
@@ -152,7 +158,7 @@ class Batches:
             x_L = self._prepared(x_L.to(self.device, non_blocking=True), epoch, index_L, copy_L)
             label_L = self.data.labels.index_select(0, position_L.to(self.data.labels.device)).to(self.device)
             lengths = [len(place_B) for place_B in share]
-            parts = (tensor.split(lengths) for tensor in (x_L, label_L, index_L, copy_L, position_L))
+            parts = (torch.split(tensor, lengths) for tensor in (x_L, label_L, index_L, copy_L, position_L))
             yield from map(Batch, *parts, map(len, block))
 
     def _prepared(self, x_L: Tensor, epoch: int, index_L: Tensor, copy_L: Tensor) -> Tensor:
