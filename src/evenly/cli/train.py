@@ -49,6 +49,7 @@ def add_running(parser: Parser) -> None:
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1 (default: the best there is)")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that decode image files")
     parser.add_argument("--pace", type=float, default=60.0, metavar="S", help="seconds between checkpoints")
+    parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
     parser.add_argument("--allow", default="", metavar="data,world", help="what may differ from the sitting before")
 
 
@@ -91,6 +92,7 @@ def train(
     workers: int,
     pace: float,
     allow: str,
+    tensorboard: bool,
     data_root: str | None,
     json: bool,
     **described: Any,
@@ -113,7 +115,16 @@ def train(
     from evenly.training.train import train as run_training
 
     allowed = [word for word in allow.split(",") if word]
-    run = run_training(recipe, runs=runs, device=device, data_root=data_root, workers=workers, pace=pace, allow=allowed)
+    run = run_training(
+        recipe,
+        runs=runs,
+        device=device,
+        data_root=data_root,
+        workers=workers,
+        pace=pace,
+        allow=allowed,
+        tensorboard=tensorboard,
+    )
     if leads():
         summary = run.summary()
         if json:

@@ -40,7 +40,8 @@ class Diverged(UsageError):
 class Loop:
     """Training in progress: where it stands, and how it goes on.
 
-    `pace` is the number of seconds between checkpoints. `enough` may end training early, at the end of an epoch.
+    `pace` is the number of seconds between checkpoints. `enough` may end training early, at the end of an epoch;
+    `listen` hears the metrics of each.
     """
 
     parts: Parts
@@ -49,6 +50,7 @@ class Loop:
     pace: float = 60.0
     enough: Enough | None = None
     allow: frozenset[str] = frozenset()
+    listen: Callable[[Metrics], None] | None = None
     epoch: int = 0
     batch: int = 0
     step: int = 0
@@ -154,6 +156,8 @@ class Loop:
             metrics |= self._evaluate()
         if world.leads:
             self.run.log(**metrics)
+            if self.listen is not None:
+                self.listen(metrics)
         if self.epoch in parts.recipe.keep_epochs:
             weights = self._weights()
             if world.leads:

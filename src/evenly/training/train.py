@@ -1,5 +1,6 @@
 """A recipe, trained: the run folder is made or found, training goes on to its end, and the run is marked done."""
 
+import contextlib
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -16,6 +17,7 @@ from evenly.training.distributed import World
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Enough, Loop
 from evenly.training.parts import Parts, assemble
+from evenly.training.tensorboard import writing
 
 CHANGES = frozenset({"data", "world"})
 
@@ -33,6 +35,7 @@ def train(
     workers: int = 0,
     pace: float = 60.0,
     allow: Iterable[str] = (),
+    tensorboard: bool = False,
 ) -> Run:
     """Train the recipe in its own folder under `runs`, from the beginning, from where it stopped, or not at all.
 
@@ -54,6 +57,8 @@ def train(
         Seconds from one checkpoint to the next.
     allow
         What may differ from the sitting before: `data`, `world`.
+    tensorboard
+        Whether to write the metrics for TensorBoard too, into the run's folder.
 
     Examples
     --------
@@ -82,8 +87,11 @@ def train(
         world.wait()
         if not world.leads:
             run = Run(os.path.join(runs, name))
-        with run:
+        with run, contextlib.ExitStack() as stack:
             loop = Loop(parts, run, interruption, pace=pace, enough=enough, allow=frozenset(allow))
+            if tensorboard and world.leads:
+                seen = len(run.metrics())
+                loop.listen = stack.enter_context(writing(run.path / "tensorboard", purge_after=seen))
             last = loop.train()
             if world.leads:
                 run.finish(summary(parts, loop, last))

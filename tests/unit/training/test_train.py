@@ -139,3 +139,15 @@ def test_what_cannot_work_is_named_before_training_and_leaves_no_folder(
     with pytest.raises(UsageError, match=complaint):
         train(Recipe(**{**vars(SMALL), **changes}), runs=tmp_path / "runs", device="cpu")
     assert not (tmp_path / "runs").exists()
+
+
+def test_tensorboard_gets_the_numbers_of_the_records(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = train(SMALL, runs=tmp_path, device="cpu", tensorboard=True)
+    events = EventAccumulator(str(run.path / "tensorboard"))
+    events.Reload()
+    written = [(event.step, event.value) for event in events.Scalars("test/error")]
+    recorded = [(row["epoch"], pytest.approx(row["test.error"])) for row in run.metrics()]
+    assert written == recorded
