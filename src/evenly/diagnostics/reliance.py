@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from evenly.curvature import soundness
-from evenly.curvature.chunks import outputs_of
+from evenly.curvature.chunks import chunked, outputs_of
 from evenly.curvature.observing import observing
-from evenly.data.labelled import Labelled, scaled
+from evenly.data.labelled import Labelled
 from evenly.errors import DataError, UsageError
 
 # From inputs and the inputs of other examples to inputs that carry the others' attribute.
@@ -65,28 +65,21 @@ def reliance(
     if swap is not None and rng is None:
         raise UsageError("swap draws the other examples at random: give rng=torch.Generator().manual_seed(0).")
     with observing(model):
-        soundness.check(model, scaled(data.gather([0, min(1, len(data) - 1)])).to(next(model.parameters()).device))
+        soundness.check(model, chunked(data, model=model, size=chunk)[0][0])
         right_N = _right(outputs_of(model, data, chunk=chunk)[0], data.labels)
-        if swap is None or rng is None:
-            there_N = (
-                right_N if balanced is None else _right(outputs_of(model, balanced, chunk=chunk)[0], balanced.labels)
-            )
-            randomised = _reweighted(there_N, reference, attribute)
+        if swap is not None and rng is not None:
+            others = data.subset(torch.randperm(len(data), generator=rng))
+            pairs = zip(chunked(data, model=model, size=chunk), chunked(others, model=model, size=chunk), strict=True)
+            with torch.no_grad():
+                outputs = [model(swap(x, donors)) for (x, _), (donors, _) in pairs]
+            randomised = float(_right(torch.cat(outputs), data.labels).mean())
+        elif balanced is not None:
+            there_N = _right(outputs_of(model, balanced, chunk=chunk)[0], balanced.labels)
+            randomised = _reweighted(there_N, balanced, attribute)
         else:
-            donors = data.subset(torch.randperm(len(data), generator=rng))
-            mixed = (
-                (swap(x, donors_x), y)
-                for (x, y), donors_x in zip(_inputs(data, chunk), (x for x, _ in _inputs(donors, chunk)), strict=True)
-            )
-            randomised = float(_right(outputs_of(model, mixed)[0], data.labels).mean())
+            randomised = _reweighted(right_N, data, attribute)
     accuracy = float(right_N.mean())
     return Reliance(attribute, accuracy, randomised, accuracy - randomised)
-
-
-def _inputs(data: Labelled, chunk: int) -> list[tuple[Tensor, Tensor]]:
-    places = range(len(data))
-    parts = [places[start : start + chunk] for start in range(0, len(data), chunk)]
-    return [(scaled(data.gather(part)), data.labels[part.start : part.stop]) for part in parts]
 
 
 def _right(outputs: Tensor, labels_N: Tensor) -> Tensor:
