@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from evenly.data import Labelled as Labelled
     from evenly.data import Splits as Splits
     from evenly.data import load as load
+    from evenly.diagnostics import Dynamics as Dynamics
+    from evenly.diagnostics import measure as measure
     from evenly.optim import ASAM as ASAM
     from evenly.optim import GSAM as GSAM
     from evenly.optim import LSAM as LSAM
@@ -29,6 +31,8 @@ __getattr__, __dir__, __all__ = attach(
         "Labelled": "evenly.data",
         "Splits": "evenly.data",
         "load": "evenly.data",
+        "Dynamics": "evenly.diagnostics",
+        "measure": "evenly.diagnostics",
         "ASAM": "evenly.optim",
         "GSAM": "evenly.optim",
         "LSAM": "evenly.optim",

@@ -107,6 +107,24 @@ def images() -> nn.Module:
     )  # fmt: skip
 
 
+def grouped() -> nn.Module:
+    return nn.Sequential(
+        nn.Unflatten(1, (2, 6)), nn.Conv1d(2, 4, 3, groups=2), nn.Tanh(), nn.Flatten(), nn.Linear(16, 2)
+    )
+
+
+def larger_images() -> nn.Module:
+    """Enough positions that examples become groups of one convolution."""
+    return nn.Sequential(
+        nn.Unflatten(1, (3, 4, 1)), nn.Upsample((9, 9)), nn.Conv2d(3, 2, 3, padding=1), nn.Tanh(),
+        nn.Conv2d(2, 2, (3, 2), stride=(1, 2), dilation=(1, 2), padding=2), nn.Tanh(), nn.Flatten(), nn.LazyLinear(2),
+    )  # fmt: skip
+
+
+def volumes() -> nn.Module:
+    return nn.Sequential(nn.Unflatten(1, (1, 2, 2, 3)), nn.Conv3d(1, 2, 2), nn.Tanh(), nn.Flatten(), nn.Linear(4, 2))
+
+
 def strings() -> nn.Module:
     return nn.Sequential(
         nn.Unflatten(1, (2, 6)), nn.Conv1d(2, 3, 3), nn.BatchNorm1d(3), nn.Tanh(), nn.Flatten(), nn.Linear(12, 2)
@@ -123,6 +141,9 @@ LAYERWISE = {
     "linear": lambda: nn.Sequential(nn.Linear(12, 5), nn.ReLU(inplace=True), nn.Linear(5, 2, bias=False)),
     "tokens": tokens,
     "images": images,
+    "larger images": larger_images,
+    "volumes": volumes,
+    "grouped": grouped,
     "strings": strings,
     "frozen": frozen,
 }
@@ -134,8 +155,8 @@ BY_EXAMPLE = {
     "own parameter": OwnParameter,
     "subclass": lambda: nn.Sequential(Doubled(12, 5), nn.Tanh(), nn.Linear(5, 2)),
     "parametrized": parametrized,
-    "grouped": lambda: nn.Sequential(
-        nn.Unflatten(1, (2, 6)), nn.Conv1d(2, 4, 3, groups=2), nn.Tanh(), nn.Flatten(), nn.Linear(16, 2)
+    "circular": lambda: nn.Sequential(
+        nn.Unflatten(1, (2, 6)), nn.Conv1d(2, 4, 3, padding=1, padding_mode="circular"), nn.Flatten(), nn.Linear(24, 2)
     ),
 }  # fmt: skip
 NETWORKS = {**LAYERWISE, **BY_EXAMPLE}

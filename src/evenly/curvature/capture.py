@@ -16,7 +16,8 @@ from evenly.curvature.per_example import jacobians
 Pieces = list[Piece]
 Chunk = tuple[Tensor, Tensor | None]
 Layers = dict[nn.Module, Wanted]
-PROBE = 3  # examples on which the layers are put to the test
+Seen = dict[nn.Module, tuple[Tensor, GradientEdge]]
+PROBE = 2  # examples on which the layers are put to the test
 # From outputs (N × …) and labels to the vectors that are pulled back: N × C × …, one set of C per example.
 Slopes = Callable[[Tensor, Tensor | None], Tensor]
 
@@ -59,15 +60,20 @@ def by_layer(model: nn.Module, chunk: Chunk, slopes: Slopes, layers: Layers) -> 
     """One piece per layer, from one forward and C backward passes; None where a layer was not called exactly once."""
     x, y = chunk
     outputs, seen = _watched_forward(model, x, layers)
-    if seen is None:
-        return None
+    return None if seen is None else _pieces(outputs, seen, slopes(outputs, y), layers, keep=False)
+
+
+def _pieces(outputs: Tensor, seen: Seen, pulled_NC: Tensor, layers: Layers, *, keep: bool) -> Pieces | None:
     edges = [edge for _, edge in seen.values()]
-    pulled_NC = slopes(outputs, y)
     num_rows = pulled_NC.shape[1]
     slopes_of: list[list[Tensor]] = [[] for _ in edges]
     for c in range(num_rows):
         found: Sequence[Tensor | None] = torch.autograd.grad(
-            outputs, edges, pulled_NC[:, c].reshape(outputs.shape), retain_graph=c + 1 < num_rows, allow_unused=True
+            outputs,
+            edges,
+            pulled_NC[:, c].reshape(outputs.shape),
+            retain_graph=keep or c + 1 < num_rows,
+            allow_unused=True,
         )
         for held, slope in zip(slopes_of, found, strict=True):
             if slope is None:
@@ -76,18 +82,16 @@ def by_layer(model: nn.Module, chunk: Chunk, slopes: Slopes, layers: Layers) -> 
     pieces: Pieces = []
     for (layer, (a, _)), held in zip(seen.items(), slopes_of, strict=True):
         d_NC = held[0][:, None] if num_rows == 1 else torch.stack(held, dim=1)
-        piece = piece_of(layer, a, d_NC, layers[layer]) if len(a) == len(d_NC) == len(x) else None
+        piece = piece_of(layer, a, d_NC, layers[layer]) if len(a) == len(d_NC) == len(outputs) else None
         if piece is None:
             return None
         pieces.append(piece)
     return pieces
 
 
-def _watched_forward(
-    model: nn.Module, x: Tensor, layers: Layers
-) -> tuple[Tensor, dict[nn.Module, tuple[Tensor, GradientEdge]] | None]:
+def _watched_forward(model: nn.Module, x: Tensor, layers: Layers) -> tuple[Tensor, Seen | None]:
     """The outputs, and for every layer its input and the place in the graph where its output was made."""
-    seen: dict[nn.Module, tuple[Tensor, GradientEdge]] = {}
+    seen: Seen = {}
     calls = 0
 
     def watch(layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -107,14 +111,17 @@ def _watched_forward(
 
 def _true(model: nn.Module, probe: Chunk, slopes: Slopes, layers: Layers) -> bool:
     """Whether every example's gradients, layer by layer, are those that autograd gives for that example."""
-    pieces = by_layer(model, probe, slopes, layers)
+    outputs, seen = _watched_forward(model, probe[0], layers)
+    if seen is None:
+        return False
+    pulled_NC = slopes(outputs, probe[1])
+    pieces = _pieces(outputs, seen, pulled_NC, layers, keep=True)
     if pieces is None:
         return False
-    outputs, seen = _watched_forward(model, probe[0], layers)
-    summed = slopes(outputs, probe[1]).sum(1).reshape(outputs.shape)
+    summed = pulled_NC.sum(1).reshape(outputs.shape)
     params = [
         getattr(layer, name)
-        for layer in seen or ()
+        for layer in seen
         for name, wants in zip(("weight", "bias"), layers[layer], strict=True)
         if wants
     ]
@@ -122,7 +129,7 @@ def _true(model: nn.Module, probe: Chunk, slopes: Slopes, layers: Layers) -> boo
         expected = torch.autograd.grad(outputs[e], params, summed[e], retain_graph=True, materialize_grads=True)
         own = (
             part
-            for layer, piece in zip(seen or (), pieces, strict=True)
+            for layer, piece in zip(seen, pieces, strict=True)
             for part in totals(piece.rows(slice(e, e + 1)), layer, layers[layer])
         )
         for ours, theirs in zip(own, expected, strict=True):

@@ -131,7 +131,8 @@ def _paired(chunks: Chunks, look: Callable[[int], Pieces | None], memory: int, *
     kept: dict[int, Pieces] = {}
     free = memory
     K: Tensor | None = None
-    for i, j in [(i, j) for i in range(len(chunks)) for j in range(i, -1, -1)]:
+    pairs = [(a, b) for a in range(len(chunks)) for b in range(a, -1, -1)]
+    for i, j in pairs:
         found = kept.get(j) or look(j)
         if found is None:
             return None

@@ -70,6 +70,7 @@ class Whole:
         return self.g_NCP.new_empty(size, size)
 
 
+FEW = 64  # positions below which unfolding beats a convolution with one group per example
 Piece = Factored | Whole
 Wanted = tuple[bool, bool]  # whether the gradients of weight and bias are asked for
 Rule = Callable[[nn.Module, Tensor, Tensor, Wanted], Piece | None]
@@ -106,24 +107,38 @@ def totals(piece: Piece, layer: nn.Module, wanted: Wanted) -> list[Tensor]:
 
 
 def _linear(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece | None:
-    if a.ndim == 2 and wanted == (True, True):
-        return Factored(torch.cat([a, a.new_ones(len(a), 1)], dim=1), d_NC)
-    if a.ndim == 2 and wanted == (True, False):
-        return Factored(a, d_NC)
+    if a.ndim == 2 and wanted[0]:
+        a_NI = torch.cat([a, a.new_ones(len(a), 1)], dim=1) if wanted[1] else a
+        # With one output the gradient is no larger than its factors, and one product less.
+        return Whole(d_NC * a_NI[:, None]) if d_NC.shape[2] == 1 else Factored(a_NI, d_NC)
     a_NTI = a.reshape(len(a), -1, a.shape[-1])
     return _summed(a_NTI, d_NC.reshape(*d_NC.shape[:2], a_NTI.shape[1], -1), wanted)
 
 
 def _convolution(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece | None:
-    assert isinstance(layer, nn.Conv1d | nn.Conv2d)
-    if layer.groups != 1 or layer.padding_mode != "zeros" or isinstance(layer.padding, str):
+    """Examples as groups of one convolution, whose weight gradient then keeps them apart; by unfolding small images."""
+    assert isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d)
+    if layer.padding_mode != "zeros" or isinstance(layer.padding, str):
         return None
-    kernel, stride, padding, dilation = layer.kernel_size, layer.stride, layer.padding, layer.dilation
-    if isinstance(layer, nn.Conv1d):
-        a, d_NC = a[:, :, None], d_NC[:, :, :, None]
-        kernel, stride, padding, dilation = (1, *kernel), (1, *stride), (0, *padding), (1, *dilation)
-    a_NIT = F.unfold(a, kernel, dilation, padding, stride)
-    return _summed(a_NIT.mT, d_NC.flatten(3).mT, wanted)
+    if isinstance(layer, nn.Conv2d) and layer.groups == 1 and d_NC[0, 0, 0].numel() < FEW:
+        a_NIT = F.unfold(a, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+        return _summed(a_NIT.mT, d_NC.flatten(3).mT, wanted)
+    num, weight = len(a), layer.weight
+    geometry = (layer.stride, layer.padding, layer.dilation, False, [0] * len(layer.stride), num * layer.groups)
+    found = []
+    if wanted[0]:
+        side_by_side = a.reshape(1, -1, *a.shape[2:])
+        shape_only = weight.detach().new_empty(1).expand(num * len(weight), *weight.shape[1:])
+        parts = [
+            torch.ops.aten.convolution_backward(
+                d_N.reshape(1, -1, *d_N.shape[2:]), side_by_side, shape_only, None, *geometry, [False, True, False]
+            )[1].view(num, -1)
+            for d_N in d_NC.unbind(1)
+        ]
+        found.append(torch.stack(parts, dim=1))
+    if wanted[1]:
+        found.append(d_NC.flatten(3).sum(3))
+    return Whole(torch.cat(found, dim=2))
 
 
 def _summed(a_NTI: Tensor, d_NCTO: Tensor, wanted: Wanted) -> Whole:
@@ -158,6 +173,7 @@ RULES: dict[type[nn.Module], Rule] = {
     nn.Linear: _linear,
     nn.Conv1d: _convolution,
     nn.Conv2d: _convolution,
+    nn.Conv3d: _convolution,
     nn.LayerNorm: _normalised,
     nn.GroupNorm: _normalised,
     nn.BatchNorm1d: _normalised,

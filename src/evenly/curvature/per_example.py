@@ -70,10 +70,12 @@ def jacobians(
     buffers = dict(model.named_buffers())
 
     def single(params: dict[str, Tensor], x_: Tensor, y_: Tensor | None) -> Tensor:
-        return value(functional_call(model, (params, everything, buffers), (x_[None],))[0], y_)
+        # Fresh buffers: a model that writes to them may do so here, and its own stay as they are.
+        own = {name: buffer.clone() for name, buffer in buffers.items()}
+        return value(functional_call(model, (params, everything, own), (x_[None],))[0], y_)
 
     try:
-        found = vmap(jacrev(single), (None, 0, None if y is None else 0))(chosen, x, y)
+        found = vmap(jacrev(single), (None, 0, None if y is None else 0), randomness="same")(chosen, x, y)
     except RuntimeError as error:
         raise UsageError(
             f"{type(model).__name__} cannot be differentiated for many examples at once (torch.func.vmap): {error}"
