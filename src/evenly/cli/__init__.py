@@ -32,6 +32,8 @@ VERBS = {
     "export": "carry a resampled training set to any trainer",
     "train": "train one recipe, or continue it",
     "runs": "what has been run, and what came of it",
+    "measure": "point the instruments at a run",
+    "stability": "which learning rates SGD and SAM can stay at",
     "data": "list, look at, fetch and verify data sets",
     "doctor": "what is installed, which data sets are found, how to get the rest",
 }
