@@ -1,0 +1,154 @@
+"""Every model by name: what it is, who makes it, and `build`, the one way in.
+
+This module is free of torch until something is built.
+"""
+
+import inspect
+import numbers
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from evenly.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model that `build` knows: one line about it, and the class or function that makes it."""
+
+    name: str
+    summary: str
+    maker: str
+
+    def options(self) -> Mapping[str, inspect.Parameter]:
+        """What the model can be told, with defaults."""
+        from evenly.models.options import known
+
+        return known(self.function())
+
+    def function(self) -> Any:
+        """The class or function that makes it."""
+        module, name = self.maker.split(":")
+        return getattr(import_module(f"evenly.models.{module}"), name)
+
+
+_ENTRIES = (
+    Entry("mlp", "perceptron, 3 layers, 512 wide, dropout 0.1 (Nguyen et al.); inputs of any shape", "mlp:MLP"),
+    Entry("cubic", "two layers over patches, σ(z) = z³ (Nguyen et al., eq. 1; Deng et al.)", "cubic:Cubic"),
+    Entry("disentangled", "one Φ for an easy and a hard feature (Springer et al.)", "disentangled:Disentangled"),
+    Entry("relu2", "W₂·ReLU(W₁x + b), one output (Chang & Khanna)", "relu2:ReLU2"),
+    Entry("convnet", "three convolutions (Springer et al.)", "convnet:ConvNet"),
+    Entry("preact-resnet18", "PreAct ResNet-18 for small images", "preact_resnet:preact_resnet18"),
+    Entry("preact-resnet34", "PreAct ResNet-34 for small images", "preact_resnet:preact_resnet34"),
+    Entry("vgg19-bn", "VGG-19 with BatchNorm, official or light classifier", "vgg:VGG19"),
+    Entry("densenet121", "DenseNet-121, torchvision's layout", "densenet:DenseNet121"),
+    Entry("vit-s", "vision transformer, 768 wide, 8 deep, patches of 4 (Nguyen et al.)", "vit:ViT"),
+    Entry("resnet18", "ResNet-18, torchvision's layout and names", "resnet:resnet18"),
+    Entry("resnet50", "ResNet-50, torchvision's layout and names", "resnet:resnet50"),
+)
+CATALOGUE: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def entry(name: str) -> Entry:
+    """The catalogue's entry of that name.
+
+    >>> entry("preact_resnet18")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: there is no model 'preact_resnet18'. Did you mean 'preact-resnet18' or ...
+    """
+    if name not in CATALOGUE:
+        raise UsageError(
+            f"there is no model {name!r}. {did_you_mean(name, CATALOGUE)} "
+            "Other models are given as timm:NAME, torchvision:NAME or, your own, as module:function."
+        )
+    return CATALOGUE[name]
+
+
+def build(
+    name: str,
+    *,
+    input_shape: Sequence[int],
+    num_classes: int,
+    rng: "torch.Generator | int",
+    weights: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> "nn.Module":
+    """The model of that name for inputs and classes such as these, with first weights drawn from `rng` alone.
+
+    Parameters
+    ----------
+    name
+        A name of the catalogue; or `timm:NAME`, `torchvision:NAME`; or `module:function` of your own, which is
+        called with `input_shape` and `num_classes`, as far as it asks for them, and with the options.
+    input_shape
+        The shape of one input, such as (3, 32, 32).
+    num_classes
+        How many classes there are to tell apart.
+    rng
+        What the first weights are a pure function of: a generator, from which one number is drawn, or a key. The
+        global generator is as it was afterwards. (A function of your own is held to this as far as it draws from
+        torch.)
+    weights
+        A file of weights to start from, for fine-tuning: a `.safetensors` file or a state dict that `torch.save`
+        wrote. The head stays freshly drawn if the file's has another number of classes, and only then.
+    options
+        What the model itself can be told, such as `width=256` for `mlp`.
+
+    >>> model = build("mlp", input_shape=(1, 8, 8), num_classes=10, rng=0, width=256)
+    >>> model.head
+    Linear(in_features=256, out_features=10, bias=True)
+    >>> build("mlp", input_shape=(1, 8, 8), num_classes=10, rng=0, widht=256)
+    Traceback (most recent call last):
+    evenly.errors.UsageError: mlp has no option 'widht'. Did you mean 'width'?
+    """
+    shape = _shape(input_shape)
+    if not _is_count(num_classes) or num_classes < 2:
+        raise UsageError(f"num_classes: expected a whole number of at least 2, not {num_classes!r}.")
+    from evenly.models.seeded import seeded
+
+    make = _foreign if ":" in name else _own
+    with seeded(rng):
+        model = make(name, shape, int(num_classes), options)
+    if weights is not None:
+        from evenly.models.weights import load_weights
+
+        load_weights(model, weights)
+    return model
+
+
+def _own(name: str, shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]) -> "nn.Module":
+    from evenly.models.options import checked
+
+    maker = entry(name).function()
+    model: nn.Module = maker(shape, num_classes, **checked(name, maker, options))
+    return model
+
+
+def _foreign(name: str, shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]) -> "nn.Module":
+    from evenly.models.foreign import foreign
+    from evenly.models.trial import check
+
+    model = foreign(name, shape, num_classes, options)
+    # Our own models refuse what they cannot take when they are made; of others only a trial tells.
+    check(model, shape, num_classes, name=name)
+    return model
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    sides = tuple(shape) if isinstance(shape, list | tuple) else ()
+    if not sides or not all(map(_is_count, sides)):
+        raise UsageError(
+            f"input_shape: expected the shape of one input, such as (3, 32, 32), not {shape!r}. "
+            "It has no place for the number of examples."
+        )
+    return tuple(map(int, sides))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and value is not True and int(value) >= 1

@@ -1,0 +1,170 @@
+"""Models of others: timm's and torchvision's by name where they are installed, and the user's own functions."""
+
+import contextlib
+import difflib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from evenly.errors import SetupError, UsageError, did_you_mean
+
+EXTRAS = {"timm": "timm", "torchvision": "vision"}
+
+
+def foreign(name: str, input_shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]) -> nn.Module:
+    """The model that `timm:NAME`, `torchvision:NAME` or `module:function` names.
+
+    >>> foreign("torch.nn:Linear", (4,), 3, {"in_features": 4, "out_features": 3})
+    Linear(in_features=4, out_features=3, bias=True)
+    >>> foreign("torch.nn:Linaer", (4,), 3, {})
+    Traceback (most recent call last):
+    evenly.errors.UsageError: the module torch.nn has nothing called 'Linaer'. Did you mean 'Linear' or ...
+    """
+    source, _, inner = name.partition(":")
+    if not source or not inner:
+        raise UsageError(f"model {name!r}: expected timm:NAME, torchvision:NAME or module:function.")
+    if source == "timm":
+        return _timm(name, inner, input_shape, num_classes, options)
+    if source == "torchvision":
+        return _torchvision(name, inner, num_classes, options)
+    return _users(name, source, inner, {"input_shape": input_shape, "num_classes": num_classes}, options)
+
+
+def _timm(
+    name: str, inner: str, input_shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]
+) -> nn.Module:
+    timm = _library("timm", name)
+    if not timm.is_model(inner):
+        raise UsageError(f"timm has no model {inner!r}.{_near(inner, timm.list_models())}")
+    given = {"pretrained": False, "num_classes": num_classes, "in_chans": input_shape[0], **options}
+    return _made(name, lambda: timm.create_model(inner, **given))
+
+
+def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, Any]) -> nn.Module:
+    models = _library("torchvision", name).models
+    names = models.list_models(module=models)
+    if inner not in names:
+        raise UsageError(f"torchvision has no classification model {inner!r}.{_near(inner, names)}")
+    given = {"weights": None, "num_classes": num_classes, **options}
+    return _made(name, lambda: models.get_model(inner, **given))
+
+
+def _made(name: str, make: Callable[[], nn.Module]) -> nn.Module:
+    """What `make` makes; an argument that it does not take is the user's, and the library's words say which."""
+    try:
+        return make()
+    except (TypeError, ValueError, AssertionError) as error:
+        raise UsageError(f"{name} could not be made with these options: {error}") from error
+
+
+def _near(name: str, known: list[str]) -> str:
+    """A hint only where something is near: these libraries know more names than a person reads."""
+    near = difflib.get_close_matches(name, known, n=3)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def _library(library: str, name: str) -> Any:
+    loaded = set(sys.modules)
+    try:
+        return import_module(library)
+    except ModuleNotFoundError as error:
+        if error.name == library:
+            raise SetupError(
+                f'{name} needs {library}, which is not installed. Install it: pip install "evenly[{EXTRAS[library]}]"'
+            ) from None
+        raise _broken(library, name, error) from error
+    except Exception as error:
+        # What was half imported must not make the next attempt fail with other words.
+        for half in [key for key in set(sys.modules) - loaded if key.partition(".")[0] in EXTRAS]:
+            del sys.modules[half]
+        raise _broken(library, name, error) from error
+
+
+def _broken(library: str, name: str, error: Exception) -> SetupError:
+    reason = str(error).splitlines()[0].rstrip(".")
+    culprit = "torchvision" if "torchvision" in reason else library
+    return SetupError(
+        f"{name} needs {library}, which is installed but cannot be imported: {reason}. The build of {culprit} does "
+        f"not fit torch {torch.__version__}: install both from one source, pip install --force-reinstall torch "
+        f"{culprit}. evenly's own models, such as resnet18, do without."
+    )
+
+
+def _users(
+    name: str, module_name: str, function_name: str, facts: Mapping[str, Any], options: Mapping[str, Any]
+) -> nn.Module:
+    function = _function(_module(module_name, name), module_name, function_name)
+    given = _arguments(name, function, facts, options)
+    model = function(**given)
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"{name} returned a {type(model).__name__}, not a torch.nn.Module. Return the model itself.")
+    return model
+
+
+def _module(module_name: str, name: str) -> ModuleType:
+    try:
+        with _current_folder_last():
+            return import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module_name + ".").startswith(error.name + "."):
+            raise UsageError(
+                f"model {name!r}: there is no module {error.name!r} in {os.getcwd()} or among the installed packages. "
+                "A model of your own is given as module:function; evenly's own are in the catalogue without a colon."
+            ) from None
+        raise UsageError(
+            f"model {name!r}: {module_name} was found, but it imports {error.name!r}, which is not installed."
+        ) from error
+    except Exception as error:
+        raise UsageError(
+            f"model {name!r}: {module_name} was found, but importing it failed: {type(error).__name__}: {error}"
+        ) from error
+
+
+@contextlib.contextmanager
+def _current_folder_last() -> Iterator[None]:
+    """A console script does not look in the folder it is called from; last, so that no package can be shadowed."""
+    here = os.getcwd()
+    sys.path.append(here)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            del sys.path[len(sys.path) - 1 - sys.path[::-1].index(here)]
+
+
+def _function(module: ModuleType, module_name: str, function_name: str) -> Callable[..., Any]:
+    found = getattr(module, function_name, None)
+    if callable(found):
+        return cast(Callable[..., Any], found)
+    public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+    problem = "has nothing called" if found is None else "has no function but a value called"
+    raise UsageError(f"the module {module_name} {problem} {function_name!r}. {did_you_mean(function_name, public)}")
+
+
+def _arguments(
+    name: str, function: Callable[..., Any], facts: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Of the facts what the function asks for, and all options: each must be one that it takes."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return {**facts, **options}
+    takes = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    for option in options:
+        if option not in takes:
+            raise UsageError(f"{name} has no option {option!r}. {did_you_mean(option, set(takes) - set(facts))}")
+    given = {key: value for key, value in facts.items() if key in takes} | dict(options)
+    lacking = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    lacking = [key for key in lacking if key not in given]
+    if lacking:
+        raise UsageError(
+            f"{name} asks for {', '.join(map(repr, lacking))}, which was not given. It gets input_shape and "
+            f"num_classes by name; give the rest as options, such as {lacking[0]}=…"
+        )
+    return given

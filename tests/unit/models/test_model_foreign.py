@@ -1,0 +1,190 @@
+"""Models of others by name: the user's functions, and libraries that are missing, broken or there."""
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from evenly.errors import SetupError, UsageError
+from evenly.models import build
+
+MODULE = """
+import torch
+from torch import nn
+
+VALUE = 3
+
+def flat(input_shape, num_classes, hidden=8):
+    size = torch.Size(input_shape).numel()
+    return nn.Sequential(nn.Flatten(), nn.Linear(size, hidden), nn.Linear(hidden, num_classes))
+
+def classes_only(*, num_classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes))
+
+def everything(**settings):
+    assert settings == {"input_shape": (1, 8, 8), "num_classes": 3, "colour": "red"}, settings
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, settings["num_classes"]))
+
+def needs_more(num_classes, hidden):
+    return nn.Linear(hidden, num_classes)
+
+def no_model(num_classes):
+    return "a model"
+
+def misfit(num_classes):
+    return nn.Linear(7, num_classes)
+
+def draws_and_fails(num_classes):
+    torch.rand(3)
+    raise KeyError("mine")
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to stand in, with modules of the user's that are forgotten afterwards."""
+    (tmp_path / "users_networks.py").write_text(MODULE)
+    (tmp_path / "users_broken.py").write_text("import a_package_that_is_not_there\n")
+    (tmp_path / "users_wrong.py").write_text("1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    for name in ("users_networks", "users_broken", "users_wrong"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return tmp_path
+
+
+def make(name: str, **options: Any) -> nn.Module:
+    return build(name, input_shape=(1, 8, 8), num_classes=3, rng=0, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("users_networks:flat", {}),
+        ("users_networks:flat", {"hidden": 5}),
+        ("users_networks:classes_only", {}),
+        ("users_networks:everything", {"colour": "red"}),
+    ],
+)
+def test_a_function_of_the_users_gets_what_it_asks_for(here: Path, name: str, options: dict[str, Any]) -> None:
+    path = list(sys.path)
+    before = torch.get_rng_state()
+    first, again = make(name, **options), make(name, **options)
+    assert first(torch.zeros(2, 1, 8, 8)).shape == (2, 3)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), again.parameters(), strict=True))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert sys.path == path
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("users_networks:falt", {}, r"the module users_networks has nothing called 'falt'\. Did you mean 'flat'"),
+        ("users_networks:VALUE", {}, r"has no function but a value called 'VALUE'"),
+        ("users_networks:flat", {"hiden": 3}, r"has no option 'hiden'\. Did you mean 'hidden'"),
+        ("users_networks:needs_more", {}, r"asks for 'hidden', which was not given.*such as hidden=…"),
+        ("users_networks:no_model", {}, r"returned a str, not a torch\.nn\.Module"),
+        ("users_networks:misfit", {}, r"users_networks:misfit cannot take inputs of 1×8×8: mat1 and mat2"),
+        ("users_network:flat", {}, r"there is no module 'users_network' in .* or among the installed packages"),
+        ("users_networks.deep:flat", {}, r"users_networks"),
+        ("users_broken:flat", {}, r"users_broken was found, but it imports 'a_package_that_is_not_there'"),
+        ("users_wrong:flat", {}, r"importing it failed: ZeroDivisionError: division by zero"),
+        ("users_networks:", {}, r"expected timm:NAME, torchvision:NAME or module:function"),
+        (":flat", {}, r"expected timm:NAME, torchvision:NAME or module:function"),
+    ],
+)
+def test_what_is_wrong_with_a_function_of_the_users_is_said(
+    here: Path, name: str, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        make(name, **options)
+
+
+def test_an_error_inside_the_users_function_stays_the_users(here: Path) -> None:
+    before = torch.get_rng_state()
+    with pytest.raises(KeyError, match="mine"):
+        make("users_networks:draws_and_fails")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """`without("timm")`: an installation in which the library's import runs `body`, or finds nothing at all."""
+
+    def arrange(library: str, body: str | None = None) -> None:
+        for name in [key for key in sys.modules if key.partition(".")[0] == library]:
+            monkeypatch.delitem(sys.modules, name)
+        if body is None:
+            monkeypatch.setitem(sys.modules, library, None)  # Python's own way to say: there is no such module
+            return
+        (tmp_path / library).mkdir()
+        (tmp_path / library / "part.py").write_text("")
+        (tmp_path / library / "__init__.py").write_text(body)
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    return arrange
+
+
+@pytest.mark.parametrize(("library", "extra"), [("timm", "timm"), ("torchvision", "vision")])
+def test_a_library_that_is_not_installed_is_named_with_the_extra_that_brings_it(
+    without: Any, library: str, extra: str
+) -> None:
+    without(library)
+    with pytest.raises(SetupError, match=rf'{library}, which is not installed.*pip install "evenly\[{extra}\]"'):
+        make(f"{library}:resnet18")
+
+
+@pytest.mark.parametrize("library", ["timm", "torchvision"])
+def test_a_library_that_is_installed_but_broken_is_said_to_be_so_every_time(without: Any, library: str) -> None:
+    body = f"import {library}.part\nraise RuntimeError('operator torchvision::nms does not exist')"
+    without(library, body)
+    for _ in range(2):
+        with pytest.raises(SetupError, match=r"is installed but cannot be imported: operator torchvision::nms"):
+            make(f"{library}:resnet18")
+        assert f"{library}.part" not in sys.modules
+
+
+@pytest.fixture(scope="module")
+def torchvision() -> Any:
+    guard = Path(__file__).parents[2] / "numerics" / "torchvision_guard.py"
+    module = runpy.run_path(str(guard))["torchvision"]()
+    if module is None:
+        pytest.skip("torchvision is not installed")
+    return module
+
+
+@pytest.mark.usefixtures("torchvision")
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("torchvision:resnet81", {}, r"torchvision has no classification model 'resnet81'\. Did you mean 'resnet18'"),
+        ("torchvision:resnet18", {"depht": 3}, r"could not be made with these options: .*depht"),
+        ("torchvision:resnet18", {}, r"torchvision:resnet18 cannot take inputs of 1×8×8: .*3 channels"),
+    ],
+)
+def test_what_torchvision_refuses_is_said(name: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        make(name, **options)
+
+
+@pytest.mark.usefixtures("torchvision")
+def test_timm_by_name_is_its_own_model_for_our_channels_and_classes() -> None:
+    timm = pytest.importorskip("timm", reason="timm is not installed")
+    model = make("timm:resnet10t")
+    assert type(model) is timm.models.ResNet
+    assert model(torch.zeros(2, 1, 32, 32)).shape == (2, 3)
+    with pytest.raises(UsageError, match=r"timm has no model 'resnet10x'\. Did you mean"):
+        make("timm:resnet10x")
+
+
+@pytest.mark.usefixtures("torchvision")
+def test_weights_of_timms_resnet_load_into_ours(tmp_path: Path) -> None:
+    timm = pytest.importorskip("timm", reason="timm is not installed")
+    theirs = timm.create_model("resnet18", num_classes=10).eval()
+    torch.save(theirs.state_dict(), tmp_path / "timm.pth")
+    ours = build("resnet18", input_shape=(3, 32, 32), num_classes=10, rng=0, weights=tmp_path / "timm.pth").eval()
+    x = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(ours(x), theirs(x), rtol=1e-4, atol=1e-5)
