@@ -10,6 +10,15 @@ if TYPE_CHECKING:
     from evenly.data import Labelled as Labelled
     from evenly.data import Splits as Splits
     from evenly.data import load as load
+    from evenly.optim import ASAM as ASAM
+    from evenly.optim import GSAM as GSAM
+    from evenly.optim import LSAM as LSAM
+    from evenly.optim import MSAM as MSAM
+    from evenly.optim import SAM as SAM
+    from evenly.optim import USAM as USAM
+    from evenly.optim import FriendlySAM as FriendlySAM
+    from evenly.optim import LookSAM as LookSAM
+    from evenly.optim import RandomPerturbation as RandomPerturbation
 
 # Names are looked up on first use, so that `import evenly` and `evenly --help` do not wait for torch.
 __getattr__, __dir__, __all__ = attach(
@@ -18,5 +27,14 @@ __getattr__, __dir__, __all__ = attach(
         "Labelled": "evenly.data",
         "Splits": "evenly.data",
         "load": "evenly.data",
+        "ASAM": "evenly.optim",
+        "GSAM": "evenly.optim",
+        "LSAM": "evenly.optim",
+        "MSAM": "evenly.optim",
+        "SAM": "evenly.optim",
+        "USAM": "evenly.optim",
+        "FriendlySAM": "evenly.optim",
+        "LookSAM": "evenly.optim",
+        "RandomPerturbation": "evenly.optim",
     },
 )

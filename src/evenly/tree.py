@@ -4,34 +4,64 @@ Each function makes a handful of `torch._foreach_*` calls, whatever the number o
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-Params = Sequence[Tensor]
+Params = list[Tensor] | tuple[Tensor, ...]
+
+# Reading a few numbers one by one is quicker than stacking them first; beyond this many it is not.
+_FEW = 7
+_PLAIN = frozenset({Tensor, torch.nn.Parameter})
+_ONE_WIDE = frozenset({torch.float32, torch.float64, torch.complex64, torch.complex128})
 
 
 def dot(a: Params, b: Params) -> Tensor:
-    """⟨a, b⟩ summed over all tensors, as a scalar tensor.
+    """⟨a, b⟩ summed over all tensors, as a scalar tensor; for complex tensors Re⟨a, b⟩, their product as real vectors.
 
     >>> dot([torch.tensor([1.0, 2.0])], [torch.tensor([3.0, 4.0])]).item()
     11.0
     """
-    return torch.stack([product.sum() for product in torch._foreach_mul(list(a), list(b))]).sum()
+    if any(t.is_complex() for t in a):
+        a, b = [_real(t) for t in a], [_real(t) for t in b]
+    products = torch._foreach_mul(list(a), list(b))
+    return _reduced(sum_of([product.sum(dtype=_wide(product)) for product in products]))
 
 
 def norm(a: Params) -> Tensor:
-    """‖a‖₂ over all tensors, as a scalar tensor.
+    """‖a‖₂ over all tensors, as a scalar tensor; half precision is summed in single, shards over all ranks.
 
     >>> norm([torch.tensor([3.0]), torch.tensor([[4.0]])]).item()
     5.0
+    >>> norm([torch.full((4,), 300.0, dtype=torch.float16)]).item()  # its square overflows in half precision
+    600.0
     """
-    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(list(a))))
+    return _reduced(torch.linalg.vector_norm(torch.stack(_together(_norms(a)))))
+
+
+def length(a: Params) -> float:
+    """‖a‖₂ over all tensors, as a number on the host: what `norm` gives, a little quicker on the CPU.
+
+    >>> length([torch.tensor([3.0]), torch.tensor([[4.0]])])
+    5.0
+    >>> length([])
+    0.0
+    """
+    if not a:
+        return 0.0
+    norms = _norms(a)
+    if is_shard(norms[0]):
+        return float(_reduced(torch.linalg.vector_norm(torch.stack(norms))))
+    if len(norms) <= _FEW:
+        return math.hypot(*[n.item() for n in norms])
+    return math.hypot(*torch.stack(_together(norms)).tolist())
 
 
 def scale(a: Params, factor: float | Tensor) -> list[Tensor]:
-    """Factor · a.
+    """The product factor · a.
 
     >>> [t.item() for t in scale([torch.tensor(1.0), torch.tensor(2.0)], 3.0)]
     [3.0, 6.0]
@@ -40,7 +70,7 @@ def scale(a: Params, factor: float | Tensor) -> list[Tensor]:
 
 
 def add(a: Params, b: Params, factor: float = 1.0) -> list[Tensor]:
-    """A + factor · b.
+    """The sum a + factor · b.
 
     >>> add([torch.tensor([1.0, 1.0])], [torch.tensor([1.0, 2.0])], 0.5)[0].tolist()
     [1.5, 2.0]
@@ -48,11 +78,54 @@ def add(a: Params, b: Params, factor: float = 1.0) -> list[Tensor]:
     return list(torch._foreach_add(list(a), list(b), alpha=factor))
 
 
-@contextlib.contextmanager
-def displaced(params: Params, offset: Params) -> Iterator[None]:
-    """Within the context `params` hold params + offset; afterwards they are what they were, bit for bit.
+class Home(NamedTuple):
+    """Where displaced parameters came from: hand it to `restore`."""
 
-    The old values are copied back, never recomputed: in floating point (w + ε) − ε ≠ w.
+    params: list[Tensor]
+    values: list[Tensor]
+    swapped: bool
+
+
+def displace(params: Params, direction: Params, size: float = 1.0, *, swap: bool | None = None) -> Home:
+    """Move `params` to params + size · direction, and return what `restore` needs to bring them back.
+
+    With `swap` the parameters point at the new values for a while and their own storage is not touched: one pass
+    over memory instead of three. Without it the values are copied aside and added to in place, which shards,
+    captured graphs and packed recurrent weights rely on. The default swaps plain tensors on the CPU.
+
+    >>> w = torch.tensor([1.0, 2.0])
+    >>> home = displace([w], [torch.tensor([1.0, 1.0])], 0.5)
+    >>> w.tolist(), restore(home), w.tolist()
+    ([1.5, 2.5], None, [1.0, 2.0])
+    """
+    tensors = list(params)
+    if swap is None:
+        swap = len([t for t in tensors if t.is_cpu and type(t) in _PLAIN]) == len(tensors)
+    if swap:
+        values = [t.data for t in tensors]
+        for tensor, new in zip(tensors, torch._foreach_add(values, direction, alpha=size), strict=True):
+            tensor.data = new
+        return Home(tensors, values, True)
+    with torch.no_grad():
+        local = [_local(t) for t in tensors]
+        values = [t.clone() for t in local]
+        torch._foreach_add_(local, [_local(t) for t in direction], alpha=size)
+    return Home(tensors, values, False)
+
+
+def restore(home: Home) -> None:
+    """Bring displaced parameters back, bit for bit: never by subtracting, since (w + ε) − ε ≠ w."""
+    if home.swapped:
+        for tensor, value in zip(home.params, home.values, strict=True):
+            tensor.data = value
+    else:
+        with torch.no_grad():
+            torch._foreach_copy_([_local(t) for t in home.params], home.values)
+
+
+@contextlib.contextmanager
+def displaced(params: Params, offset: Params, *, swap: bool | None = None) -> Iterator[None]:
+    """Within the context `params` hold params + offset; afterwards they are what they were, bit for bit.
 
     >>> w = torch.tensor([0.1])
     >>> with displaced([w], [torch.tensor([1e8])]):
@@ -60,12 +133,63 @@ def displaced(params: Params, offset: Params) -> Iterator[None]:
     >>> inside, w.item() == torch.tensor(0.1).item()
     (100000000.0, True)
     """
-    tensors = list(params)
-    saved = torch._foreach_clone(tensors) if hasattr(torch, "_foreach_clone") else [t.detach().clone() for t in tensors]
-    with torch.no_grad():
-        torch._foreach_add_(tensors, list(offset))
+    home = displace(params, offset, swap=swap)
     try:
         yield
     finally:
-        with torch.no_grad():
-            torch._foreach_copy_(tensors, saved)
+        restore(home)
+
+
+def sum_of(scalars: Params) -> Tensor:
+    """The sum of scalar tensors, as a scalar tensor.
+
+    >>> sum_of([torch.tensor(1.0), torch.tensor(2.0)]).item()
+    3.0
+    """
+    return torch.stack(list(scalars)).sum()
+
+
+def is_shard(t: Tensor) -> bool:
+    """Whether t is one rank's part of a tensor that lies on several (DTensor, as FSDP2 makes them).
+
+    >>> is_shard(torch.zeros(1))
+    False
+    """
+    return type(t) not in _PLAIN and hasattr(t, "device_mesh")
+
+
+def _norms(a: Params) -> list[Tensor]:
+    """‖t‖ for every tensor, in one dtype wide enough not to overflow."""
+    tensors = list(a)
+    dtypes = {t.dtype for t in tensors}
+    if dtypes <= _ONE_WIDE and len(dtypes) == 1:
+        return list(torch._foreach_norm(tensors))
+    real = [_real(t) for t in tensors]
+    dtype = torch.float64 if any(t.dtype == torch.float64 for t in real) else torch.float32
+    return list(torch._foreach_norm(real, 2, dtype=dtype))
+
+
+def _together(scalars: list[Tensor]) -> list[Tensor]:
+    """The scalars on one device."""
+    home = scalars[0].device
+    return scalars if home.type == "cpu" else [t.to(home) for t in scalars]
+
+
+def _wide(t: Tensor) -> torch.dtype | None:
+    return torch.float32 if t.dtype in (torch.float16, torch.bfloat16) else None
+
+
+def _real(t: Tensor) -> Tensor:
+    return torch.view_as_real(t) if t.is_complex() else t
+
+
+def _local(t: Tensor) -> Tensor:
+    """The part on this rank of a sharded tensor (DTensor); any other tensor as it is."""
+    local: Tensor = cast(Any, t).to_local() if is_shard(t) else t
+    return local
+
+
+def _reduced(t: Tensor) -> Tensor:
+    """A scalar that is still a partial result on every rank (DTensor), summed up; any other as it is."""
+    full: Tensor = cast(Any, t).full_tensor() if is_shard(t) else t
+    return full

@@ -1,0 +1,41 @@
+"""What can be said of any rule, and what cannot be meant."""
+
+import math
+from typing import Any, TypedDict
+
+from evenly.errors import UsageError
+from evenly.optim.rules import Rule
+from evenly.optim.select import Where
+
+
+class Options(TypedDict, total=False):
+    """The options that every member of the family takes; `Displaced` says what each does."""
+
+    where: Where
+    every: int
+    fraction: float
+    m: int | None
+    weight_decay: float
+    same_dropout: bool
+    scaler: Any
+
+
+def check(rule: Rule, *, every: int, fraction: float, m: int | None, weight_decay: float, same_dropout: bool) -> None:
+    """Complain of options that cannot be meant, alone or together.
+
+    >>> check(Rule(), every=0, fraction=1.0, m=None, weight_decay=0.0, same_dropout=False)
+    Traceback (most recent call last):
+    evenly.errors.UsageError: every=0 is not a number of steps: give 1 (each step) or more
+    """
+    if every < 1 or every != int(every):
+        raise UsageError(f"every={every} is not a number of steps: give 1 (each step) or more")
+    if not 0 < fraction <= 1:
+        raise UsageError(f"fraction={fraction} of a batch cannot be taken: give a number in (0, 1]")
+    if m is not None and (m < 1 or m != int(m)):
+        raise UsageError(f"m={m} is not a number of examples: give 1 or more, or None for the whole batch")
+    if not (math.isfinite(weight_decay) and weight_decay >= 0):
+        raise UsageError(f"weight_decay={weight_decay} in the ascent: give a finite number, 0 or more")
+    if fraction < 1 and not rule.looks_first:
+        raise UsageError(f"fraction={fraction}: this rule makes no pass before it moves; leave fraction out")
+    if fraction < 1 and same_dropout:
+        raise UsageError("same_dropout with fraction < 1: masks of different sizes cannot be the same; drop one")

@@ -1,0 +1,183 @@
+"""Evaluate a closure again without the body of the network: the last layer sees the features it has seen.
+
+The features do not depend on the last layer, so a second evaluation with other weights there need not compute them
+again. While a closure runs, every module that is called before the head keeps what it returned; when the closure is
+replayed, those modules return it at once. Their outputs carry the graph of the first evaluation, so a backward pass
+from the replayed loss goes through the body as if it had been run again.
+"""
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch import Tensor, nn
+
+from evenly.errors import UsageError, did_you_mean
+
+
+def find_head(model: nn.Module, head: nn.Module | str | None) -> tuple[str, nn.Module]:
+    """The module named or given as `head`, or else the last linear layer, with its name.
+
+    >>> find_head(nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1), nn.Softmax(-1)), None)[0]
+    '2'
+    """
+    if not isinstance(model, nn.Module):
+        raise UsageError("LSAM looks for the last layer inside a model: pass the model, not its parameters")
+    modules = dict(model.named_modules())
+    if head is None:
+        linear = [(name, m) for name, m in modules.items() if isinstance(m, nn.Linear)]
+        if not linear:
+            raise UsageError('the model has no nn.Linear to take for its last layer: name it with head="..."')
+        return linear[-1]
+    for name, module in modules.items():
+        if module is head or name == head:
+            if next(module.parameters(), None) is None:
+                raise UsageError(f"head={name!r} ({type(module).__name__}) has no parameters to displace")
+            return name, module
+    named = repr(head) if isinstance(head, str) else type(head).__name__
+    hint = did_you_mean(head, modules) if isinstance(head, str) else "Pass one of model.modules()."
+    raise UsageError(f"head={named} is not a module of the model. {hint}")
+
+
+class Replay:
+    """The calls of a closure up to the head, kept and given back.
+
+    >>> import torch
+    >>> net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    >>> replay = Replay(net, "1", net[1])
+    >>> x = torch.ones(1, 2)
+    >>> with replay.recording():
+    ...     a = net(x)
+    >>> with torch.no_grad():
+    ...     _ = net[0].weight.zero_()
+    >>> with replay.replaying():
+    ...     torch.equal(net(x), a)
+    True
+    """
+
+    def __init__(self, model: nn.Module, name: str, head: nn.Module) -> None:
+        self.name, self.head = name, head
+        self.before: list[tuple[str, nn.Module]] = []
+        self.roots: list[nn.Module] = []
+        self._descend(model, "", name)
+        used = {id(p): owner for owner, m in self.before for p in m.parameters()}
+        for p in head.parameters():
+            if id(p) in used:
+                raise UsageError(
+                    f"the head {name!r} shares a parameter with {used[id(p)]!r}, so displacing it would change the "
+                    f"features too: use SAM(model, where={name + '.*'!r}), which makes two passes"
+                )
+        self.reached = 0
+        self.features: list[Tensor] = []
+        self.kept: dict[int, deque[Any]] = {}
+        self._inside: list[str] = []
+
+    def _descend(self, module: nn.Module, path: str, name: str) -> None:
+        """Collect the modules beside the way from the root to the head: those may be called before it."""
+        if module is self.head:
+            return
+        # A container that is not called itself (ModuleList, ModuleDict) is looked into: its members are.
+        if not isinstance(module, nn.ModuleList | nn.ModuleDict):
+            if name == path or name.startswith(f"{path}." if path else ""):
+                self.roots.append(module)
+            else:
+                self.before.append((path, module))
+                return
+        for child_name, child in module.named_children():
+            self._descend(child, f"{path}.{child_name}" if path else child_name, name)
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Within the context, keep what the modules before the head return."""
+        self.reached, self.features, self.kept = 0, [], {}
+        with self._wrapped(self._record):
+            yield
+        if not self.reached:
+            raise UsageError(
+                f"the head {self.name!r} was never reached: the closure must call the model, the head must be the "
+                "layer that makes its output (head= names another), and torch.compile must not swallow it "
+                "(compile the body, not the whole model)"
+            )
+
+    @contextlib.contextmanager
+    def replaying(self) -> Iterator[None]:
+        """Within the context, the modules before the head return what they returned."""
+        self._left = {key: deque(values) for key, values in self.kept.items()}
+        with self._wrapped(self._give_back):
+            yield
+
+    def forget(self) -> None:
+        """Let go of the features, and so of the graph behind them."""
+        self.features, self.kept, self._left = [], {}, {}
+
+    def _record(self, name: str, module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def kept_forward(*args: Any, **kwargs: Any) -> Any:
+            self._inside.append(name)
+            try:
+                output = forward(*args, **kwargs)
+            finally:
+                self._inside.pop()
+            if not self._past_head:
+                self.kept.setdefault(id(module), deque()).append(output)
+            return output
+
+        return kept_forward
+
+    def _give_back(self, name: str, module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def known_forward(*args: Any, **kwargs: Any) -> Any:
+            if self._past_head:
+                return forward(*args, **kwargs)
+            left = self._left.get(id(module))
+            if not left:
+                raise UsageError(
+                    f"{name!r} was called more often in the second evaluation of the closure than in the first: "
+                    "the closure must do the same each time; use SAM(model, where=...), which makes two passes"
+                )
+            return left.popleft()
+
+        return known_forward
+
+    @contextlib.contextmanager
+    def _wrapped(self, wrap: Callable[[str, nn.Module, Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+        """Put `wrap` around the modules before the head; take it away again."""
+        self._past_head = False
+        head_forward = self.head.forward
+
+        def head_reached(features: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._inside:
+                raise UsageError(
+                    f"the head {self.name!r} is called inside {self._inside[-1]!r}: name the outermost layer with "
+                    "head=, or use SAM(model, where=...), which makes two passes"
+                )
+            self._past_head = True
+            self.reached += 1
+            self.features.append(features)
+            return head_forward(features, *args, **kwargs)
+
+        def from_the_start(forward: Callable[..., Any]) -> Callable[..., Any]:
+            def root_forward(*args: Any, **kwargs: Any) -> Any:
+                self._past_head = False  # A second call of the model in one closure begins a second body.
+                return forward(*args, **kwargs)
+
+            return root_forward
+
+        patched: list[tuple[nn.Module, Any]] = []
+
+        def patch(module: nn.Module, forward: Callable[..., Any]) -> None:
+            patched.append((module, module.__dict__.get("forward")))
+            module.__dict__["forward"] = forward
+
+        try:
+            patch(self.head, head_reached)
+            if self.roots:
+                patch(self.roots[0], from_the_start(self.roots[0].forward))
+            for name, module in self.before:
+                patch(module, wrap(name, module, module.forward))
+            yield
+        finally:
+            for module, own in reversed(patched):
+                if own is None:
+                    module.__dict__.pop("forward", None)
+                else:
+                    module.__dict__["forward"] = own

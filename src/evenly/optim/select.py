@@ -1,0 +1,121 @@
+"""Which parameters are displaced: all, or those chosen by module, by the type of module, by name or by a function."""
+
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+from torch import Tensor, nn
+
+from evenly.errors import UsageError, did_you_mean
+
+Named = list[tuple[str, Tensor]]
+Where = str | type[nn.Module] | nn.Module | Callable[[str, Tensor], bool] | Iterable[Any] | None
+
+#: The layers that SAM-ON displaces and nothing else (Müller et al., 2023): `SAM(model, where=NORMALISATION)`.
+NORMALISATION: tuple[type[nn.Module], ...] = (
+    nn.modules.batchnorm._BatchNorm,
+    nn.modules.instancenorm._InstanceNorm,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.RMSNorm,
+)
+
+
+def named_parameters(model: nn.Module | Iterable[Any]) -> Named:
+    """Name and tensor of every parameter, each once; parameters given without a model are named by their place.
+
+    Optimizer-style groups (dicts with "params") and (name, parameter) pairs are taken too.
+
+    >>> [name for name, _ in named_parameters(nn.Linear(2, 1))]
+    ['weight', 'bias']
+    >>> w = nn.Parameter(nn.Linear(2, 1).weight.data)
+    >>> [name for name, _ in named_parameters([{"params": [w]}, w])]
+    ['0']
+    """
+    if isinstance(model, nn.Module):
+        pairs: Iterable[tuple[str, Any]] = model.named_parameters()
+    elif isinstance(model, Tensor):
+        raise UsageError("got one tensor where a model or an iterable of parameters was expected: pass [tensor]")
+    else:
+        pairs = _unpacked(model)
+    seen: set[int] = set()
+    named: Named = []
+    for name, parameter in pairs:
+        if not isinstance(parameter, Tensor):
+            raise UsageError(
+                f"got {type(parameter).__name__} among the parameters: pass a model, or model.parameters()"
+            )
+        if id(parameter) not in seen:
+            seen.add(id(parameter))
+            named.append((name, parameter))
+    if not any(parameter.requires_grad for _, parameter in named):
+        raise UsageError(
+            f"none of the {len(named)} parameters needs a gradient: call model.requires_grad_(True), "
+            "and pass model.parameters() afresh (a generator is empty after its first use)"
+        )
+    return named
+
+
+def select(model: nn.Module | Iterable[Any], named: Named, where: Where) -> Named:
+    """The parameters that `where` chooses: None for all, a module, a type of module, a name pattern, or a function.
+
+    A name pattern is a shell pattern over parameter names ("layer4.*", "*.weight"); several choices in a list or
+    tuple are united.
+
+    >>> net = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2), nn.Linear(2, 1))
+    >>> [name for name, _ in select(net, named_parameters(net), NORMALISATION)]
+    ['1.weight', '1.bias']
+    >>> [name for name, _ in select(net, named_parameters(net), ["2.*", "*.bias"])]
+    ['0.bias', '1.bias', '2.weight', '2.bias']
+    """
+    if where is None:
+        return named
+    choices = [where] if isinstance(where, str | nn.Module) or callable(where) else list(where)
+    chosen: set[int] = set()
+    for choice in choices:
+        found = {id(p) for p in _matching(model, named, choice)}
+        # A pattern that matches nothing is a typo; a type that does not occur is one of several that might.
+        if not found and (isinstance(choice, str) or len(choices) == 1):
+            names = [name for name, _ in named]
+            hint = did_you_mean(choice, names) if isinstance(choice, str) else f"Parameters: {', '.join(names)}."
+            raise UsageError(f"where={choice!r} selects no parameters of the model. {hint}")
+        chosen |= found
+    if not chosen:
+        raise UsageError(f"where={where!r} selects no parameters of the model")
+    return [(name, p) for name, p in named if id(p) in chosen]
+
+
+def _matching(model: nn.Module | Iterable[Any], named: Named, choice: Any) -> Iterator[Tensor]:
+    if isinstance(choice, str):
+        yield from (p for name, p in named if fnmatchcase(name, choice))
+    elif isinstance(choice, nn.Module):
+        yield from choice.parameters()
+    elif isinstance(choice, type):
+        if not isinstance(model, nn.Module):
+            raise UsageError(f"where={choice.__name__} chooses by the type of module: pass the model, not parameters")
+        for module in model.modules():
+            if isinstance(module, choice):
+                yield from module.parameters(recurse=False)
+    elif callable(choice):
+        yield from (p for name, p in named if choice(name, p))
+    else:
+        raise UsageError(
+            f"where={choice!r} is a {type(choice).__name__}: pass a name pattern, a module, a type of module, "
+            "a function of (name, parameter), or a list of these"
+        )
+
+
+def _unpacked(parameters: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    place = 0
+    for item in parameters:
+        if isinstance(item, dict):
+            inside = item.get("params", [])
+            items = [inside] if isinstance(inside, Tensor) else list(inside)
+        else:
+            items = [item]
+        for each in items:
+            if isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str):
+                yield each
+            else:
+                yield str(place), each
+            place += 1

@@ -1,0 +1,81 @@
+"""Running statistics advance once a step, however many passes the step makes."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class RunningStatistics:
+    """The buffers of a model that a forward pass writes to.
+
+    BatchNorm is told not to track for a while: it then normalises with the batch as always, and touches neither
+    its running mean and variance nor its counter of batches. Whatever else writes to buffers (spectral norm,
+    InstanceNorm, a layer of one's own) is caught by watching which of them the first pass changed; their values are
+    put aside, and put back after the last pass.
+
+    >>> import torch
+    >>> norm = nn.BatchNorm1d(1)
+    >>> with RunningStatistics(norm).frozen():
+    ...     _ = norm(torch.ones(2, 1))
+    >>> norm.num_batches_tracked.item()
+    0
+    """
+
+    def __init__(self, model: object) -> None:
+        modules = list(model.modules()) if isinstance(model, nn.Module) else []
+        self.tracking = [m for m in modules if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+        self.others = [m for m in modules if m._buffers and not isinstance(m, nn.modules.batchnorm._BatchNorm)]
+
+    def __bool__(self) -> bool:
+        return bool(self.tracking or self.others)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Within the context, BatchNorm layers do not track."""
+        # Straight into __dict__: Module.__setattr__ is slow, and this is one plain flag.
+        switched: list[dict[str, Any]] = []
+        for module in self.tracking:
+            if module.training and module.track_running_stats:
+                module.__dict__["track_running_stats"] = False
+                switched.append(module.__dict__)
+        try:
+            yield
+        finally:
+            for attributes in switched:
+                attributes["track_running_stats"] = True
+
+    def once(self) -> "Once":
+        """The watch over one step: the pass that follows advances the statistics, those in `again()` do not."""
+        return Once(self)
+
+
+class Once:
+    """One step's watch over the statistics of a model."""
+
+    def __init__(self, statistics: RunningStatistics) -> None:
+        self.statistics = statistics
+        self.before = [
+            (module, name, buffer, buffer._version)
+            for module in statistics.others
+            for name, buffer in module._buffers.items()
+            if buffer is not None
+        ]
+        self.kept: list[tuple[nn.Module, str, Tensor, Tensor]] | None = None
+
+    def again(self) -> contextlib.AbstractContextManager[None]:
+        """The context for every pass after the first."""
+        if self.kept is None:
+            self.kept = []
+            for module, name, old, version in self.before:
+                now = module._buffers.get(name)
+                if now is not None and (now is not old or now._version != version):
+                    self.kept.append((module, name, now, now.detach().clone()))
+        return self.statistics.frozen()
+
+    def done(self) -> None:
+        """Put the buffers back to what the first pass made of them."""
+        for module, name, buffer, value in self.kept or ():
+            buffer.data.copy_(value)
+            module._buffers[name] = buffer
