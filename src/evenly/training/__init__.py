@@ -1,0 +1,1 @@
+"""Training: many small runs as one."""
