@@ -36,7 +36,8 @@ INTERVENTIONS = ["importance", "rate", "both"]
 
 def labelled(name: str, *, seed: int, dtype: torch.dtype, num_classes: int = 2) -> Labelled:
     stream = rng.generator(seed, "test data")
-    inputs = torch.randn(NUM, *SHAPES[name], generator=stream, dtype=torch.float64).to(dtype)
+    scale = 0.4 if name == "cubic" else 1.0  # cubes of larger numbers would diverge, and then nothing is compared
+    inputs = scale * torch.randn(NUM, *SHAPES[name], generator=stream, dtype=torch.float64).to(dtype)
     labels = torch.randint(num_classes, (NUM,), generator=stream)
     return Labelled(inputs, labels, tuple(map(str, range(num_classes))))
 
@@ -181,7 +182,7 @@ def test_each_member_takes_the_steps_of_a_run_of_its_own(name: str, rule: str, b
     for k, model in enumerate(models):
         theirs = single_run(model, data[k], rule, k, oracle=oracle)
         for (param, before), after in zip(model.named_parameters(), theirs, strict=True):
-            torch.testing.assert_close(ours[param][k], after, rtol=1e-10, atol=1e-10, msg=lambda m: f"{k} {m}")
+            torch.testing.assert_close(ours[param][k], after, rtol=1e-10, atol=1e-10)
             assert not torch.equal(before, after), "the run must move every parameter for the comparison to mean much"
 
 

@@ -96,9 +96,9 @@ class Ensemble:
         self.num_members = num = len(models)
         self.layout = layout = layout_of(models)
         self._template = models[0]
-        written_out = networks.by_hand(models[0]) if by_hand else None
-        self._network: Network = written_out if written_out is not None else General(models)
         distinct, which = arguments.data_sets(data, num)
+        written_out = networks.by_hand(models[0], distinct[0].shape) if by_hand else None
+        self._network: Network = written_out if written_out is not None else General(models[0])
         rho = arguments.numbers("rho", rho, num)
         rules = arguments.rule_names(rule, rho, head_shape=self._head_shape())
         self._plan = plan = Plan(

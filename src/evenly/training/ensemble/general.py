@@ -3,12 +3,11 @@
 Shapes: K members, N examples, F features.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vjp, vmap
+from torch.func import functional_call, vjp, vmap
 
 from evenly.models.headed import Headed
 from evenly.training.ensemble.layers import Linear
@@ -19,11 +18,11 @@ from evenly.training.ensemble.networks import Nothing
 class General:
     """What `vmap` can vectorise; a `Headed` model with a linear head is divided there, any other is all body."""
 
-    def __init__(self, models: Sequence[nn.Module]) -> None:
-        self.model = models[0]
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
         # A guess, for a module that is not looked into: a layer's outputs are the first dimension of its weight.
         self.width = max(p.shape[0] if p.ndim else 1 for p in self.model.parameters())
-        self.buffers = stack_module_state(list(models))[1]
+        self.buffers = dict(self.model.named_buffers())
         self.head: Linear | Nothing = Nothing()
         self.body: nn.Module = _Whole(self.model)
         name = head_name(self.model)
@@ -42,15 +41,15 @@ class General:
         """Saved: the pull-back."""
         fixed = {name: t for name, t in p.items() if name not in self.names}
 
-        def one(body: Views, rest: Views, buffers: Views, x_N: Tensor) -> Tensor:
-            state = {f"model.{name}": t for name, t in (body | rest | buffers).items()}
+        def one(body: Views, rest: Views, x_N: Tensor) -> Tensor:
+            state = {f"model.{name}": t for name, t in (body | rest | self.buffers).items()}
             out: Tensor = functional_call(self.body, state, (x_N,))
             return out.flatten(1)
 
         if not self.names:
-            return vmap(one)({}, fixed, self.buffers, x_KN), None
+            return vmap(one)({}, fixed, x_KN), None
         found: tuple[Tensor, Any] = vjp(  # type: ignore[assignment]  # three only with has_aux
-            lambda body: vmap(one)(body, fixed, self.buffers, x_KN), {name: p[name] for name in self.names}
+            lambda body: vmap(one)(body, fixed, x_KN), {name: p[name] for name in self.names}
         )
         return found
 
@@ -60,6 +59,10 @@ class General:
             return
         (found,) = saved(d_KNF)
         torch._foreach_copy_([g[n] for n in self.names], [found[n] for n in self.names])
+
+    def shown(self, features_KNF: Tensor) -> Tensor:
+        """As they are."""
+        return features_KNF
 
 
 def head_name(model: nn.Module) -> str | None:

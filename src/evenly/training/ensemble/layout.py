@@ -63,6 +63,7 @@ def layout_of(models: Sequence[nn.Module]) -> Layout:
                 f"member {number} is built otherwise than member 0:\n{model}\n{first}\n"
                 "An ensemble trains networks of one shape; make one ensemble per shape."
             )
+        _check_buffers(number, model, first)
         _check_passes(number, model)
     return Layout(shapes, kind.dtype, kind.device)
 
@@ -96,6 +97,16 @@ def _check_parameters(number: int, model: nn.Module, shapes: dict[str, torch.Siz
             raise UsageError(
                 f"member {number}: {name} is frozen, and an ensemble trains every parameter: "
                 "model.requires_grad_(True), or leave frozen layers out of the model."
+            )
+
+
+def _check_buffers(number: int, model: nn.Module, first: nn.Module) -> None:
+    theirs = dict(first.named_buffers())
+    for name, buffer in model.named_buffers():
+        if name not in theirs or not torch.equal(buffer, theirs[name]):
+            raise UsageError(
+                f"member {number}: the buffer {name} is not that of member 0, and the members of an ensemble share "
+                "what they do not train: make it a parameter, or one ensemble per buffer."
             )
 
 

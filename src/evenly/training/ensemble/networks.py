@@ -8,7 +8,9 @@ Shapes: K members, N examples, F features, C outputs, P patches, D dimensions, J
 
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from evenly.models.cubic import Cubic
 from evenly.models.disentangled import Disentangled
@@ -38,21 +40,26 @@ class Network(Protocol):
     def backward(self, p: Views, g: Views, saved: Any, d_KNF: Tensor) -> None:
         """Fill `g` with the gradients of the body."""
 
+    def shown(self, features_KNF: Tensor) -> Tensor:
+        """The features as the model's own `features` gives them."""
+
 
 class Sum:
-    """`cubic`'s head: features added up per output."""
+    """`cubic`'s head: what the body makes, added up per output; a product with fixed zeros and ones."""
 
-    def __init__(self, outputs: int) -> None:
-        self.outputs = outputs
+    def __init__(self, outputs: int, num_filters: int, num_patches: int) -> None:
+        mine_CJ = torch.eye(outputs).repeat_interleave(num_filters // outputs, dim=1)
+        self.ones_CF = mine_CJ.repeat(1, num_patches)
 
-    def forward(self, p: Views, features_KNF: Tensor) -> tuple[Tensor, int]:
-        """Saved: the number of features."""
-        num_members, num, size = features_KNF.shape
-        return features_KNF.view(num_members, num, self.outputs, -1).sum(3), size
+    def forward(self, p: Views, features_KNF: Tensor) -> tuple[Tensor, Tensor]:
+        """Saved: the zeros and ones, a row per output."""
+        if self.ones_CF.dtype != features_KNF.dtype or self.ones_CF.device != features_KNF.device:
+            self.ones_CF = self.ones_CF.to(features_KNF)
+        return torch.matmul(features_KNF, self.ones_CF.T), self.ones_CF
 
-    def backward(self, p: Views, g: Views, saved: int, d_KNC: Tensor, *, first: bool = False) -> Tensor:
+    def backward(self, p: Views, g: Views, saved: Tensor, d_KNC: Tensor, *, first: bool = False) -> Tensor:
         """Every feature gets the gradient of its output."""
-        return d_KNC.unsqueeze(3).expand(-1, -1, -1, saved // self.outputs).flatten(2)
+        return torch.matmul(d_KNC, saved)
 
 
 class Nothing:
@@ -86,6 +93,10 @@ class Chain:
         """Layer by layer, from the last."""
         run_backward(self.layers, p, g, saved, d_KNF)
 
+    def shown(self, features_KNF: Tensor) -> Tensor:
+        """As they are."""
+        return features_KNF
+
 
 class TwoViews(Chain):
     """`disentangled`: one chain on [x_easy, 0] and on [0, x_hard], whose two numbers are the features."""
@@ -108,40 +119,54 @@ class TwoViews(Chain):
 
 
 class Filters:
-    """`cubic`: Σ_p (⟨w_j, x⁽ᵖ⁾⟩ + b_j)³ for every filter j."""
+    """`cubic`: (⟨w_j, x⁽ᵖ⁾⟩ + b_j)³ for every patch p and filter j; the head adds them up.
 
-    def __init__(self, model: Cubic) -> None:
-        self.linear = Linear("filters.weight", "filters.bias" if model.filters.bias is not None else None)
-        self.head = Sum(model.head.outputs)
-        self.width = 3 * model.filters.out_features
+    The elementwise work between two matrix products costs as much as they do, so it is kept to long contiguous
+    loops: patches and filters are one dimension, and the bias is a weight on an input that is always 1.
+    """
+
+    def __init__(self, model: Cubic, num_patches: int) -> None:
+        self.bias = model.filters.bias is not None
+        self.num_patches, self.num_filters = num_patches, model.filters.out_features
+        self.width = num_patches * self.num_filters
+        self.head = Sum(model.head.outputs, self.num_filters, num_patches)
 
     def prepare(self, inputs_NPD: Tensor) -> Tensor:
-        """As they are."""
-        return inputs_NPD
+        """With the input that is always 1, where there is a bias."""
+        return functional.pad(inputs_NPD, (0, 1), value=1.0) if self.bias else inputs_NPD
 
     def features(self, p: Views, x_KNPD: Tensor) -> tuple[Tensor, Any]:
-        """Saved: the inputs and z², which both passes need."""
-        z_KRJ, rows = self.linear.forward(p, x_KNPD.flatten(1, 2))
-        square_KRJ = z_KRJ * z_KRJ
-        shape = (*x_KNPD.shape[:3], -1)
-        return z_KRJ.mul_(square_KRJ).view(shape).sum(2), (rows, square_KRJ, shape)
+        """The cubes, K × N × PJ. Saved: the inputs and z²."""
+        weight_KJD, x_KRD = p["filters.weight"], x_KNPD.flatten(1, 2)
+        if self.bias:
+            weight_KJD = torch.cat([weight_KJD, p["filters.bias"].unsqueeze(2)], dim=2)
+        z_KRJ = torch.bmm(x_KRD, weight_KJD.mT)
+        square_KNF = (z_KRJ * z_KRJ).view(*x_KNPD.shape[:2], self.width)
+        return z_KRJ.view_as(square_KNF).mul_(square_KNF), (x_KRD, square_KNF)
 
-    def backward(self, p: Views, g: Views, saved: Any, d_KNJ: Tensor) -> None:
+    def backward(self, p: Views, g: Views, saved: Any, d_KNF: Tensor) -> None:
         """∂z = 3z²·d."""
-        rows, square_KRJ, shape = saved
-        square_KRJ.view(shape).mul_(3 * d_KNJ.unsqueeze(2))
-        self.linear.backward(p, g, rows, square_KRJ, first=True)
+        x_KRD, square_KNF = saved
+        d_KRJ = square_KNF.mul_(d_KNF).view(*x_KRD.shape[:2], self.num_filters)
+        g_KJD = torch.bmm(d_KRJ.mT, x_KRD).mul_(3.0)
+        g["filters.weight"].copy_(g_KJD[:, :, :-1] if self.bias else g_KJD)
+        if self.bias:
+            g["filters.bias"].copy_(g_KJD[:, :, -1])
+
+    def shown(self, features_KNF: Tensor) -> Tensor:
+        """Summed over the patches, K × N × J."""
+        return features_KNF.view(*features_KNF.shape[:2], self.num_patches, self.num_filters).sum(2)
 
 
-def by_hand(model: nn.Module) -> Network | None:
+def by_hand(model: nn.Module, input_shape: tuple[int, ...]) -> Network | None:
     """The network written out for models of this type, or None.
 
-    >>> type(by_hand(ReLU2((4,), 2))).__name__, by_hand(nn.Linear(2, 1))
+    >>> type(by_hand(ReLU2((4,), 2), (4,))).__name__, by_hand(nn.Linear(2, 1), (2,))
     ('Chain', None)
     """
     head = Linear("head.weight", "head.bias" if getattr(model, "head", None) and _has_bias(model) else None)
     if type(model) is Cubic:
-        return Filters(model)
+        return Filters(model, input_shape[0])
     if type(model) is ReLU2:
         layers: list[Layer] = [Linear("hidden.weight", "hidden.bias"), ReLU()]
         return Chain(layers, head, model.hidden.out_features)
