@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -53,7 +54,7 @@ def one_after_another(
         ours = theirs = 0.0
         for part in range(sample):  # in turns, so that whatever else the machine does falls on both
             ours += seconds(lambda: ensemble.run(steps // sample))
-            theirs += seconds(lambda part=part: run_one((turn * sample + part) % ensemble.num_members))
+            theirs += seconds(partial(run_one, (turn * sample + part) % ensemble.num_members))
         yield ours / (theirs * ensemble.num_members / sample)
 
 

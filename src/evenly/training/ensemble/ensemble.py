@@ -131,10 +131,10 @@ class Ensemble:
         self._feed = Feed(
             torch.stack(inputs),
             torch.stack(targets).to(layout.device),
-            torch.tensor(which, device=layout.device)[self._order],
-            [plan.seeds[member] for member in plan.order()],
-            plan.batch_size,
-            None if weights_KN is None else weights_KN.to(layout.device, layout.dtype)[self._order],
+            which_K=torch.tensor(which, device=layout.device)[self._order],
+            seeds=[plan.seeds[member] for member in plan.order()],
+            batch_size=plan.batch_size,
+            weights_KN=None if weights_KN is None else weights_KN.to(layout.device, layout.dtype)[self._order],
         )
         passes = Passes(self._network, self._loss, layout)
         self._groups = grouped(plan, feed=self._feed, passes=passes, w_KP=self._w_KP, velocity_KP=self._velocity_KP)
@@ -197,11 +197,10 @@ class Ensemble:
         if self.step == 0:
             look()
         with torch.no_grad(), Bar(f"training {self.num_members} networks", total=steps) as bar:
-            feeds = [group.feed.batches(self.step) for group in self._groups]
             for _ in range(steps):
                 factor = 1.0 if self.schedule is None else float(self.schedule(self.step))
-                for group, feed in zip(self._groups, feeds, strict=True):
-                    group.step(next(feed), self.step, factor)
+                for group in self._groups:
+                    group.step(self.step, factor)
                 self.step += 1
                 look()
                 bar.advance()

@@ -1,11 +1,11 @@
 """What every member sees at every step: its own order through its own data, or all of them at once.
 
-Order is a pure function of (seed, epoch), so a feed begins at any step.
+Order is a pure function of (seed, epoch), so any step may be asked for.
 
 Shapes: K members, D data sets, N examples of each, B in a batch, S seeds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -24,63 +24,73 @@ class Batch(NamedTuple):
     share: Tensor | float
 
 
-class Feed(NamedTuple):
+class Feed:
     """Data sets stacked, which member uses which, and the seeds of their orders.
 
     `weights_KN` says how often each example counts; None is once. `batch_size` None is all examples at every step.
+    What is kept between calls only saves work: `batch(step)` is a function of the step.
     """
 
-    inputs_DN: Tensor
-    targets_DN: Tensor
-    which_K: Tensor
-    seeds: list[int]
-    batch_size: int | None
-    weights_KN: Tensor | None = None
-
-    @property
-    def num_examples(self) -> int:
-        """N."""
-        return self.inputs_DN.shape[1]
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Batches in an epoch; the last may be smaller."""
-        return 1 if self.batch_size is None else -(-self.num_examples // self.batch_size)
+    def __init__(
+        self,
+        inputs_DN: Tensor,
+        targets_DN: Tensor,
+        *,
+        which_K: Tensor,
+        seeds: list[int],
+        batch_size: int | None,
+        weights_KN: Tensor | None = None,
+    ) -> None:
+        self.inputs_DN, self.targets_DN = inputs_DN, targets_DN
+        self.which_K, self.seeds, self.batch_size, self.weights_KN = which_K, seeds, batch_size, weights_KN
+        self.num_examples = inputs_DN.shape[1]
+        self.steps_per_epoch = 1 if batch_size is None else -(-self.num_examples // batch_size)
+        size = batch_size or self.num_examples
+        step = len(seeds) * size * inputs_DN[0, 0].numel() * inputs_DN.element_size()
+        self._steps_at_once = max(1, _AT_ONCE // max(1, step))
+        self._kept: dict[tuple[int, int], list[Batch]] = {}
+        self._order: dict[int, Tensor] = {}
 
     def rows(self, rows: slice) -> "Feed":
         """The feed of some of the members."""
-        weights_KN = None if self.weights_KN is None else self.weights_KN[rows]
-        return self._replace(which_K=self.which_K[rows], seeds=self.seeds[rows], weights_KN=weights_KN)
+        return Feed(
+            self.inputs_DN,
+            self.targets_DN,
+            which_K=self.which_K[rows],
+            seeds=self.seeds[rows],
+            batch_size=self.batch_size,
+            weights_KN=None if self.weights_KN is None else self.weights_KN[rows],
+        )
 
     def whole(self) -> Batch:
         """All examples of every member, in their own order; shared data are not copied."""
         share = _share(self.weights_KN, self.num_examples)
         return Batch(self._members(self.inputs_DN), self._members(self.targets_DN), share)
 
-    def batches(self, start: int) -> Iterator[Batch]:
-        """The batches from step `start` on, without end."""
-        if self.batch_size is None:
-            batch = self.whole()
-            while True:
-                yield batch
-        epoch, done = divmod(start, self.steps_per_epoch)
-        while True:
-            yield from self._epoch(epoch, done, self.batch_size)
-            epoch, done = epoch + 1, 0
+    def batch(self, step: int) -> Batch:
+        """What every member sees at that step."""
+        epoch, number = divmod(step, self.steps_per_epoch)
+        # Full batches are all the same; small ones are gathered for many steps together.
+        key = (0, 0) if self.batch_size is None else (epoch, number // self._steps_at_once)
+        if key not in self._kept:
+            self._kept = {key: [self.whole()] if self.batch_size is None else self._gathered(*key, self.batch_size)}
+        return self._kept[key][number % self._steps_at_once]
 
-    def _epoch(self, epoch: int, done: int, size: int) -> Iterator[Batch]:
-        order_KN = orders(self.num_examples, seeds=self.seeds, epoch=epoch).to(self.inputs_DN.device)
-        place_KN = order_KN + (self.which_K * self.num_examples)[:, None]
-        row = len(place_KN) * self.inputs_DN[0, 0].numel() * self.inputs_DN.element_size()
-        block = size * max(1, _AT_ONCE // max(1, row * size))
-        for first in range(done * size, self.num_examples, block):
-            place_KL = place_KN[:, first : first + block]
-            x_KL, y_KL = _gather(self.inputs_DN, place_KL), _gather(self.targets_DN, place_KL)
-            w_KL = None if self.weights_KN is None else self.weights_KN.gather(1, order_KN[:, first : first + block])
-            for at in range(0, place_KL.shape[1], size):
-                cut = slice(at, at + size)
-                num = min(size, place_KL.shape[1] - at)
-                yield Batch(x_KL[:, cut], y_KL[:, cut], _share(None if w_KL is None else w_KL[:, cut], num))
+    def _gathered(self, epoch: int, block: int, size: int) -> list[Batch]:
+        if epoch not in self._order:
+            order_KN = orders(self.num_examples, seeds=self.seeds, epoch=epoch)
+            self._order = {epoch: order_KN.to(self.inputs_DN.device)}
+        many = size * self._steps_at_once
+        order_KL = self._order[epoch][:, block * many : (block + 1) * many]
+        place_KL = order_KL + (self.which_K * self.num_examples)[:, None]
+        x_KL, y_KL = _gather(self.inputs_DN, place_KL), _gather(self.targets_DN, place_KL)
+        w_KL = None if self.weights_KN is None else self.weights_KN.gather(1, order_KL)
+        found = []
+        for first in range(0, place_KL.shape[1], size):
+            x_KB, y_KB = x_KL[:, first : first + size], y_KL[:, first : first + size]
+            w_KB = None if w_KL is None else w_KL[:, first : first + size]
+            found.append(Batch(x_KB, y_KB, _share(w_KB, x_KB.shape[1])))
+        return found
 
     def _members(self, sets_DN: Tensor) -> Tensor:
         if len(sets_DN) == 1:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor
 
-from evenly.training.ensemble.feed import Batch, Feed
+from evenly.training.ensemble.feed import Feed
 from evenly.training.ensemble.layout import Layout
 from evenly.training.ensemble.passes import Passes, Rows
 from evenly.training.ensemble.plan import Plan
@@ -40,9 +40,9 @@ class Group:
         self.lr_K1, self.momentum_K1 = lr_K1, momentum_K1
         self.weight_decay_K1 = weight_decay_K1 if bool(weight_decay_K1.any()) else None
 
-    def step(self, batch: Batch, number: int, factor: float) -> None:
+    def step(self, number: int, factor: float) -> None:
         """One step of every member, with `factor` times its learning rate."""
-        self.rule(self.passes, self.w, self.g, batch, number)
+        self.rule(self.passes, self.w, self.g, self.feed.batch(number), number)
         w_KP, g_KP = self.w.flat_KP, self.g.flat_KP
         if self.weight_decay_K1 is not None:
             g_KP.addcmul_(w_KP, self.weight_decay_K1)
