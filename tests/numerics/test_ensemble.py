@@ -5,6 +5,7 @@ import io
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -70,6 +71,16 @@ def test_a_saved_ensemble_goes_on_bit_for_bit(spirals: Labelled, split: int) -> 
     resumed.run(15 - split)
     assert equal(resumed.parameters(), through.parameters())
     assert equal(resumed.state_dict()["velocity"], through.state_dict()["velocity"])
+
+
+def test_numbers_may_come_as_lists_tensors_or_arrays(spirals: Labelled) -> None:
+    found = []
+    for rho in ([0.1, 0.25], torch.tensor([0.1, 0.25], dtype=torch.float64), np.array([0.1, 0.25])):
+        ensemble = make(disentangled(2), spirals, rule="sam", rho=rho, lr=np.float32(0.5))
+        ensemble.run(2)
+        found.append(ensemble.parameters())
+    assert equal(found[0], found[1])
+    assert equal(found[0], found[2])
 
 
 def test_a_state_of_another_ensemble_is_refused_by_name(spirals: Labelled) -> None:
@@ -383,6 +394,8 @@ def test_runs_and_measurements_that_make_no_sense_are_named(spirals: Labelled) -
         ensemble.run(1, measure=lambda p, step: p["phi.0.bias"], at=[2])  # type: ignore[arg-type,return-value]
     with pytest.raises(UsageError, match=r"at step 4, but \['a'\] before"):
         ensemble.run(2, measure=lambda p, step: {"a" if step == 3 else "b": torch.zeros(2)}, at=[3, 4])
+    with pytest.raises(UsageError, match="Did you mean 'loss'"):
+        ensemble.run(1, measure=lambda p, step: {"loss": torch.zeros(2)}, at=[ensemble.step + 1])["los"]
     with pytest.raises(UsageError, match="no member 2"):
         ensemble.member(2)
     with pytest.raises(UsageError, match="inputs are 3 × 5: give N × 4"):

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,7 +15,7 @@ from evenly.data.labelled import Labelled
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.training.ensemble.rules import DISPLACING, INTERVENTIONS, RULES
 
-Numbers = float | Sequence[float] | Tensor
+Numbers = float | Sequence[float] | Tensor | np.ndarray
 
 
 def per_member(name: str, value: Any, num: int) -> list[Any]:
@@ -26,7 +27,7 @@ def per_member(name: str, value: Any, num: int) -> list[Any]:
     Traceback (most recent call last):
     evenly.errors.UsageError: lr has 2 values for 3 members: give one for each, or a single one for all.
     """
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor | np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, str | Labelled) or not isinstance(value, Sequence):
         return [value] * num

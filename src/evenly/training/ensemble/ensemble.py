@@ -181,7 +181,8 @@ class Ensemble:
         """Take `steps` more steps, and call `measure(parameters, step)` after those whose number is in `at`.
 
         Steps are counted from the ensemble's first; 0, before it, is measured when a run starts there. `measure`
-        returns a number per member for each name, and gets a copy of the parameters.
+        returns a number per member for each name, and gets a copy of the parameters. Save the state between runs: a
+        step that was interrupted is half done.
         """
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
             raise UsageError(f"steps = {steps!r}: give a whole number, 0 or more.")

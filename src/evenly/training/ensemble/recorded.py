@@ -3,14 +3,14 @@
 Shapes: T moments, K members.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from evenly.errors import UsageError
+from evenly.errors import UsageError, did_you_mean
 
 
 @dataclass
@@ -30,9 +30,11 @@ class Recorded:
     values: dict[str, list[Tensor]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Tensor:
+        if name not in self.values:
+            raise UsageError(f"nothing was measured under {name!r}. {did_you_mean(name, self.values)}")
         return torch.stack(self.values[name])
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self.values)
 
     def add(self, step: int, found: Any) -> None:
