@@ -104,6 +104,7 @@ class Recipe(Settings):
     schedule: Schedule = Schedule()
     epochs: int = setting(200, "Passes over the training examples.", least=1)
     batch_size: int = setting(128, "Examples in a step.", least=1)
+    drop_last: bool = setting(False, "Whether a last batch that is smaller is left out.")
     seed: int = setting(0, "What all randomness is derived from.", least=0)
     precision: Literal["fp32", "bf16"] = setting("fp32", "Number format of the forward and backward passes.")
     label_smoothing: float = setting(0.0, "Share of the target spread over all classes.", least=0, below=1)

@@ -100,6 +100,7 @@ def test_names_say_what_a_file_is(path: Path) -> None:
 TORCH_FREE = sorted(
     {name for name in MODULES if room(name) in ("records", "recipe", "environment", "report", "errors", "cli")}
     | {"evenly", "evenly.data", "evenly.data.catalogue", "evenly.data.fetch.sources"}
+    | {"evenly.models", "evenly.models.catalogue"}
 )
 
 

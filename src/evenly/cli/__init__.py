@@ -17,6 +17,8 @@ from evenly.errors import EvenlyError
 
 EXAMPLES = """
   evenly demo                                 see it work on embedded data
+  evenly train digits --optimizer sam         train, resumable, in a run folder
+  evenly runs                                 what has been run
   evenly doctor                               what is installed, which data sets are found
   evenly data list                            every data set, and whether it is here
   evenly data show digits --out sheet.png     look at one
@@ -24,6 +26,8 @@ EXAMPLES = """
 # Each verb lives in the module of its name, which is imported when the verb is given.
 VERBS = {
     "demo": "see it on embedded data, with no download",
+    "train": "train one recipe, or continue it",
+    "runs": "what has been run, and what came of it",
     "data": "list, look at, fetch and verify data sets",
     "doctor": "what is installed, which data sets are found, how to get the rest",
 }

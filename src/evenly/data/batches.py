@@ -22,12 +22,18 @@ from evenly.errors import UsageError
 
 
 class Batch(NamedTuple):
-    """What one step sees; `index` and `copy` stay on the CPU, where bookkeeping happens."""
+    """What one step sees; all but inputs and labels stay on the CPU, where bookkeeping happens.
+
+    `position` is where each example stands in the data, `index` its own number, `copy` which repeat of it this is.
+    `whole` is the size of the batch of which this process has a share.
+    """
 
     inputs: Tensor
     labels: Tensor
     index: Tensor  # type: ignore[assignment]  # hides tuple.index, which nobody wants of a batch
     copy: Tensor
+    position: Tensor
+    whole: int
 
 
 def order(num: int, *, seed: int, epoch: int) -> Tensor:
@@ -80,6 +86,8 @@ class Batches:
         Where batches shall live; where the data are by default.
     workers
         Processes that decode lazy inputs; results are the same for any number.
+    share
+        (rank, size): of every batch, only the examples rank, rank + size, … for training on many devices.
 
     >>> data = Labelled(torch.arange(6.0)[:, None], torch.zeros(6, dtype=torch.int64), ("one",))
     >>> loader = Batches(data, batch_size=4, seed=0, indices=[0, 1, 1, 5], shuffle=False)
@@ -99,9 +107,11 @@ class Batches:
         device: torch.device | str | None = None,
         drop_last: bool = False,
         workers: int = 0,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         self.data, self.batch_size, self.seed = data, batch_size, seed
         self.shuffle, self.augment, self.drop_last, self.workers = shuffle, augment, drop_last, workers
+        self.rank, self.size = share
         self.device = data.labels.device if device is None else torch.device(device)
         self._position_M = _positions(data, indices)
         self._index_M = data.index.cpu()[self._position_M]
@@ -118,6 +128,12 @@ class Batches:
         whole, rest = divmod(len(self._position_M), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
+    @property
+    def examples(self) -> int:
+        """Examples in an epoch, repeats counted, over all shares."""
+        num = len(self._position_M)
+        return num - num % self.batch_size if self.drop_last else num
+
     def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Batch]:
         """The batches of `epoch` from number `start` on; nothing is read for those before."""
         if not 0 <= start <= len(self):
@@ -130,15 +146,20 @@ class Batches:
         place_K = place_K[start * size : len(self) * size]
         # Whole batches are prepared together where they are small: half of the work on 128 small images is
         # calling operators. More than some hundred images would leave the processor's cache.
-        block = size * max(1, _AT_ONCE // size) if self._decoder is None else size
-        blocks = _cut(place_K, block)
-        inputs = self._inputs([self._position_M[place_L] for place_L in blocks])
-        for x_L, place_L in zip(inputs, blocks, strict=True):
-            index_L, copy_L = self._index_M[place_L], self._copy_M[place_L]
+        together = max(1, _AT_ONCE // size) if self._decoder is None else 1
+        blocks = [_cut(place_L, size) for place_L in _cut(place_K, size * together)]
+        shares = [[place_B[self.rank :: self.size] for place_B in block] for block in blocks]
+        places = [torch.cat(share) for share in shares]
+        inputs = self._inputs([self._position_M[place_L] for place_L in places])
+        for x_L, place_L, share, block in zip(inputs, places, shares, blocks, strict=True):
+            position_L, index_L, copy_L = (
+                facts_M[place_L] for facts_M in (self._position_M, self._index_M, self._copy_M)
+            )
             x_L = self._prepared(x_L.to(self.device, non_blocking=True), epoch, index_L, copy_L)
-            where_L = self._position_M[place_L].to(self.data.labels.device)
-            label_L = self.data.labels.index_select(0, where_L).to(self.device)
-            yield from map(Batch, *(_cut(tensor, size) for tensor in (x_L, label_L, index_L, copy_L)))
+            label_L = self.data.labels.index_select(0, position_L.to(self.data.labels.device)).to(self.device)
+            lengths = [len(place_B) for place_B in share]
+            parts = (torch.split(tensor, lengths) for tensor in (x_L, label_L, index_L, copy_L, position_L))
+            yield from map(Batch, *parts, map(len, block))
 
     def _prepared(self, x_L: Tensor, epoch: int, index_L: Tensor, copy_L: Tensor) -> Tensor:
         if self.augment is None:
@@ -159,6 +180,11 @@ class Batches:
             raise UsageError(f"batches: batch_size must be at least 1, not {self.batch_size}.")
         if self.workers < 0:
             raise UsageError(f"batches: workers must be 0 or more, not {self.workers}.")
+        if not 0 <= self.rank < self.size <= self.batch_size:
+            raise UsageError(
+                f"batches: share ({self.rank}, {self.size}) of a batch of {self.batch_size} is not possible: the rank "
+                "must be below the size, and the size no larger than the batch."
+            )
         if self.drop_last and num < self.batch_size:
             raise UsageError(
                 f"batches: {name} has {num} examples, fewer than one batch of {self.batch_size}, and drop_last leaves "

@@ -66,7 +66,7 @@ class Cubic(Headed):
     def alignment(self, directions: Tensor) -> Tensor:
         """⟨w_j, v⟩ of every filter j with a direction v (D → J) or with several (K × D → K × J).
 
-        The paper plots max_j |⟨w_j, v⟩| for the easy and the difficult feature.
+        The paper plots `max_j |⟨w_j, v⟩|` for the easy and the difficult feature.
 
         >>> model = Cubic((3, 50), 2)
         >>> v = torch.eye(50)[0]

@@ -79,7 +79,9 @@ def _library(library: str, name: str) -> Any:
             raise SetupError(
                 f'{name} needs {library}, which is not installed. Install it: pip install "evenly[{EXTRAS[library]}]"'
             ) from None
-        raise _broken(library, name, error) from error
+        raise SetupError(
+            f"{name} needs {library}, which is installed but imports {error.name!r}, which is not. Install that too."
+        ) from error
     except Exception as error:
         # What was half imported must not make the next attempt fail with other words.
         for half in [key for key in set(sys.modules) - loaded if key.partition(".")[0] in EXTRAS]:

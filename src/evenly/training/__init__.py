@@ -1,1 +1,1 @@
-"""Training: many small runs as one."""
+"""One training loop, and what keeps it going: checkpoints, evaluation, many devices, ensembles."""

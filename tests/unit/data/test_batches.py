@@ -49,12 +49,14 @@ def labelled(num: int = 50, *, lazy: bool = False, damaged: int = -1) -> Labelle
 
 def same(a: list[Batch], b: list[Batch]) -> bool:
     return len(a) == len(b) and all(
-        torch.equal(s, t) for x, y in zip(a, b, strict=True) for s, t in zip(x, y, strict=True)
+        x.whole == y.whole and all(torch.equal(s, t) for s, t in zip(x[:-1], y[:-1], strict=True))
+        for x, y in zip(a, b, strict=True)
     )
 
 
 def joined(parts: list[Batch]) -> Batch:
-    return Batch(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
+    tensors = (torch.cat(pieces) for pieces in zip(*(part[:-1] for part in parts), strict=True))
+    return Batch(*tensors, sum(part.whole for part in parts))
 
 
 def test_order_is_a_permutation_that_seed_and_epoch_decide():
@@ -215,3 +217,29 @@ def test_real_images_from_files_are_augmented_alike_by_any_number_of_workers(pub
     augment = Augmentation.parse(["resized-crop:32", "mirror", "trivial"])
     options = {"batch_size": 8, "seed": 0, "epoch": 0, "augment": augment}
     assert same(list(batches(some, workers=2, **options)), list(batches(some, workers=0, **options)))
+
+
+def test_shares_of_a_batch_together_are_the_batch_augmented_alike():
+    for lazy in (False, True):
+        data = labelled(23, lazy=lazy)
+        whole = list(Batches(data, batch_size=7, seed=0, augment=AUGMENT).epoch(2))
+        shares = [list(Batches(data, batch_size=7, seed=0, augment=AUGMENT, share=(r, 3)).epoch(2)) for r in range(3)]
+        for number, batch in enumerate(whole):
+            for rank in range(3):
+                mine = shares[rank][number]
+                assert mine.whole == len(batch.labels)
+                assert torch.equal(mine.index, batch.index[rank::3])
+                assert torch.equal(mine.inputs, batch.inputs[rank::3])
+
+
+def test_position_is_where_an_example_stands_in_the_data_whatever_its_index():
+    data = labelled().subset([9, 4, 30])
+    seen = joined(list(batches(data, batch_size=2, seed=0, epoch=0)))
+    assert torch.equal(data.index[seen.position], seen.index)
+    assert torch.equal(data.labels[seen.position], seen.labels)
+
+
+@pytest.mark.parametrize("share", [(2, 2), (-1, 2), (0, 9)])
+def test_a_share_that_cannot_be_is_refused(share):
+    with pytest.raises(UsageError, match=r"share \("):
+        Batches(labelled(), batch_size=8, seed=0, share=share)

@@ -147,6 +147,12 @@ def test_a_library_that_is_installed_but_broken_is_said_to_be_so_every_time(with
         assert f"{library}.part" not in sys.modules
 
 
+def test_what_a_library_lacks_itself_is_named(without: Any) -> None:
+    without("timm", "import a_package_that_is_not_there")
+    with pytest.raises(SetupError, match=r"timm, which is installed but imports 'a_package_that_is_not_there'"):
+        make("timm:resnet18")
+
+
 @pytest.fixture(scope="module")
 def torchvision() -> Any:
     guard = Path(__file__).parents[2] / "numerics" / "torchvision_guard.py"

@@ -1,0 +1,80 @@
+"""`evenly runs`: what has been run, and what came of it."""
+
+from typing import Any
+
+from evenly.cli.output import print_json, print_table, say
+from evenly.cli.parser import Parser, add_json, verb
+from evenly.cli.train import duration, shown
+
+EXAMPLES = """
+  evenly runs
+  evenly runs show 3f2a
+"""
+
+
+def fill(parser: Parser) -> None:
+    """The arguments of `evenly runs`."""
+    parser.calls(table, examples=EXAMPLES)
+    parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+    add_json(parser)
+    inner = parser.add_subparsers(metavar="VERB", title="verbs")
+    one = verb(inner, "show", show, help="one run: its recipe, metrics and state", examples="evenly runs show 3f2a")
+    one.add_argument("id", metavar="ID", help="the ID of a run, its beginning, or its folder")
+    one.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+    add_json(one)
+
+
+def table(*, runs: str, json: bool) -> None:
+    """Print a row per run: state, epoch, error, time."""
+    from evenly import records
+
+    rows = [_row(run) for run in records.runs(runs)]
+    if json:
+        print_json(rows)
+        return
+    for row in rows:
+        row |= {name: shown(row[name]) for name in ("train error", "test error") if row[name] is not None}
+        row["time"] = duration(row["seconds"]) if row["seconds"] is not None else ""
+        row |= {name: "" for name, value in row.items() if value is None}
+    print_table(
+        rows, ["id", "state", "data", "model", "optimizer", "seed", "epoch", "train error", "test error", "time"]
+    )
+    say(f"\n{len(rows)} runs in {runs}. `evenly runs show ID` tells more of one.")
+
+
+def show(*, id: str, runs: str, json: bool) -> None:
+    """Print one run."""
+    from evenly import records
+    from evenly.typed import yaml_text
+
+    run = records.Run.open(id, runs)
+    metrics = run.metrics()
+    if json:
+        print_json(
+            {"id": run.id, "state": run.state, "recipe": run.recipe, "metrics": metrics, "summary": run.summary()}
+        )
+        return
+    print(yaml_text.render(run.recipe))
+    if metrics:
+        columns = [name for name in metrics[-1] if name.count(".") <= 1]
+        print_table([{k: shown(v) for k, v in row.items()} for row in metrics], columns)
+    say(f"\nRun {run.id} is {run.state}: {run.path}" + (f"\n{run.failure()}" if run.failure() else ""))
+
+
+def _row(run: Any) -> dict[str, Any]:
+    recipe, metrics = run.recipe, run.metrics()
+    last = metrics[-1] if metrics else {}
+    rule = recipe.get("ascent", {}).get("rule", "none")
+    return {
+        "id": run.id,
+        "state": run.state,
+        "data": recipe.get("data", {}).get("name"),
+        "model": recipe.get("model", {}).get("name"),
+        "optimizer": recipe.get("optimizer", {}).get("name") if rule == "none" else rule,
+        "seed": recipe.get("seed"),
+        "epoch": last.get("epoch", 0),
+        "epochs": recipe.get("epochs"),
+        "train error": last.get("train.error"),
+        "test error": last.get("test.error"),
+        "seconds": run.summary().get("seconds"),
+    }

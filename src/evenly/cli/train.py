@@ -1,0 +1,165 @@
+"""`evenly train`: one recipe, trained in its own run folder; the same command continues it."""
+
+from typing import TYPE_CHECKING, Any
+
+from evenly.cli.output import print_json, print_table, say
+from evenly.cli.parser import Parser, add_json, add_root
+from evenly.errors import UsageError
+
+if TYPE_CHECKING:
+    from evenly.recipe import Recipe
+
+EXAMPLES = """
+  evenly train digits --model mlp --optimizer sam --epochs 20
+  evenly train cifar10 --model convnet --epochs 3 --set precision=bf16
+  evenly train photos/ --model resnet18 --set augment=[pad-crop,mirror] --dry-run
+  torchrun --nproc-per-node 2 -m evenly train digits --model mlp --epochs 5
+"""
+# The members of the SAM family by the names people give optimizers, with the radius of their papers.
+SHARPNESS_AWARE = {"sam": 0.1, "asam": 1.0, "lsam": 0.1, "gsam": 0.1, "look": 0.1, "friendly": 0.1}
+
+
+def fill(parser: Parser) -> None:
+    """The arguments of `evenly train`."""
+    parser.calls(train, examples=EXAMPLES)
+    add_recipe(parser)
+    parser.add_argument("--dry-run", action="store_true", help="print the resolved recipe and its cost, train nothing")
+    add_running(parser)
+    add_root(parser)
+    add_json(parser)
+
+
+def add_recipe(parser: Parser) -> None:
+    """What describes a run: the data, the usual settings by name, and every other one by `--set`."""
+    parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
+    parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
+    parser.add_argument("--model", metavar="M", help="a model, timm:NAME, torchvision:NAME or module:function")
+    parser.add_argument("--optimizer", metavar="O", help="sgd, adamw, … or sam, asam, lsam, …")
+    parser.add_argument("--rho", metavar="R", help="the radius of SAM and its family")
+    parser.add_argument("--lr", metavar="R", help="the learning rate")
+    parser.add_argument("--epochs", metavar="N", help="passes over the training examples")
+    parser.add_argument("--batch-size", metavar="N", help="examples in a step")
+    parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
+    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes", help="any other setting")
+
+
+def add_running(parser: Parser) -> None:
+    """Where and how a run goes, none of which changes its result."""
+    parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are made (default: runs)")
+    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1 (default: the best there is)")
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that decode image files")
+    parser.add_argument("--pace", type=float, default=60.0, metavar="S", help="seconds between checkpoints")
+    parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
+    parser.add_argument("--allow", default="", metavar="data,world", help="what may differ from the sitting before")
+
+
+def resolved(
+    *,
+    data: str | None,
+    config: str | None,
+    model: str | None,
+    optimizer: str | None,
+    changes: list[str],
+    **named: str | None,
+) -> "Recipe":
+    """The recipe that the arguments describe: a file, then the named options, then `--set`, the later winning.
+
+    >>> recipe = resolved(data="digits", config=None, model=None, optimizer="sam", changes=[], epochs="3")
+    >>> recipe.ascent.rule, recipe.optimizer.name, recipe.epochs
+    ('sam', 'sgd', 3)
+    """
+    from evenly import recipe as recipes
+
+    base = recipes.load(config) if config else recipes.Recipe()
+    if data is None and config is None:
+        raise UsageError("which data? Give a data set or a path: evenly train digits. `evenly data list` names them.")
+    words = {"data.name": data, "model.name": model}
+    if optimizer in SHARPNESS_AWARE:
+        words |= {"ascent.rule": optimizer, "ascent.rho": str(SHARPNESS_AWARE[optimizer])}
+    elif optimizer is not None:
+        words["optimizer.name"] = optimizer
+    paths = {"rho": "ascent.rho", "lr": "optimizer.lr"}
+    words |= {paths.get(name, name): value for name, value in named.items() if value is not None}
+    given = [f"{path}={_quoted(path, value)}" for path, value in words.items() if value is not None]
+    return recipes.override(base, [*given, *changes])
+
+
+def train(
+    *,
+    dry_run: bool,
+    runs: str,
+    device: str,
+    workers: int,
+    pace: float,
+    allow: str,
+    tensorboard: bool,
+    data_root: str | None,
+    json: bool,
+    **described: Any,
+) -> None:
+    """Train, or say what training would mean."""
+    recipe = resolved(**described)
+    from evenly.recipe import digest, to_mapping
+
+    if dry_run:
+        from evenly.training.cost import estimate
+        from evenly.typed import yaml_text
+
+        cost = estimate(recipe, device=device, data_root=data_root, workers=workers)
+        if json:
+            print_json({"id": digest(recipe), "recipe": to_mapping(recipe), "cost": cost})
+        else:
+            print(yaml_text.render(to_mapping(recipe)), end="")
+            say(f"\n{cost['examples']:,} examples in {cost['steps']:,} steps, about {duration(cost['seconds'])} here.")
+        return
+    from evenly.training.train import train as run_training
+
+    allowed = [word for word in allow.split(",") if word]
+    run = run_training(
+        recipe,
+        runs=runs,
+        device=device,
+        data_root=data_root,
+        workers=workers,
+        pace=pace,
+        allow=allowed,
+        tensorboard=tensorboard,
+    )
+    if leads():
+        summary = run.summary()
+        if json:
+            print_json({"id": run.id, "folder": str(run.path), **summary})
+        else:
+            print_table([{"metric": k, "value": shown(v)} for k, v in summary.items()], ["metric", "value"])
+            say(f"\nRun {run.id} is done: {run.path}")
+
+
+def leads() -> bool:
+    """Whether this process speaks for all of them."""
+    import os
+
+    return int(os.environ.get("RANK", 0)) == 0
+
+
+def shown(value: Any) -> str:
+    """A number as people read it."""
+    return f"{value:.5g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that suits them.
+
+    >>> duration(5), duration(300), duration(10_000)
+    ('5.0 s', '5.0 min', '2.8 h')
+    """
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def _quoted(path: str, value: str) -> str:
+    """Names are text whatever they look like; numbers are YAML."""
+    import json
+
+    return json.dumps(value) if path.endswith("name") else value

@@ -1,0 +1,125 @@
+"""The rivals of 2-means and the controls every comparison needs.
+
+Nguyen et al. (2024), tables 2, 3, 5 and 6: random upsampling of as many examples, loss upweighting of the same
+examples, loss above the median, misclassified, and as many steps on the original data.
+
+Shapes: N examples.
+"""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evenly.errors import UsageError
+from evenly.resampling.class_split import described_all
+from evenly.resampling.matching import positions
+from evenly.resampling.multiset import whole_factor
+from evenly.resampling.separation import Separation
+
+
+def upper_share(value_N: Tensor, share: float = 0.5) -> Tensor:
+    """The examples whose value lies above the (1 − share) quantile; above the median by default.
+
+    Strictly above: where many values are equal to the quantile fewer than the share are marked, never more.
+
+    >>> upper_share(torch.tensor([1.0, 5.0, 2.0, 9.0])).tolist()
+    [False, True, False, True]
+    """
+    num = math.floor(share * len(value_N))
+    if num == 0:
+        return torch.zeros(len(value_N), dtype=torch.bool)
+    if num == len(value_N):
+        return torch.ones(len(value_N), dtype=torch.bool)
+    # By sorting: torch.quantile refuses more than 16 million values and interpolates between two.
+    threshold = value_N.sort().values[len(value_N) - num - 1]
+    return value_N > threshold
+
+
+def misclassified(prediction_N: Tensor, label_N: Tensor) -> Tensor:
+    """The examples whose predicted class is not their label.
+
+    >>> misclassified(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1])).tolist()
+    [False, True, False]
+    """
+    return prediction_N != label_N
+
+
+def drawn(num: int, num_drawn: int, *, rng: torch.Generator) -> Tensor:
+    """`num_drawn` of `num` examples, every set of them equally likely.
+
+    >>> drawn(10, 3, rng=torch.Generator().manual_seed(0)).sum().item()
+    3
+    """
+    mask_N = torch.zeros(num, dtype=torch.bool)
+    mask_N[torch.randperm(num, generator=rng, device=rng.device)[:num_drawn].cpu()] = True
+    return mask_N
+
+
+def random_like(separation: Separation, *, rng: torch.Generator) -> Separation:
+    """The control of random upsampling: as many examples in all as `separation` calls hard, drawn from all alike.
+
+    The total is the same, so that both see as many examples; the number in each class is left to chance, since which
+    classes are hard is part of what the method finds.
+
+    >>> from evenly.resampling.separating import separate
+    >>> found = separate(torch.tensor([[4.0, 0], [5, 0], [0, 0.1], [0, 4], [0, 5], [0.1, 0]]), [0, 0, 0, 1, 1, 1])
+    >>> random_like(found, rng=torch.Generator().manual_seed(0)).num_hard == found.num_hard
+    True
+    """
+    hard_N = drawn(len(separation), separation.num_hard, rng=rng)
+    splits = described_all(hard_N, separation.labels, separation.losses)
+    return replace(separation, hard=hard_N, splits=splits, method="random", remarks=())
+
+
+def upweighted(separation: Separation, *, factor: float = 2.0, dataset: Any = None) -> Tensor:
+    """The control of upweighting: the weight of each example's loss, `factor` where it is hard and 1 elsewhere.
+
+    In the order of `dataset`, which must be the one that was separated; without it, of the separated rows. Nguyen et
+    al. (2024), table 5: the loss of the hard ones is doubled and nothing is normalised.
+
+    >>> from evenly.resampling.separating import separate
+    >>> upweighted(separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])).tolist()
+    [1.0, 2.0, 1.0, 2.0]
+    """
+    if not (math.isfinite(factor) and factor > 0):
+        raise UsageError(f"factor={factor}: the weight of a hard example is a positive number; 2 is usual.")
+    weight_N = torch.where(separation.hard, float(factor), 1.0)
+    if dataset is None:
+        return weight_N
+    ordered_N = torch.empty_like(weight_N)
+    ordered_N[positions(dataset, separation.index, separation.labels)] = weight_N
+    return ordered_N
+
+
+def equal_steps(
+    separation: Separation, *, epochs: int, batch_size: int, factor: int = 2, drop_last: bool = False
+) -> int:
+    """The control of equal steps: how many optimizer steps the original data must be given to match `epochs` of ours.
+
+    >>> from evenly.resampling.separating import separate
+    >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
+    >>> equal_steps(found, epochs=10, batch_size=2)
+    30
+    """
+    if epochs < 0 or batch_size < 1:
+        raise UsageError(
+            f"epochs={epochs}, batch_size={batch_size}: give epochs of 0 or more and batches of at least 1."
+        )
+    num = len(separation) + separation.num_hard * (whole_factor(factor) - 1)
+    return epochs * (num // batch_size if drop_last else -(-num // batch_size))
+
+
+def cost(separation: Separation, *, factor: int = 2, early: float = 0.0) -> float:
+    """Examples seen over those of plain training: 1 + p(k − 1) + t/T, with p the hard share, k the factor.
+
+    `early` is t/T, the part of the epochs that was trained before separating.
+
+    >>> from evenly.resampling.separating import separate
+    >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
+    >>> cost(found, early=0.1)
+    1.6
+    """
+    return 1 + separation.share * (whole_factor(factor) - 1) + early

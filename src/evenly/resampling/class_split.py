@@ -1,0 +1,93 @@
+"""One class in two parts: sizes, losses, means, and how distinct they are."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from evenly.resampling.kmeans import inertia_of
+from evenly.resampling.silhouette import silhouette
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSplit:
+    """The easy and the hard examples of one class.
+
+    `loss_easy` and `loss_hard` are mean losses, `mean_easy` and `mean_hard` mean outputs, all nan where a part is
+    empty; `inertia` is the sum of squared distances to the means. What was never known is nan, or a mean of length 0.
+    """
+
+    label: int
+    num_easy: int
+    num_hard: int
+    loss_easy: float
+    loss_hard: float
+    inertia: float
+    silhouette: float
+    mean_easy: Tensor
+    mean_hard: Tensor
+
+    @property
+    def num(self) -> int:
+        """Examples of the class."""
+        return self.num_easy + self.num_hard
+
+    @property
+    def divided(self) -> bool:
+        """Whether both parts have an example."""
+        return self.num_easy > 0 and self.num_hard > 0
+
+    @property
+    def share(self) -> float:
+        """The part of the class that is hard."""
+        return self.num_hard / self.num
+
+
+def described(
+    label: int,
+    hard_K: Tensor,
+    loss_K: Tensor,
+    x_KD: Tensor | None = None,
+    *,
+    sample: int = 0,
+    rng: torch.Generator | None = None,
+) -> ClassSplit:
+    """What can be said of one class from which of its examples are hard, their losses and, if known, their outputs.
+
+    >>> split = described(7, torch.tensor([True, False]), torch.tensor([3.0, 1.0]), torch.tensor([[0.0], [1.0]]))
+    >>> split.num_hard, split.loss_hard, split.mean_hard.tolist(), split.inertia
+    (1, 3.0, [0.0], 0.0)
+    """
+    num_hard = int(hard_K.sum())
+    facts = {"inertia": math.nan, "silhouette": math.nan}
+    means = [torch.empty(0), torch.empty(0)]
+    if x_KD is not None:
+        side_K = hard_K.to(x_KD.device)
+        means = [x_KD[side].mean(dim=0).to("cpu", torch.float32) for side in (~side_K, side_K)]
+        facts["inertia"] = inertia_of(x_KD, side_K)
+        if sample:
+            facts["silhouette"] = silhouette(x_KD, side_K, sample=sample, rng=rng)
+    return ClassSplit(
+        label=label,
+        num_easy=len(hard_K) - num_hard,
+        num_hard=num_hard,
+        loss_easy=float(loss_K[~hard_K].double().mean()),
+        loss_hard=float(loss_K[hard_K].double().mean()),
+        mean_easy=means[0],
+        mean_hard=means[1],
+        **facts,
+    )
+
+
+def described_all(hard_N: Tensor, label_N: Tensor, loss_N: Tensor) -> tuple[ClassSplit, ...]:
+    """`described` for every class there is, where outputs are not at hand.
+
+    >>> [s.num for s in described_all(torch.tensor([True, False, False]), torch.tensor([0, 0, 2]), torch.zeros(3))]
+    [2, 1]
+    """
+    splits = []
+    for label in sorted(set(label_N.tolist())):
+        members = label_N == label
+        splits.append(described(label, hard_N[members], loss_N[members]))
+    return tuple(splits)

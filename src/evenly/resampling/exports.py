@@ -1,0 +1,199 @@
+"""The multiset in forms that other trainers take, and the way back from each.
+
+An array of indices, a CSV manifest with a column `repeat`, and a folder of links with a folder per class. For Hugging
+Face no file is needed: `dataset.select(separation.indices(2).tolist())`.
+
+Shapes: N examples, M places in the multiset.
+"""
+
+import csv
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evenly.atomic import replacing
+from evenly.errors import DataError, SetupError, UsageError
+from evenly.resampling.multiset import Factor, expand, whole_factors
+from evenly.resampling.separation import Separation
+from evenly.resampling.storage import example_rows
+
+Link = Literal["symbolic", "hard"]
+PathLike = str | os.PathLike[str]
+
+
+def write_indices(
+    separation: Separation, path: PathLike, *, factor: Factor = 2, once: Tensor | Sequence[int] | None = None
+) -> None:
+    """Write the multiset as an int64 array to a `.npy` file: `Subset(dataset, numpy.load(path).tolist())`."""
+    if Path(path).suffix != ".npy":
+        raise UsageError(f"{path}: indices are written as .npy.")
+    with replacing(path) as file:
+        np.save(file, separation.indices(factor, once=once).numpy(), allow_pickle=False)
+
+
+def read_indices(path: PathLike) -> Tensor:
+    """The multiset that `write_indices` wrote.
+
+    >>> import tempfile
+    >>> from evenly.resampling import separate
+    >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_indices(found, f"{folder}/indices.npy")
+    ...     read_indices(f"{folder}/indices.npy").tolist()
+    [0, 1, 2, 3, 1, 3]
+    """
+    try:
+        array = np.load(path, allow_pickle=False)
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no such file. Export the indices first.") from error
+    except (ValueError, EOFError, OSError) as error:
+        raise DataError(f"{path}: is not a .npy array of numbers ({error}). Export the indices again.") from error
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise DataError(f"{path}: holds {array.dtype} of shape {array.shape}, expected a row of whole numbers.")
+    return torch.from_numpy(array.astype(np.int64))
+
+
+class Manifest(NamedTuple):
+    """What a CSV manifest says: the number, label and number of occurrences of each example, and its file if any."""
+
+    index: Tensor  # type: ignore[assignment]  # hides tuple.index, which nobody wants of a manifest
+    label: list[str]
+    repeat: Tensor
+    path: list[str] | None
+
+    def indices(self) -> Tensor:
+        """The numbers of the examples with repeats, as `Separation.indices` gives them."""
+        return self.index[expand(self.repeat)]
+
+
+def write_csv(
+    separation: Separation,
+    path: PathLike,
+    *,
+    factor: Factor = 2,
+    once: Tensor | Sequence[int] | None = None,
+    files: Sequence[PathLike] | None = None,
+) -> None:
+    """Write a row per example with the columns `[path,]index,label,hard,loss,repeat`.
+
+    `repeat` is how often the example occurs, 1 for most. With `files`, one per row of the separation, the first column
+    is the file relative to the manifest and `label` the name of the class where names are known, so that the manifest
+    alone is a data set (`evenly.data.manifests` reads it too).
+    """
+    path = Path(path)
+    repeat_N = separation.repeats(factor, once=once).tolist()
+    names = None if files is None else _relative(files, path.parent, len(separation))
+    with replacing(path, "w") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*(["path"] if names else []), "index", "label", "hard", "loss", "repeat"])
+        for row, (index, label, hard, loss) in enumerate(example_rows(separation)):
+            word = separation.classes[label] if names and separation.classes else label
+            writer.writerow([*([names[row]] if names else []), index, word, hard, loss, repeat_N[row]])
+
+
+def read_csv(path: PathLike) -> Manifest:
+    """The manifest at `path`: any CSV with a column `repeat`; rows are numbered where there is no `index`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "m.csv").write_text("path,label,repeat\\na.png,cat,2\\nb.png,dog,1\\n")
+    ...     read_csv(f"{folder}/m.csv").indices().tolist()
+    [0, 1, 0]
+    """
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, strict=True)
+            rows, columns = list(reader), reader.fieldnames or ()
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: there is no such file. Export the manifest first.") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: is not a CSV file ({error}). Export the manifest again.") from error
+    if "repeat" not in columns:
+        raise DataError(f"{path}: there is no column 'repeat'; its columns: {', '.join(columns) or 'none'}.")
+    try:
+        repeat_N = torch.tensor([int(row["repeat"]) for row in rows], dtype=torch.int64)
+        index_N = torch.tensor([int(row.get("index", place)) for place, row in enumerate(rows)], dtype=torch.int64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{path}: 'repeat' and 'index' must be whole numbers in every row ({error}).") from error
+    whole_factors(repeat_N, len(rows))
+    labels = [row.get("label") or "" for row in rows]
+    return Manifest(index_N, labels, repeat_N, [row["path"] for row in rows] if "path" in columns else None)
+
+
+def write_links(
+    separation: Separation,
+    folder: PathLike,
+    *,
+    files: Sequence[PathLike],
+    factor: Factor = 2,
+    once: Tensor | Sequence[int] | None = None,
+    link: Link = "symbolic",
+) -> int:
+    """Fill a new folder with a folder per class of links to `files`, one for each occurrence; how many there are.
+
+    A link is called `<index>-<copy><suffix>`: copies are numbered from 0, and names sort as the data set does. Every
+    reader of class folders, such as torchvision's ImageFolder, then trains on the multiset.
+    """
+    folder = Path(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder}: is not empty. Give a new folder, so that old links do not stay among the new.")
+    sources = [Path(file).absolute() for file in files]
+    if len(sources) != len(separation):
+        raise DataError(f"{len(sources):,} files for {len(separation):,} examples: give one for each row separated.")
+    missing = [source for source in sources if not source.is_file()]
+    if missing:
+        raise DataError(f"{missing[0]}: no such file ({len(missing):,} such). Was it moved since it was listed?")
+    repeat_N = separation.repeats(factor, once=once).tolist()
+    index_N, label_N = separation.index.tolist(), separation.labels.tolist()
+    width = len(str(max(index_N)))
+    for row, source in enumerate(sources):
+        below = folder / _class_folder(separation, label_N[row])
+        below.mkdir(parents=True, exist_ok=True)
+        for copy in range(repeat_N[row]):
+            _connect(below / f"{index_N[row]:0{width}d}-{copy}{source.suffix}", source, link)
+    return sum(repeat_N)
+
+
+def read_links(folder: PathLike) -> dict[int, int]:
+    """How often each example occurs in a folder that `write_links` made: its number and its repeats, in order."""
+    found: dict[int, list[int]] = {}
+    for entry in sorted(Path(folder).glob("*/*")):
+        if (match := re.fullmatch(r"(\d+)-(\d+)", entry.stem)) is not None:
+            found.setdefault(int(match[1]), []).append(int(match[2]))
+    if not found:
+        raise DataError(f"{folder}: there is no link called <index>-<copy> in a class folder. Export the folder again.")
+    for index, numbers in found.items():
+        if sorted(numbers) != list(range(len(numbers))):
+            raise DataError(f"{folder}: copies {sorted(numbers)} of example {index}: one is missing. Export it again.")
+    return {index: len(found[index]) for index in sorted(found)}
+
+
+def _relative(files: Sequence[PathLike], start: Path, num: int) -> list[str]:
+    if len(files) != num:
+        raise DataError(f"{len(files):,} files for {num:,} examples: give one for each row separated.")
+    return [Path(os.path.relpath(file, start)).as_posix() for file in files]
+
+
+def _class_folder(separation: Separation, label: int) -> str:
+    """The class's name as a folder: what could leave the folder or hide in it is replaced."""
+    name: Any = separation.classes[label] if separation.classes else str(label)
+    return re.sub(r"[/\\\0]|^\.+", "_", name) or "_"
+
+
+def _connect(target: Path, source: Path, link: Link) -> None:
+    try:
+        if link == "symbolic":
+            target.symlink_to(source)
+        else:
+            target.hardlink_to(source)
+    except OSError as error:
+        other = "hard" if link == "symbolic" else "symbolic"
+        raise SetupError(
+            f"{target}: this file system refuses {link} links ({error.strerror}). Try link={other!r}, or export a CSV."
+        ) from error

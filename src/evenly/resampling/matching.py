@@ -1,0 +1,107 @@
+"""Whether a separation and a data set belong together.
+
+Shapes: N examples.
+"""
+
+import hashlib
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evenly.data.labelled import Labelled
+from evenly.data.own.foreign import foreign
+from evenly.errors import DataError, UsageError
+
+
+def fingerprint(index_N: Tensor, label_N: Tensor) -> str:
+    """Sixteen hex digits over the examples' numbers and labels, whatever the order of the rows.
+
+    >>> one = fingerprint(torch.tensor([0, 1]), torch.tensor([5, 6]))
+    >>> one == fingerprint(torch.tensor([1, 0]), torch.tensor([6, 5]))
+    True
+    >>> one == fingerprint(torch.arange(2), torch.arange(2))
+    False
+    """
+    order_N = index_N.argsort()
+    digest = hashlib.blake2b(digest_size=8)
+    for values_N in (index_N, label_N):
+        digest.update(values_N.cpu()[order_N].long().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def positions(dataset: Any, index_N: Tensor, label_N: Tensor, *, labels: Tensor | None = None) -> Tensor:
+    """Where in `dataset` each separated example is; a `DataError` if the two do not belong together.
+
+    `Labelled` data are matched by their own index, other data sets by position. The labels of the data set, where it
+    shows them (or given as `labels`), must be those that were separated.
+
+    >>> from torch.utils.data import TensorDataset
+    >>> pairs = TensorDataset(torch.zeros(2, 3), torch.tensor([0, 1]))
+    >>> positions(pairs, torch.tensor([1, 0]), torch.tensor([1, 0])).tolist()
+    [1, 0]
+    >>> positions(pairs, torch.tensor([0, 1]), torch.tensor([1, 0]))
+    Traceback (most recent call last):
+    evenly.errors.DataError: the labels are those of TensorDataset in another order: ...
+    """
+    refuse_evaluation(dataset)
+    name = f"{dataset.name} {dataset.split}" if isinstance(dataset, Labelled) else type(dataset).__name__
+    theirs_N = dataset.index.cpu() if isinstance(dataset, Labelled) else torch.arange(len(dataset))
+    found_N = labels.cpu() if labels is not None else _labels(dataset)
+    if len(theirs_N) != len(index_N):
+        raise DataError(f"{_strangers(name, theirs_N, found_N, index_N, label_N)} {_REMEDY}")
+    sorted_N, order_N = theirs_N.sort()
+    place_N = torch.searchsorted(sorted_N, index_N).clamp_max(len(sorted_N) - 1)
+    if not torch.equal(sorted_N[place_N], index_N):
+        missing = int(index_N[int((sorted_N[place_N] != index_N).nonzero()[0])])
+        raise DataError(
+            f"{_strangers(name, theirs_N, found_N, index_N, label_N)} Example {missing} is not in it. {_REMEDY}"
+        )
+    where_N = order_N[place_N]
+    if found_N is not None and not torch.equal(found_N[where_N].long(), label_N):
+        if torch.equal(found_N.long().sort().values, label_N.sort().values):
+            raise DataError(
+                f"the labels are those of {name} in another order: the outputs came from a shuffled loader. Take them "
+                "with shuffle=False, or give separate(…, index=) the number of the example behind each row."
+            )
+        raise DataError(f"{_strangers(name, theirs_N, found_N, index_N, label_N)} {_REMEDY}")
+    return where_N
+
+
+def refuse_evaluation(dataset: Any) -> None:
+    """A `UsageError` for data that are there to be tested on.
+
+    >>> refuse_evaluation(Labelled(torch.zeros(1, 1), torch.zeros(1).long(), ("a",), split="test"))
+    Traceback (most recent call last):
+    evenly.errors.UsageError: data test is for evaluation: repeating examples there would change what is measured. ...
+    """
+    if isinstance(dataset, Labelled):
+        named, evaluation = f"{dataset.name} {dataset.split}", dataset.split != "train"
+    else:
+        named, evaluation = type(dataset).__name__, getattr(dataset, "train", True) is False
+    if evaluation:
+        raise UsageError(
+            f"{named} is for evaluation: repeating examples there would change what is measured. "
+            "Give the training split."
+        )
+
+
+_REMEDY = "Separate again from outputs on this data set, or use the split that was separated."
+
+
+def _strangers(name: str, theirs_N: Tensor, found_N: Tensor | None, index_N: Tensor, label_N: Tensor) -> str:
+    mark = fingerprint(theirs_N, found_N) if found_N is not None and len(found_N) == len(theirs_N) else "unknown"
+    return (
+        f"this separation was made for another data set: {len(index_N):,} examples, fingerprint "
+        f"{fingerprint(index_N, label_N)}; {name} has {len(theirs_N):,}, fingerprint {mark}."
+    )
+
+
+def _labels(dataset: Any) -> Tensor | None:
+    """The data set's labels where it shows them; None where only reading every item would tell."""
+    if isinstance(dataset, Labelled):
+        return dataset.labels.cpu()
+    try:
+        return foreign(dataset).labels
+    except (DataError, UsageError):
+        return None

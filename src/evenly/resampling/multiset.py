@@ -1,0 +1,125 @@
+"""Indices with repeats: the training set in which some examples occur more than once.
+
+Shapes: N examples, M places in the multiset.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenly.data.batches import occurrences
+from evenly.errors import UsageError
+
+Factor = int | Tensor | NDArray[Any] | Sequence[int]
+
+
+def repeats(hard_N: Tensor, *, factor: Factor = 2, once: Tensor | Sequence[int] | None = None) -> Tensor:
+    """How often each example occurs: `factor` times where it is hard, once elsewhere.
+
+    Factor 2 is the original plus one copy. A factor for every example is taken as it stands, hard or not. `once` (a
+    boolean per example, or positions) keeps some at one copy whatever else is said.
+
+    >>> hard = torch.tensor([True, False, True])
+    >>> repeats(hard, factor=3).tolist(), repeats(hard, once=[2]).tolist(), repeats(hard, factor=[1, 4, 1]).tolist()
+    ([3, 1, 3], [2, 1, 1], [1, 4, 1])
+    """
+    if _is_row(factor):
+        repeat_N = whole_factors(factor, len(hard_N))
+    else:
+        repeat_N = torch.where(hard_N.cpu(), whole_factor(factor), 1)
+    if once is not None:
+        repeat_N[_kept_once(once, len(hard_N))] = 1
+    return repeat_N
+
+
+def expand(repeat_N: Tensor | Sequence[int]) -> Tensor:
+    """The multiset as positions: every example in its order, then the second copies in theirs, then the third.
+
+    The first N are the original data set; how often a position has come before is the number of its copy
+    (`copies`), which augmentation takes into account.
+
+    >>> expand([1, 3, 2]).tolist()
+    [0, 1, 2, 1, 2, 1]
+    """
+    repeat_N = whole_factors(repeat_N, len(repeat_N))
+    rounds = range(int(repeat_N.max()) if len(repeat_N) else 0)
+    parts = [(repeat_N > copy).nonzero().flatten() for copy in rounds]
+    return torch.cat(parts) if parts else torch.empty(0, dtype=torch.int64)
+
+
+def copies(index_M: Tensor | Sequence[int]) -> Tensor:
+    """The number of each place's copy: 0 for the original, 1 for the next.
+
+    >>> copies([0, 1, 2, 1, 2, 1]).tolist()
+    [0, 0, 0, 1, 1, 2]
+    """
+    return occurrences(torch.as_tensor(index_M, dtype=torch.int64).cpu())
+
+
+def counted(index_M: Tensor | Sequence[int], num: int) -> Tensor:
+    """How often each of `num` examples occurs in the multiset: the way back from `expand`.
+
+    >>> counted([0, 1, 2, 1, 2, 1], 3).tolist()
+    [1, 3, 2]
+    """
+    index_M = torch.as_tensor(index_M, dtype=torch.int64).cpu()
+    if len(index_M) and (int(index_M.min()) < 0 or int(index_M.max()) >= num):
+        wrong = int(index_M[(index_M < 0) | (index_M >= num)][0])
+        raise UsageError(f"index {wrong} is outside the data set: positions run from 0 to {num - 1}.")
+    return index_M.bincount(minlength=num)
+
+
+def whole_factor(factor: object) -> int:
+    """The factor as a whole number of at least 1, or an error.
+
+    >>> whole_factor(0.5)
+    Traceback (most recent call last):
+    evenly.errors.UsageError: factor=0.5: an example occurs a whole number of times, at least once. ...
+    """
+    value = factor.item() if isinstance(factor, Tensor | np.generic | np.ndarray) else factor
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value // 1 or value < 1:
+        raise UsageError(
+            f"factor={value!r}: an example occurs a whole number of times, at least once. Use 2 for the original plus "
+            "one copy; for weights in between use evenly.resampling.baselines.upweighted."
+        )
+    return int(value)
+
+
+def whole_factors(factors: Any, num: int) -> Tensor:
+    """One factor per example as int64, each at least 1, or an error that names the first that is not.
+
+    >>> whole_factors([1, 0], 2)
+    Traceback (most recent call last):
+    evenly.errors.UsageError: factor 0 of example 1: every example occurs a whole number of times, at least once. ...
+    """
+    factor_N = torch.as_tensor(factors).detach().cpu()
+    if factor_N.shape != (num,):
+        raise UsageError(f"{len(factor_N):,} factors for {num:,} examples: give one for each, or a single number.")
+    wrong = (factor_N < 1) | (factor_N != factor_N.floor() if factor_N.is_floating_point() else False)
+    if bool(wrong.any()):
+        first = int(wrong.nonzero()[0])
+        raise UsageError(
+            f"factor {factor_N[first].item()} of example {first}: every example occurs a whole number of times, at "
+            "least once. Nothing is ever left out; to do that, take a subset of the data set first."
+        )
+    return factor_N.long().clone()
+
+
+def _is_row(factor: Any) -> bool:
+    return not isinstance(factor, str) and hasattr(factor, "__len__") and getattr(factor, "ndim", 1) > 0
+
+
+def _kept_once(once: Tensor | Sequence[int], num: int) -> Tensor:
+    chosen = torch.as_tensor(once).detach().cpu()
+    if chosen.dtype == torch.bool:
+        if chosen.shape != (num,):
+            raise UsageError(f"once: {len(chosen):,} booleans for {num:,} examples: give one for each, or positions.")
+        return chosen
+    chosen = chosen.long()
+    if len(chosen) and (int(chosen.min()) < 0 or int(chosen.max()) >= num):
+        raise UsageError(f"once: positions run from 0 to {num - 1}, not {int(chosen.min())} to {int(chosen.max())}.")
+    return chosen

@@ -1,0 +1,232 @@
+"""Which examples a network has not learned early: USEFUL's first half.
+
+Shapes: N examples, K of one class, D outputs, R restarts.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.resampling.baselines import drawn, misclassified, upper_share
+from evenly.resampling.class_split import ClassSplit, described
+from evenly.resampling.kmeans import sides
+from evenly.resampling.multiset import copies
+from evenly.resampling.outputs import Array, On, Outputs, checked, per_example
+from evenly.resampling.separation import Separation, SeparationWarning
+from evenly.rng import generator
+
+Method = Literal["k-means", "quantile", "misclassified", "random", "score"]
+
+
+def separate(
+    logits: Array,
+    labels: Array | Sequence[int],
+    *,
+    losses: Array | Sequence[float] | None = None,
+    method: Method = "k-means",
+    on: On = "logits",
+    score: Array | Sequence[float] | None = None,
+    share: float | None = None,
+    index: Array | Sequence[int] | None = None,
+    classes: Sequence[str] | None = None,
+    rng: torch.Generator | None = None,
+    restarts: int = 10,
+    silhouette_sample: int = 256,
+    max_accuracy: float = 0.99,
+) -> Separation:
+    """Split the examples of each class by the outputs of a network early in training; the part of higher loss is hard.
+
+    Nguyen et al. (2024), eq. 12: in every class, 2-means on the outputs; hard is the cluster whose mean loss is
+    higher (the smaller cluster, should they be equal). Take the outputs in eval mode and without augmentation. They
+    are read one class at a time, so that a memory-mapped array may be larger than memory.
+
+    Parameters
+    ----------
+    logits
+        The last layer's outputs, a row per example: a tensor on any device, or an array, memory-mapped or not.
+        A single column is the logit of class 1 of two.
+    labels
+        A class number per row.
+    losses
+        A loss per row; the cross-entropy of logits and labels by default.
+    method
+        `k-means`; or one of its rivals: `quantile` (loss above the median), `misclassified`, `random` (a random
+        `share`) and `score` (the `share` of highest `score`, a number of yours per row).
+    on
+        Cluster `logits`, their `probabilities`, or `features`, which need `losses`.
+    share
+        The part of all examples to call hard, for quantile, random and score; a half by default.
+    index
+        The number of the example behind each row, where the rows are not in the order of the data set, or are those
+        of a part of it; 0, 1, 2, … by default. Rows of a shuffled loader need it.
+    classes
+        Names of the classes, for messages.
+    rng
+        For starts and samples; by default the same for every call.
+    restarts
+        Starts of 2-means in each class.
+    silhouette_sample
+        Points per class from which the silhouette is estimated; 0 leaves it out.
+    max_accuracy
+        Above this share of right predictions the network has fitted all there is to find, and we refuse.
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[4.0, 0.0], [5.0, 0.0], [0.2, 0.3], [0.0, 4.0], [0.0, 5.0], [0.4, 0.1]])
+    >>> separation = separate(logits, [0, 0, 0, 1, 1, 1])
+    >>> separation.hard.tolist()
+    [False, False, True, False, False, True]
+    >>> separation.indices(factor=2).tolist()
+    [0, 1, 2, 3, 4, 5, 2, 5]
+    """
+    _check(method, share=share, score=score, restarts=restarts)
+    outputs = checked(logits, labels, losses=losses, on=on, classes=classes)
+    if method == "misclassified" and not outputs.predict:
+        raise UsageError("method='misclassified' needs predictions, which features do not give: use on='logits'.")
+    index_N = _numbers(index, len(outputs))
+    if rng is None:
+        rng = generator(0, "separate")
+    # Drawn before anything else, so that no other option changes the split.
+    draws_CR2 = torch.rand(
+        int(outputs.labels.max()) + 1, restarts, 2, generator=rng, device=rng.device, dtype=torch.float64
+    )
+    if method == "k-means":
+        chosen_N = None
+    else:
+        score_N = None if score is None else per_example(score, len(outputs), "score")
+        chosen_N = _by_rule(outputs, method, score_N=score_N, share=0.5 if share is None else share, rng=rng)
+
+    hard_N = torch.zeros(len(outputs), dtype=torch.bool)
+    loss_N = torch.empty(len(outputs), dtype=torch.float64)
+    right = 0
+    splits: list[ClassSplit] = []
+    for label, members_K in outputs.by_class():
+        x_KD = outputs.read(members_K)
+        loss_K = outputs.losses(x_KD, members_K)
+        if outputs.predict:
+            right += int((outputs.predictions(x_KD) == label).sum())
+        x_KD = outputs.points(x_KD)
+        hard_K = _hard_cluster(x_KD, loss_K, draws_CR2[label]) if chosen_N is None else chosen_N[members_K]
+        splits.append(described(label, hard_K, loss_K, x_KD, sample=silhouette_sample, rng=rng))
+        hard_N[members_K], loss_N[members_K] = hard_K, loss_K
+
+    accuracy = right / len(outputs) if outputs.predict else math.nan
+    remarks = _remarks(outputs, splits) if method == "k-means" else ()
+    if method == "k-means":
+        _refuse_equal(outputs, splits, float(loss_N.mean()))
+        _refuse_fitted(accuracy, max_accuracy)
+    for remark in remarks:
+        warnings.warn(remark, SeparationWarning, stacklevel=2)
+    return Separation(
+        hard=hard_N,
+        labels=outputs.labels,
+        losses=loss_N.float(),
+        index=index_N,
+        splits=tuple(splits),
+        method=method,
+        on=on,
+        accuracy=accuracy,
+        classes=outputs.classes,
+        remarks=remarks,
+    )
+
+
+def _hard_cluster(x_KD: Tensor, loss_K: Tensor, draws_R2: Tensor) -> Tensor:
+    """Which of a class are in the 2-means cluster of higher mean loss; none where there are no two clusters."""
+    side_K = sides(x_KD, draws_R2)
+    if side_K is None:
+        return torch.zeros(len(x_KD), dtype=torch.bool)
+    side_K = side_K.cpu()
+    one, other = float(loss_K[side_K].mean()), float(loss_K[~side_K].mean())
+    if one == other:
+        return side_K if 2 * int(side_K.sum()) <= len(side_K) else ~side_K
+    return side_K if one > other else ~side_K
+
+
+def _by_rule(outputs: Outputs, method: str, *, score_N: Tensor | None, share: float, rng: torch.Generator) -> Tensor:
+    if method == "random":
+        return drawn(len(outputs), round(share * len(outputs)), rng=rng)
+    if score_N is not None:
+        return upper_share(score_N, share)
+    wrong_N = torch.zeros(len(outputs), dtype=torch.bool)
+    loss_N = torch.empty(len(outputs), dtype=torch.float64)
+    for label, members_K in outputs.by_class():
+        x_KD = outputs.read(members_K)
+        if outputs.predict:
+            wrong_N[members_K] = misclassified(outputs.predictions(x_KD), torch.full_like(members_K, label))
+        loss_N[members_K] = outputs.losses(x_KD, members_K)
+    return wrong_N if method == "misclassified" else upper_share(loss_N, share)
+
+
+def _check(method: str, *, share: float | None, score: object, restarts: int) -> None:
+    if method not in get_args(Method):
+        raise UsageError(f"method={method!r} is not known. {did_you_mean(method, get_args(Method))}")
+    if (method == "score") != (score is not None):
+        raise UsageError("method='score' and score= go together: a number per example, the higher the harder.")
+    if share is not None and method not in ("quantile", "random", "score"):
+        raise UsageError(
+            f"share={share}: {method} finds its own share; leave it out, or use quantile, random or score."
+        )
+    if share is not None and not 0 <= share <= 1:
+        raise UsageError(f"share={share} is a part of all examples: give a number from 0 to 1.")
+    if restarts < 1:
+        raise UsageError(f"restarts={restarts}: at least one start is needed; 10 are usual.")
+
+
+def _numbers(index: Array | Sequence[int] | None, num: int) -> Tensor:
+    if index is None:
+        return torch.arange(num)
+    index_N = torch.as_tensor(index).detach().cpu()
+    if index_N.is_floating_point() or index_N.shape != (num,):
+        raise DataError(f"index: {index_N.dtype} of shape {tuple(index_N.shape)}, expected {num:,} whole numbers.")
+    copy_N = copies(index_N)
+    if bool(copy_N.any()):
+        most = int(copy_N.argmax())
+        raise DataError(
+            f"index: example {int(index_N[most])} has {int(copy_N[most]) + 1} rows ({int((copy_N > 0).sum()):,} rows "
+            "too many in all). Take the outputs of each example once: a sampler with replacement, or padding for "
+            "several devices, repeats some."
+        )
+    return index_N.long()
+
+
+def _remarks(outputs: Outputs, splits: Sequence[ClassSplit]) -> tuple[str, ...]:
+    """One sentence for each kind of class that could not be split."""
+    remarks = []
+    for alone, what in ((True, "only one example"), (False, "equal outputs for all its examples")):
+        names = [outputs.name(split.label) for split in splits if not split.divided and (split.num == 1) == alone]
+        if names:
+            listing = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+            remarks.append(
+                f"not split, each example kept once: class {listing} ({what}). To repeat them all the same, give "
+                "`indices` a factor for every example."
+            )
+    return tuple(remarks)
+
+
+def _refuse_equal(outputs: Outputs, splits: Sequence[ClassSplit], loss: float) -> None:
+    if any(split.divided for split in splits):
+        return
+    if all(split.num == 1 for split in splits):
+        raise DataError(
+            f"each of the {len(splits):,} classes has one example: there is nothing to split within classes."
+        )
+    num = max(outputs.rows.shape[1], 2)
+    raise DataError(
+        f"all outputs of every class are equal: the mean loss is {loss:.4f}, a network that knows nothing has "
+        f"ln({num}) = {math.log(num):.4f}. Train longer before separating, and check the learning rate."
+    )
+
+
+def _refuse_fitted(accuracy: float, max_accuracy: float) -> None:
+    if accuracy > max_accuracy:
+        raise DataError(
+            f"the network fits {accuracy:.2%} of the training set: what is left is noise, and the split would be too. "
+            f"Take the outputs of an earlier epoch, below {max_accuracy:.0%} (evenly.resampling.moment chooses one); "
+            "max_accuracy=1 splits all the same."
+        )

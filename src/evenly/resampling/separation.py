@@ -1,0 +1,159 @@
+"""The result of separating: which examples are hard, what is known of them, and the training set it leads to.
+
+Shapes: N examples, M places in the multiset, C classes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset, Subset
+
+from evenly.errors import UsageError
+from evenly.resampling import matching, multiset
+from evenly.resampling.agreement import Agreement, agreement
+from evenly.resampling.class_split import ClassSplit
+
+T = TypeVar("T")
+
+
+class SeparationWarning(UserWarning):
+    """Something about a separation that its user should know and that does not stop it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Separation:
+    """Which examples are hard, in the order of the rows that were separated; `separate` makes it.
+
+    Parameters
+    ----------
+    hard
+        Whether each example is hard.
+    labels, losses
+        Class number and loss of each.
+    index
+        The number of each example: its position in the data set, or a `Labelled`'s own index.
+    splits
+        What is known of each class: sizes, mean losses, mean outputs, inertia, silhouette.
+    method, on
+        How it was found.
+    accuracy
+        The share of examples the network predicted rightly; nan where it predicted nothing.
+    classes
+        Names of the classes, or nothing.
+    remarks
+        What was warned of, such as classes that could not be split.
+    """
+
+    hard: Tensor
+    labels: Tensor
+    losses: Tensor
+    index: Tensor
+    splits: tuple[ClassSplit, ...]
+    method: str
+    on: str
+    accuracy: float
+    classes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.hard)
+
+    def __repr__(self) -> str:
+        return (
+            f"<separation by {self.method} on {self.on}: {self.num_hard:,} of {len(self):,} examples hard "
+            f"({self.share:.1%}), {len(self.splits)} classes>"
+        )
+
+    @property
+    def num_hard(self) -> int:
+        """How many examples are hard."""
+        return int(self.hard.sum())
+
+    @property
+    def share(self) -> float:
+        """The part of all examples that is hard."""
+        return self.num_hard / len(self)
+
+    @property
+    def inertia(self) -> float:
+        """The sum of squared distances to the means of their parts, over all classes."""
+        return sum(split.inertia for split in self.splits)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits over the examples and their labels: what data set this belongs to."""
+        return matching.fingerprint(self.index, self.labels)
+
+    def repeats(self, factor: multiset.Factor = 2, *, once: Tensor | Sequence[int] | None = None) -> Tensor:
+        """How often each row occurs: see `evenly.resampling.multiset.repeats`."""
+        return multiset.repeats(self.hard, factor=factor, once=once)
+
+    def indices(self, factor: multiset.Factor = 2, *, once: Tensor | Sequence[int] | None = None) -> Tensor:
+        """The numbers of the examples with repeats: all once, then the copies; for `select` of Hugging Face too.
+
+        `factor` 2 means the original plus one copy; it can be given for every example. `once` names examples (a
+        boolean per row, or rows) that stay at one copy, such as suspects.
+        """
+        return self.index[multiset.expand(self.repeats(factor, once=once))]
+
+    def positions(
+        self,
+        dataset: Any,
+        factor: multiset.Factor = 2,
+        *,
+        once: Tensor | Sequence[int] | None = None,
+        labels: Tensor | None = None,
+    ) -> Tensor:
+        """The multiset as positions in `dataset`, for `Batches(indices=…)`; refused if it is another data set."""
+        where_N = matching.positions(dataset, self.index, self.labels, labels=labels)
+        repeat_N = torch.empty_like(where_N)
+        repeat_N[where_N] = self.repeats(factor, once=once)
+        return multiset.expand(repeat_N)
+
+    def subset(
+        self,
+        dataset: Dataset[T],
+        factor: multiset.Factor = 2,
+        *,
+        once: Tensor | Sequence[int] | None = None,
+        labels: Tensor | None = None,
+    ) -> Subset[T]:
+        """The training set in which hard examples occur `factor` times: an ordinary `torch.utils.data.Subset`.
+
+        The data set must be the one that was separated; where it does not show its labels (`targets`, `labels`),
+        give them as `labels` to have that checked.
+
+        >>> from torch.utils.data import TensorDataset
+        >>> from evenly.resampling import separate
+        >>> data = TensorDataset(torch.tensor([[4.0, 0], [0, 1], [0, 4], [1, 0]]), torch.tensor([0, 0, 1, 1]))
+        >>> len(separate(*data.tensors).subset(data))
+        6
+        """
+        return Subset(dataset, self.positions(dataset, factor, once=once, labels=labels).tolist())
+
+    def agreement(self, other: "Separation") -> Agreement:
+        """How far two separations of the same data set agree, matched by the examples' numbers."""
+        if self.fingerprint != other.fingerprint:
+            raise UsageError(
+                f"these separations are of different data: {len(self):,} examples, fingerprint {self.fingerprint}, and "
+                f"{len(other):,}, fingerprint {other.fingerprint}. Compare separations of one data set."
+            )
+        return agreement(self.hard[self.index.argsort()], other.hard[other.index.argsort()])
+
+    def name(self, label: int) -> str:
+        """What to call a class when speaking to people."""
+        return f"{label} ({self.classes[label]})" if self.classes else str(label)
+
+    def summary(self) -> str:
+        """A line for the whole and one for each class."""
+        lines = [repr(self)[1:-1], "class: hard of all, mean loss hard | easy, silhouette"]
+        for split in self.splits:
+            lines.append(
+                f"{self.name(split.label)}: {split.num_hard:,} of {split.num:,} ({split.share:.0%}), "
+                f"{split.loss_hard:.3f} | {split.loss_easy:.3f}, {split.silhouette:.2f}"
+            )
+        return "\n".join([*lines, *self.remarks])

@@ -1,0 +1,205 @@
+"""Separations on disk: npz and JSON whole, CSV for reading; nothing is ever unpickled.
+
+Shapes: N examples, S classes, D outputs.
+"""
+
+import csv
+import json
+import math
+import os
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evenly.atomic import replacing, write_text
+from evenly.errors import DataError, UsageError
+from evenly.resampling.class_split import ClassSplit, described_all
+from evenly.resampling.separation import Separation
+
+VERSION = 1
+_COUNTS = ("label", "num_easy", "num_hard")
+_NUMBERS = ("loss_easy", "loss_hard", "inertia", "silhouette")
+_MEANS = ("mean_easy", "mean_hard")
+_ROWS = ("index", "label", "hard", "loss")
+
+
+def save(separation: Separation, path: str | os.PathLike[str]) -> None:
+    """Write a separation to `path`, whole or not at all: `.npz` (small), `.json` (readable) or `.csv` (a row each).
+
+    CSV holds what is known of each example, not the means, inertias and silhouettes of the classes.
+    """
+    path = Path(path)
+    if path.suffix == ".npz":
+        with replacing(path) as file:
+            np.savez_compressed(file, **_arrays(separation), facts=np.array(json.dumps(_facts(separation))))
+    elif path.suffix == ".json":
+        content = _facts(separation) | {
+            "examples": {name: _plain(values.tolist()) for name, values in _examples(separation).items()},
+            "splits": [_split_record(split) for split in separation.splits],
+        }
+        write_text(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+    elif path.suffix == ".csv":
+        with replacing(path, "w") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(_ROWS)
+            writer.writerows(example_rows(separation))
+    else:
+        raise UsageError(
+            f"{path}: a separation is saved as .npz, .json or .csv, not {path.suffix or 'without a suffix'!r}."
+        )
+
+
+def load(path: str | os.PathLike[str]) -> Separation:
+    """The separation that `save` wrote to `path`.
+
+    >>> import tempfile
+    >>> from evenly.resampling import separate
+    >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(found, f"{folder}/separation.npz")
+    ...     again = load(f"{folder}/separation.npz")
+    >>> torch.equal(again.hard, found.hard), again.fingerprint == found.fingerprint
+    (True, True)
+    """
+    path = Path(path)
+    readers = {".npz": _from_npz, ".json": _from_json, ".csv": _from_csv}
+    if path.suffix not in readers:
+        raise UsageError(f"{path}: a separation is read from .npz, .json or .csv.")
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file. Separate first, or give the path of a saved separation.")
+    try:
+        return readers[path.suffix](path)
+    except DataError:
+        raise
+    except (KeyError, ValueError, TypeError, EOFError, StopIteration, zipfile.BadZipFile, csv.Error) as error:
+        raise DataError(
+            f"{path}: is not a separation saved by evenly, or is damaged ({type(error).__name__}: {error}). "
+            "Separate again."
+        ) from error
+
+
+def example_rows(separation: Separation) -> Iterable[tuple[int, int, int, str]]:
+    """For each row: the example's number, label, 1 if hard, and the loss in as many digits as single precision has."""
+    columns = (separation.index, separation.labels, separation.hard.int(), separation.losses)
+    for index, label, hard, loss in zip(*(column.tolist() for column in columns), strict=True):
+        yield index, label, hard, f"{loss:.9g}"
+
+
+def _examples(separation: Separation) -> dict[str, Tensor]:
+    return {
+        "hard": separation.hard,
+        "labels": separation.labels,
+        "losses": separation.losses,
+        "index": separation.index,
+    }
+
+
+def _facts(separation: Separation) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "method": separation.method,
+        "on": separation.on,
+        "accuracy": _plain(separation.accuracy),
+        "classes": list(separation.classes),
+        "remarks": list(separation.remarks),
+        "fingerprint": separation.fingerprint,
+    }
+
+
+def _arrays(separation: Separation) -> dict[str, Any]:
+    splits = separation.splits
+    arrays = {name: values.numpy() for name, values in _examples(separation).items()}
+    arrays |= {f"split_{name}": np.array([getattr(s, name) for s in splits]) for name in (*_COUNTS, *_NUMBERS)}
+    return arrays | {f"split_{name}": torch.stack([getattr(s, name) for s in splits]).numpy() for name in _MEANS}
+
+
+def _from_npz(path: Path) -> Separation:
+    # Opened here: numpy leaves the file open when it is not an archive.
+    with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    facts = json.loads(str(arrays["facts"]))
+    splits = []
+    for row in range(len(arrays["split_label"])):
+        values: dict[str, Any] = {name: arrays[f"split_{name}"][row].item() for name in (*_COUNTS, *_NUMBERS)}
+        values |= {name: torch.from_numpy(arrays[f"split_{name}"][row]) for name in _MEANS}
+        splits.append(ClassSplit(**values))
+    examples = {name: torch.from_numpy(arrays[name]) for name in ("hard", "labels", "losses", "index")}
+    return _assembled(path, facts, examples, splits)
+
+
+def _from_json(path: Path) -> Separation:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    examples = content["examples"]
+    kinds = {"hard": torch.bool, "labels": torch.int64, "losses": torch.float32, "index": torch.int64}
+    tensors = {name: torch.tensor(_numbers(examples[name]), dtype=kind) for name, kind in kinds.items()}
+    splits = []
+    for record in content["splits"]:
+        values: dict[str, Any] = {name: record[name] for name in _COUNTS}
+        values |= {name: _number(record[name]) for name in _NUMBERS}
+        values |= {name: torch.tensor(_numbers(record[name]), dtype=torch.float32) for name in _MEANS}
+        splits.append(ClassSplit(**values))
+    return _assembled(path, content, tensors, splits)
+
+
+def _from_csv(path: Path) -> Separation:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        lacking = [name for name in _ROWS if name not in (reader.fieldnames or ())]
+        if lacking:
+            raise DataError(f"{path}: lacks the column {lacking[0]!r}; a separation has {', '.join(_ROWS)}.")
+        rows = [tuple(row[name] for name in _ROWS) for row in reader]
+    index, label, hard, loss = zip(*rows, strict=True)
+    hard_N = torch.tensor([int(cell) for cell in hard]).bool()
+    label_N, loss_N = torch.tensor([int(cell) for cell in label]), torch.tensor([float(cell) for cell in loss])
+    examples = {"hard": hard_N, "labels": label_N, "losses": loss_N, "index": torch.tensor([int(c) for c in index])}
+    facts = {"method": "csv", "on": "unknown", "accuracy": None, "classes": (), "remarks": ()}
+    return _assembled(path, facts, examples, described_all(hard_N, label_N, loss_N))
+
+
+def _assembled(
+    path: Path, facts: Mapping[str, Any], examples: Mapping[str, Tensor], splits: Iterable[ClassSplit]
+) -> Separation:
+    if facts.get("version", VERSION) != VERSION:
+        raise DataError(
+            f"{path}: written by another version of evenly (format {facts['version']}, this reads {VERSION})."
+        )
+    found = Separation(
+        **examples,
+        splits=tuple(splits),
+        method=facts["method"],
+        on=facts["on"],
+        accuracy=_number(facts["accuracy"]),
+        classes=tuple(facts["classes"]),
+        remarks=tuple(facts["remarks"]),
+    )
+    if len({len(values) for values in examples.values()}) > 1 or facts.get("fingerprint") not in (
+        None,
+        found.fingerprint,
+    ):
+        raise DataError(f"{path}: its examples do not match its own fingerprint: the file was changed. Separate again.")
+    return found
+
+
+def _split_record(split: ClassSplit) -> dict[str, Any]:
+    record = {name: _plain(getattr(split, name)) for name in (*_COUNTS, *_NUMBERS)}
+    return record | {name: _plain(getattr(split, name).tolist()) for name in _MEANS}
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no nan: null stands for it."""
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _numbers(values: list[Any]) -> list[Any]:
+    return [math.nan if value is None else value for value in values]

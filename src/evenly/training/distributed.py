@@ -1,0 +1,152 @@
+"""One run on many devices: who this process is among them, and how a model is shared.
+
+`torchrun -m evenly train …` starts the processes. Batches have the composition they have in one process; each
+process takes its share of every batch, and gradients are averaged so that the step is the same.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evenly.errors import SetupError, UsageError
+
+
+@dataclass(frozen=True)
+class World:
+    """The processes that train one run together; this one is number `rank` of `size`."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = torch.device("cpu")  # noqa: RUF009  # a device is immutable
+
+    @classmethod
+    def join(cls, device: str = "auto") -> "World":
+        """The world that `torchrun` started this process in, or a world of one.
+
+        >>> World.join("cpu").size
+        1
+        """
+        local = int(os.environ.get("LOCAL_RANK", 0))
+        chosen = _device(device, local)
+        if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
+            return cls(device=chosen)
+        if not torch.distributed.is_initialized():
+            if chosen.type == "cuda":
+                torch.cuda.set_device(chosen)
+            torch.distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+        return cls(torch.distributed.get_rank(), torch.distributed.get_world_size(), chosen)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the records."""
+        return self.rank == 0
+
+    def wrapped(self, model: nn.Module, *, sharded: bool) -> nn.Module:
+        """The model as it is trained: alone, in DDP, or with its parameters sharded by FSDP2."""
+        if self.size == 1:
+            return model
+        if sharded:
+            from torch.distributed.fsdp import fully_shard
+
+            fully_shard(model)
+            return model
+        from torch.nn.parallel import DistributedDataParallel
+
+        # Buffers stay each process's own between evaluations: BatchNorm sees its share of the batch.
+        where = [self.device.index] if self.device.type == "cuda" else None
+        return DistributedDataParallel(model, device_ids=where, broadcast_buffers=True)
+
+    def summed(self, values: Tensor) -> Tensor:
+        """The sum over all processes, in place."""
+        if self.size > 1:
+            torch.distributed.all_reduce(values)
+        return values
+
+    def agreed(self, *flags: bool) -> tuple[bool, ...]:
+        """For each question, whether any process says yes: all must stop, save and go on together."""
+        if self.size == 1:
+            return flags
+        return tuple(bool(yes) for yes in self.summed(torch.tensor(flags, dtype=torch.int32, device=self.device)))
+
+    def shared(self, value: Any) -> Any:
+        """What the leading process says, in every process."""
+        if self.size == 1:
+            return value
+        box = [value]
+        torch.distributed.broadcast_object_list(box, src=0, device=self.device)
+        return box[0]
+
+    def check_replicas(self, model: nn.Module) -> None:
+        """Raise if the copies of the model in the processes are not the same bits."""
+        if self.size == 1:
+            return
+        # Parameters only: BatchNorm's running statistics are each process's own between two steps.
+        whole = gathered([p.detach() for p in model.parameters()])
+        own = torch.stack([p.contiguous().view(torch.uint8).long().sum() for p in whole if p.ndim])
+        most = own.clone()
+        torch.distributed.all_reduce(own, torch.distributed.ReduceOp.MIN)
+        torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
+        if not torch.equal(own, most):
+            raise RuntimeError("the replicas of the model have parted: please report this as a bug of evenly")
+
+    def wait(self) -> None:
+        """Until every process is here."""
+        if self.size > 1:
+            torch.distributed.barrier()
+
+    def leave(self) -> None:
+        """Give back what `join` took."""
+        if self.size > 1 and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+
+
+def gathered(state: Any) -> Any:
+    """A state dict with every shard of FSDP2 put together again; every process must ask.
+
+    >>> gathered({"w": torch.ones(1), "lr": 0.1})
+    {'w': tensor([1.]), 'lr': 0.1}
+    """
+    from torch.distributed.tensor import DTensor
+    from torch.utils._pytree import tree_map
+
+    return tree_map(lambda leaf: leaf.full_tensor() if isinstance(leaf, DTensor) else leaf, state)
+
+
+def restore(
+    model: nn.Module, optimizer: torch.optim.Optimizer, weights: dict[str, Tensor], state: dict[str, Any]
+) -> None:
+    """Put back what `gathered` gave of both state dicts, in shards where there are shards."""
+    mine = model.state_dict()
+    model.load_state_dict({name: _like(tensor, mine[name]) for name, tensor in weights.items()})
+    params = [p for group in optimizer.param_groups for p in group["params"]]
+    for number, entries in state["state"].items():
+        state["state"][number] = {
+            name: _like(value, params[number]) if isinstance(value, Tensor) and value.ndim else value
+            for name, value in entries.items()
+        }
+    optimizer.load_state_dict(state)
+
+
+def _like(whole: Tensor, model: Tensor) -> Tensor:
+    """The tensor, in this process's shard if the one it is for is sharded."""
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    if not isinstance(model, DTensor):
+        return whole
+    return distribute_tensor(whole.to(model.device), model.device_mesh, model.placements)
+
+
+def _device(name: str, local: int) -> torch.device:
+    if name == "auto":
+        found = torch.accelerator.current_accelerator()
+        return torch.device("cpu") if found is None else torch.device(found.type, local)
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UsageError(f"--device {name!r} is no device. Give cpu, cuda or cuda:0.") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise SetupError("--device cuda: this torch sees no GPU. `evenly doctor` tells what it sees; use --device cpu.")
+    return torch.device("cuda", local) if device.type == "cuda" and device.index is None else device

@@ -1,0 +1,117 @@
+"""A model on examples, without a trace: outputs in eval mode, and what they come to, split by split, group by group.
+
+Shapes: N examples, C classes.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evenly.data.augment import Augmentation
+from evenly.data.batches import Batches
+from evenly.data.labelled import Labelled
+from evenly.progress import track
+from evenly.training.objective import Objective, predictions
+
+MOST_VALUES = 32  # an attribute with more values than this is no grouping but a number
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Within the context the model is in eval mode; afterwards every module is in the mode it was in."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+def outputs(
+    model: nn.Module,
+    data: Labelled,
+    *,
+    augment: Augmentation | None = None,
+    device: torch.device | str = "cpu",
+    precision: str = "fp32",
+    memory_format: torch.memory_format = torch.contiguous_format,
+    batch_size: int = 512,
+    workers: int = 0,
+) -> Tensor:
+    """The model's outputs on every example, N × C in float32 on the CPU, in eval mode and without random augmentation.
+
+    >>> from evenly.data import load
+    >>> data = load("parity", dim=4).train
+    >>> outputs(nn.Linear(4, 2), data).shape
+    torch.Size([100, 2])
+    """
+    loader = Batches(
+        data,
+        batch_size=batch_size,
+        seed=0,
+        shuffle=False,
+        augment=augment.evaluation if augment is not None else None,
+        device=device,
+        workers=workers,
+    )
+    parts = []
+    with evaluating(model), torch.no_grad(), autocast(device, precision):
+        for batch in track(loader.epoch(0), f"evaluating {data.split}", total=len(loader)):
+            parts.append(model(formatted(batch.inputs, memory_format)).float().cpu())
+    return torch.cat(parts)
+
+
+def scores(
+    outputs_NC: Tensor, data: Labelled, *, objective: Objective, reference: Labelled | None = None
+) -> dict[str, float]:
+    """Loss and error of outputs on `data`; for every attribute the error of each value, the worst and the adjusted one.
+
+    `error` is the average over examples. `error.group.VALUE` is that of the examples whose attribute `group` has the
+    value, `worst.group` the largest of these, and `adjusted.group` their mean weighted as in `reference`, the
+    training set (Sagawa et al., 2020): what the average would be if the groups were as frequent as in training.
+
+    >>> group = torch.tensor([0, 1, 1, 1])
+    >>> data = Labelled(torch.zeros(4, 1), torch.tensor([0, 0, 1, 1]), ("a", "b"), {"group": group})
+    >>> right_right_right_wrong = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> found = scores(right_right_right_wrong, data, objective=Objective())
+    >>> found["error"], found["error.group.0"], round(found["worst.group"], 3)
+    (0.25, 0.0, 0.333)
+    """
+    labels_N = data.labels.cpu()
+    loss_N = objective(outputs_NC, labels_N)
+    wrong_N = (predictions(outputs_NC) != labels_N).double()
+    found = {"loss": float(loss_N.double().mean()), "error": float(wrong_N.mean())}
+    for name, values_N in data.attributes.items():
+        present = sorted(set(values_N.tolist()))
+        if not 1 < len(present) <= MOST_VALUES or torch.equal(values_N, labels_N):
+            continue
+        errors = {value: float(wrong_N[values_N == value].mean()) for value in present}
+        found |= {f"error.{name}.{_name(data.values, name, value)}": error for value, error in errors.items()}
+        found[f"worst.{name}"] = max(errors.values())
+        if reference is not None and name in reference.attributes:
+            shares = {value: int((reference.attributes[name] == value).sum()) for value in present}
+            if sum(shares.values()):
+                weighted = sum(shares[value] * errors[value] for value in present)
+                found[f"adjusted.{name}"] = weighted / sum(shares.values())
+    return found
+
+
+def autocast(device: torch.device | str, precision: str) -> contextlib.AbstractContextManager[Any]:
+    """bfloat16 where the recipe asks for it, nothing otherwise."""
+    if precision == "fp32":
+        return contextlib.nullcontext()
+    return torch.autocast(torch.device(device).type, dtype=torch.bfloat16)
+
+
+def formatted(x: Tensor, memory_format: torch.memory_format) -> Tensor:
+    """Images in the memory format of the model; other data as they are."""
+    return x.contiguous(memory_format=memory_format) if x.ndim == 4 else x
+
+
+def _name(values: Mapping[str, tuple[str, ...]], attribute: str, value: int) -> str:
+    names = values.get(attribute, ())
+    return names[value] if 0 <= value < len(names) else str(value)

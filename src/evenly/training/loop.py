@@ -1,0 +1,279 @@
+"""The training loop, the only one: every experiment and every user's run goes through here.
+
+A run is a pure function of its recipe and data. Order, augmentation and dropout are derived from (seed, epoch,
+batch), so that a run which is killed at any moment and started again ends with the same bits.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evenly import rng
+from evenly.data.batches import Batch
+from evenly.errors import UsageError
+from evenly.optim.schedule import multiplier
+from evenly.progress import Bar
+from evenly.records import Run
+from evenly.training import checkpoint
+from evenly.training.distributed import gathered, restore
+from evenly.training.evaluate import autocast, formatted, outputs, scores
+from evenly.training.interruption import Interruption
+from evenly.training.objective import predictions
+from evenly.training.parts import Parts
+
+Metrics = dict[str, Any]
+#: Decides after an epoch, from the metrics of all epochs so far, whether training is over.
+Enough = Callable[[Sequence[Metrics]], bool]
+
+
+class Diverged(UsageError):
+    """The loss is no longer a number."""
+
+
+@dataclass
+class Loop:
+    """Training in progress: where it stands, and how it goes on.
+
+    `pace` is the number of seconds between checkpoints. `enough` may end training early, at the end of an epoch;
+    `listen` hears the metrics of each.
+    """
+
+    parts: Parts
+    run: Run
+    interruption: Interruption
+    pace: float = 60.0
+    enough: Enough | None = None
+    allow: frozenset[str] = frozenset()
+    listen: Callable[[Metrics], None] | None = None
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    seconds: float = 0.0
+    sums_3: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
+
+    @property
+    def path(self) -> Path:
+        """The checkpoint that a resumed run goes on from."""
+        return self.run.path / "checkpoints" / "last.safetensors"
+
+    @property
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._since > self.pace
+
+    def train(self) -> Metrics:
+        """Go on until the recipe is fulfilled; return the metrics of the last epoch."""
+        recipe, world = self.parts.recipe, self.parts.world
+        self._resume()
+        history = self.run.metrics()
+        self._since = time.monotonic()
+        with Bar(f"training {self.run.id}", total=recipe.epochs * len(self.parts.batches)) as bar:
+            bar.advance(self.step)
+            while self.epoch < recipe.epochs and not self._is_enough(history):
+                for batch in self.parts.batches.epoch(self.epoch, start=self.batch):
+                    self.take(batch)
+                    bar.advance()
+                    stop, due = world.agreed(self.interruption.requested, self._is_due)
+                    if stop or due:
+                        self._save()
+                    if stop:
+                        raise self.interruption.error(f"after step {self.step} of epoch {self.epoch + 1}")
+                history.append(self._end_of_epoch())
+                bar.note(loss=history[-1]["train.loss"], error=history[-1]["train.error"])
+        world.check_replicas(self.parts.model)
+        weights = self._weights()
+        self.seconds += time.monotonic() - self._since
+        if world.leads:
+            checkpoint.save_weights(self.run.path / "weights.safetensors", weights)
+        return history[-1]
+
+    def take(self, batch: Batch) -> None:
+        """One step."""
+        parts, recipe = self.parts, self.parts.recipe
+        position = self.epoch + self.batch / len(parts.batches)
+        factor = multiplier(recipe.schedule, epoch=position, epochs=recipe.epochs)
+        for group in parts.optimizer.param_groups:
+            group["lr"] = recipe.optimizer.lr * factor
+        # Dropout draws from the global generator: its state, too, is a function of where training stands.
+        _seed_global(rng.key(recipe.seed, "dropout", parts.world.rank, self.epoch, self.batch), parts.world.device)
+        seen: list[Tensor] = []
+
+        def loss(x: Tensor, y: Tensor, weight_B: Tensor | None = None) -> Tensor:
+            with autocast(parts.world.device, recipe.precision):
+                out = parts.forward(x)
+            loss_B = parts.objective(out.float(), y)
+            if not seen:  # the first pass is at the weights themselves, where progress is measured
+                wrong_B = predictions(out.detach()) != y
+                seen.append(torch.stack([loss_B.detach().double().sum(), wrong_B.double().sum()]))
+            return loss_B.mean() if weight_B is None else (loss_B * weight_B).sum()
+
+        parts.forward.train()
+        parts.optimizer.zero_grad(set_to_none=True)
+        arguments = (formatted(batch.inputs, parts.memory_format), batch.labels, *self._weights_of(batch))
+        if parts.ascent is None:
+            loss(*arguments).backward()  # type: ignore[no-untyped-call]
+        else:
+            if parts.world.size > 1 and "m" not in recipe.ascent.options:
+                parts.ascent.m = len(batch.labels) * parts.world.size  # the whole batch climbs together
+            parts.ascent.backward(loss, *arguments)
+        if recipe.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(parts.model.parameters(), recipe.clip_norm)
+        parts.optimizer.step()
+        self.sums_3 += torch.cat([seen[0].cpu(), torch.tensor([float(len(batch.labels))], dtype=torch.float64)])
+        self.step, self.batch = self.step + 1, self.batch + 1
+        self._check_finite()
+
+    def _weights_of(self, batch: Batch) -> tuple[Tensor, ...]:
+        """What each loss of this process's share counts for; nothing where the loss is the plain mean."""
+        parts = self.parts
+        if parts.weights_N is None and parts.world.size == 1:
+            return ()
+        weight_B = torch.ones(len(batch.labels)) if parts.weights_N is None else parts.weights_N[batch.position]
+        # DDP divides by the number of processes, whose shares of a batch may differ by one example.
+        return ((weight_B * (parts.world.size / batch.whole)).to(parts.world.device),)
+
+    def _end_of_epoch(self) -> Metrics:
+        parts, world = self.parts, self.parts.world
+        loss, wrong, num = world.summed(self.sums_3.clone().to(world.device)).tolist()
+        self.epoch, self.batch = self.epoch + 1, 0
+        self.sums_3.zero_()
+        metrics: Metrics = {
+            "epoch": self.epoch,
+            "step": self.step,
+            "lr": parts.optimizer.param_groups[0]["lr"],
+            "train.loss": loss / num,
+            "train.error": wrong / num,
+        }
+        if parts.ascent is not None and parts.ascent.skipped:
+            metrics["ascents_skipped"] = parts.ascent.skipped
+        last = self.epoch == parts.recipe.epochs
+        if self.epoch % parts.recipe.evaluate_every == 0 or last:
+            metrics |= self._evaluate()
+        if world.leads:
+            self.run.log(**metrics)
+            if self.listen is not None:
+                self.listen(metrics)
+        if self.epoch in parts.recipe.keep_epochs:
+            weights = self._weights()
+            if world.leads:
+                checkpoint.save_weights(self.run.path / f"checkpoints/epoch-{self.epoch:04d}.safetensors", weights)
+        if any(world.agreed(self._is_due)):
+            self._save()
+        return metrics
+
+    def _evaluate(self) -> Metrics:
+        parts = self.parts
+        found: Metrics = {}
+        for split, data in parts.splits.items():
+            if split == "train" and not parts.recipe.record_examples:
+                continue
+            out = self.outputs(split)
+            found |= {
+                f"{split if split != 'train' else 'train.clean'}.{name}": value
+                for name, value in scores(out, data, objective=parts.objective, reference=parts.splits.train).items()
+            }
+            if split == "train" and parts.world.leads:
+                self._record_examples(out)
+        return found
+
+    def outputs(self, split: str) -> Tensor:
+        """The model's outputs on a split, in eval mode and without augmentation."""
+        parts = self.parts
+        return outputs(
+            parts.model,
+            parts.splits[split],
+            augment=parts.augment,
+            device=parts.world.device,
+            precision=parts.recipe.precision,
+            memory_format=parts.memory_format,
+            workers=parts.batches.workers,
+        )
+
+    def _record_examples(self, out_NC: Tensor) -> None:
+        """The loss and prediction of every training example at the end of this epoch."""
+        labels_N = self.parts.splits.train.labels.cpu()
+        state = {"loss": self.parts.objective(out_NC, labels_N), "prediction": predictions(out_NC).to(torch.int32)}
+        checkpoint.save_weights(self.run.file(f"examples/epoch-{self.epoch:04d}.safetensors"), state)
+
+    def _is_enough(self, history: Sequence[Metrics]) -> bool:
+        between_epochs = self.batch == 0 and bool(history)
+        return between_epochs and self.enough is not None and self.enough(history)
+
+    def _check_finite(self) -> None:
+        total = float(self.sums_3[0])
+        if math.isfinite(total):
+            return
+        recipe = self.parts.recipe
+        kept = f"the last good checkpoint is {self.path}" if self.path.exists() else "there was no checkpoint yet"
+        halved = f"optimizer.lr={recipe.optimizer.lr / 2:g}"
+        if recipe.ascent.rule != "none":
+            halved += f" or ascent.rho={recipe.ascent.rho / 2:g} (ASAM's is about ten times SAM's)"
+        raise Diverged(
+            f"the loss is {total} at step {self.step} (epoch {self.epoch + 1}); {kept}. Try --set {halved}, "
+            "a warm-up (schedule.warmup_epochs=5) or clip_norm=1."
+        )
+
+    def _weights(self) -> dict[str, Tensor]:
+        weights: dict[str, Tensor] = gathered(self.parts.model.state_dict())
+        return weights
+
+    def _save(self) -> None:
+        parts, world = self.parts, self.parts.world
+        now = time.monotonic()
+        self.seconds += now - self._since
+        self._since = now
+        state = {
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "step": self.step,
+            "seconds": self.seconds,
+            "sums": world.summed(self.sums_3.clone().to(world.device)).cpu(),
+            "lines": len(self.run.metrics()) if world.leads else 0,
+            "data": parts.splits.fingerprint,
+            "world": world.size,
+            "model": self._weights(),
+            "optimizer": gathered(parts.optimizer.state_dict()),
+            "ascent": parts.ascent.state_dict() if parts.ascent is not None else None,
+        }
+        if world.leads:
+            checkpoint.save(self.path, state)
+        world.wait()
+
+    def _resume(self) -> None:
+        parts, world = self.parts, self.parts.world
+        if not self.path.exists():
+            if world.leads:
+                self.run.truncate_metrics(0)
+            world.wait()
+            return
+        state = checkpoint.load(self.path)
+        self._refuse_changed({"data": (state["data"], parts.splits.fingerprint), "world": (state["world"], world.size)})
+        restore(parts.model, parts.optimizer, state["model"], state["optimizer"])
+        if parts.ascent is not None:
+            parts.ascent.load_state_dict(state["ascent"])
+        self.epoch, self.batch, self.step = state["epoch"], state["batch"], state["step"]
+        self.seconds = state["seconds"]
+        # The sums of all processes are kept by one of them; they are added up again at the end of the epoch.
+        self.sums_3 = state["sums"] if world.leads else torch.zeros_like(state["sums"])
+        if world.leads:
+            self.run.truncate_metrics(state["lines"])
+        world.wait()
+
+    def _refuse_changed(self, facts: dict[str, tuple[Any, Any]]) -> None:
+        for name, (was, now) in facts.items():
+            if was != now and name not in self.allow:
+                raise UsageError(
+                    f"run {self.run.id} cannot go on exactly: {name} was {was} and is {now}. Go on as before, "
+                    f"--allow {name} to go on all the same, or remove {self.path} to begin again."
+                )
+
+
+def _seed_global(key: int, device: torch.device) -> None:
+    torch.default_generator.manual_seed(key)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(key)

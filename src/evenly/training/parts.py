@@ -1,0 +1,212 @@
+"""From a recipe to the things that train; every mistake that can be found before the first step is found here."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evenly import models, optim
+from evenly.data import Splits, load
+from evenly.data.augment import Augmentation
+from evenly.data.batches import Batches
+from evenly.errors import UsageError, did_you_mean
+from evenly.models.trial import untouched
+from evenly.recipe import Recipe
+from evenly.rng import generator
+from evenly.training.distributed import World
+from evenly.training.objective import Objective
+
+ASCENTS = {
+    "sam": optim.SAM,
+    "asam": optim.ASAM,
+    "lsam": optim.LSAM,
+    "unnormalised": optim.USAM,
+    "random": optim.RandomPerturbation,
+    "gsam": optim.GSAM,
+    "look": optim.LookSAM,
+    "friendly": optim.FriendlySAM,
+    "momentum": optim.MSAM,
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that lives while a recipe is trained. `forward` is the model as it is called: wrapped, compiled."""
+
+    recipe: Recipe
+    splits: Splits
+    model: nn.Module
+    forward: nn.Module
+    optimizer: torch.optim.Optimizer
+    ascent: Any
+    objective: Objective
+    augment: Augmentation
+    batches: Batches
+    weights_N: Tensor | None
+    world: World
+
+    @property
+    def memory_format(self) -> torch.memory_format:
+        """How images lie in memory."""
+        return torch.channels_last if self.recipe.channels_last else torch.contiguous_format
+
+
+def assemble(
+    recipe: Recipe,
+    *,
+    world: World,
+    splits: Splits | None = None,
+    indices: Tensor | None = None,
+    weights: Tensor | None = None,
+    data_root: str | None = None,
+    workers: int = 0,
+) -> Parts:
+    """Make the parts of a recipe.
+
+    `splits` stand in for the data the recipe names, where they are loaded already. `indices` is a multiset of
+    positions in the training set, `weights` a factor for the loss of every training example.
+    """
+    if splits is None:
+        given = dict(recipe.data.options)
+        validation = recipe.data.validation or None
+        splits = load(recipe.data.name, root=data_root, seed=recipe.seed, validation=validation, **given)
+    train = splits.train
+    if recipe.batch_size > (num := len(train) if indices is None else len(indices)):
+        raise UsageError(
+            f"batch_size={recipe.batch_size} is more than the {num} training examples. Give {num} or less."
+        )
+    _check_groups(recipe, num, world)
+    augment = Augmentation.parse(recipe.augment, data=train)
+    model = models.build(
+        recipe.model.name,
+        input_shape=trained_shape(train.shape, augment),
+        num_classes=splits.num_classes,
+        rng=generator(recipe.seed, "init"),
+        weights=recipe.model.weights,
+        **recipe.model.options,
+    )
+    models.check(model, trained_shape(train.shape, augment), splits.num_classes, name=recipe.model.name)
+    objective = Objective(recipe.loss, recipe.label_smoothing)
+    model = model.to(world.device)
+    if recipe.channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
+    _try(objective, model, trained_shape(train.shape, augment), world)
+    forward = world.wrapped(model, sharded=recipe.sharded)
+    return Parts(
+        recipe=recipe,
+        splits=splits,
+        model=model,
+        forward=torch.compile(forward) if recipe.compile else forward,  # type: ignore[arg-type]
+        optimizer=optimizer(recipe, model),
+        ascent=ascent(recipe, forward),
+        objective=objective,
+        augment=augment,
+        batches=Batches(
+            train.to(world.device) if world.device.type != "cpu" and not train.lazy else train,
+            batch_size=recipe.batch_size,
+            seed=recipe.seed,
+            indices=indices,
+            augment=augment,
+            device=world.device,
+            drop_last=recipe.drop_last,
+            workers=workers,
+            share=(world.rank, world.size),
+        ),
+        weights_N=weights,
+        world=world,
+    )
+
+
+def optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
+    """The optimizer of any `torch.optim` name, with the settings it takes.
+
+    >>> optimizer(Recipe(), nn.Linear(2, 2)).defaults["momentum"]
+    0.9
+    """
+    chosen = recipe.optimizer
+    known = {
+        name.lower(): kind
+        for name, kind in vars(torch.optim).items()
+        if inspect.isclass(kind) and issubclass(kind, torch.optim.Optimizer) and kind is not torch.optim.Optimizer
+    }
+    if chosen.name.lower() not in known:
+        raise UsageError(
+            f"optimizer.name: there is no optimizer {chosen.name!r}. {did_you_mean(chosen.name.lower(), known)}"
+        )
+    kind = known[chosen.name.lower()]
+    takes = inspect.signature(kind).parameters
+    given: dict[str, Any] = {"lr": chosen.lr, "weight_decay": chosen.weight_decay}
+    given |= {name: getattr(chosen, name) for name in ("momentum", "nesterov") if name in takes}
+    for option in chosen.options:
+        if option not in takes:
+            raise UsageError(f"optimizer.options: {chosen.name} has no {option!r}. {did_you_mean(option, takes)}")
+    try:
+        return kind(_groups(model, chosen.decay, chosen.weight_decay), **given, **_tuples(chosen.options))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"optimizer: {chosen.name} refuses its settings: {error}.") from error
+
+
+def ascent(recipe: Recipe, model: nn.Module) -> Any:
+    """The SAM rule of the recipe, or None for ordinary training."""
+    chosen = recipe.ascent
+    if chosen.rule == "none":
+        return None
+    kind: Any = ASCENTS[chosen.rule]
+    radius = {"sigma": chosen.rho} if chosen.rule == "random" else {"rho": chosen.rho}
+    if chosen.rule == "random":
+        radius["seed"] = recipe.seed
+    if chosen.rule == "momentum":
+        radius["momentum"] = recipe.optimizer.momentum
+    try:
+        return kind(model, **(radius | _tuples(chosen.options)))
+    except TypeError as error:
+        raise UsageError(f"ascent.options: {chosen.rule} refuses {dict(chosen.options)}: {error}.") from error
+
+
+def trained_shape(shape: tuple[int, ...], augment: Augmentation) -> tuple[int, ...]:
+    """The shape of an input once it is augmented: crops may change its size.
+
+    >>> trained_shape((3, 96, 96), Augmentation.parse(["resized-crop:64"]))
+    (3, 64, 64)
+    """
+    if not augment.transforms:
+        return shape
+    blank = torch.zeros((1, *shape), dtype=torch.uint8)
+    return tuple(augment.evaluation(blank, seed=0, epoch=0, index=torch.zeros(1, dtype=torch.int64)).shape[1:])
+
+
+def _groups(model: nn.Module, decay: str, weight_decay: float) -> Any:
+    """All parameters in one group; or biases and normalisation in a second one without weight decay."""
+    params = [p for p in model.parameters() if p.requires_grad]
+    if decay == "all" or not weight_decay:
+        return params
+    return [
+        {"params": [p for p in params if p.ndim > 1]},
+        {"params": [p for p in params if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+
+
+def _check_groups(recipe: Recipe, num: int, world: World) -> None:
+    """An `m` that does not divide the batch, or the short one at the end, is found before the epoch ends with it."""
+    m = recipe.ascent.options.get("m")
+    short = 0 if recipe.drop_last else num % recipe.batch_size
+    for size in (recipe.batch_size, short):
+        if isinstance(m, int) and (size % world.size or (size // world.size) % m):
+            remedy = "set drop_last=true" if size == short else f"give a divisor of {size // world.size}"
+            raise UsageError(f"ascent.options.m={m} does not divide a batch of {size}: {remedy}.")
+
+
+def _tuples(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Recipes hold lists, torch wants tuples (`betas`)."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+
+
+def _try(objective: Objective, model: nn.Module, shape: tuple[int, ...], world: World) -> None:
+    """A loss that does not fit the model's outputs is found before training, not in it."""
+    with torch.no_grad(), untouched(model):
+        model.eval()
+        zeros = torch.zeros((1, *shape), device=world.device)
+        objective(model(zeros), torch.zeros(1, dtype=torch.int64, device=world.device))

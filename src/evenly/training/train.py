@@ -1,0 +1,113 @@
+"""A recipe, trained: the run folder is made or found, training goes on to its end, and the run is marked done."""
+
+import contextlib
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evenly.data import Splits
+from evenly.environment import stamp
+from evenly.errors import UsageError
+from evenly.recipe import Recipe, digest, to_mapping
+from evenly.records import Run
+from evenly.training.distributed import World
+from evenly.training.interruption import Interruption
+from evenly.training.loop import Enough, Loop
+from evenly.training.parts import Parts, assemble
+from evenly.training.tensorboard import writing
+
+CHANGES = frozenset({"data", "world"})
+
+
+def train(
+    recipe: Recipe,
+    *,
+    runs: str | os.PathLike[str] = "runs",
+    splits: Splits | None = None,
+    indices: Tensor | None = None,
+    weights: Tensor | None = None,
+    enough: Enough | None = None,
+    device: str = "auto",
+    data_root: str | None = None,
+    workers: int = 0,
+    pace: float = 60.0,
+    allow: Iterable[str] = (),
+    tensorboard: bool = False,
+) -> Run:
+    """Train the recipe in its own folder under `runs`, from the beginning, from where it stopped, or not at all.
+
+    Parameters
+    ----------
+    recipe
+        The run, described.
+    runs
+        The folder that holds run folders; this one's is named by the recipe's digest.
+    splits
+        The data, where they are loaded already; by default those that the recipe names.
+    indices, weights
+        A multiset of positions in the training set to train on; a factor for every training example's loss.
+    enough
+        Decides after each epoch, from the metrics so far, whether training may end early.
+    device, data_root, workers
+        Where it runs, where data lie, how many processes decode files: none of them changes the result.
+    pace
+        Seconds from one checkpoint to the next.
+    allow
+        What may differ from the sitting before: `data`, `world`.
+    tensorboard
+        Whether to write the metrics for TensorBoard too, into the run's folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenly.recipe import Data, Model
+    >>> recipe = Recipe(data=Data("parity", {"dim": 5}), model=Model("mlp"), epochs=2, batch_size=50)
+    >>> run = train(recipe, runs=tempfile.mkdtemp(), device="cpu")
+    >>> run.state, len(run.metrics()), (run.path / "weights.safetensors").exists()
+    ('done', 2, True)
+    """
+    for change in allow:
+        if change not in CHANGES:
+            raise UsageError(f"allow: {change!r} cannot be allowed to change; {', '.join(sorted(CHANGES))} can.")
+    world = World.join(device)
+    name = digest(recipe)
+    done = Run(os.path.join(runs, name))
+    if world.shared(done.state == "done"):
+        return done
+    with torch.random.fork_rng(), Interruption() as interruption:
+        parts = assemble(
+            recipe, world=world, splits=splits, indices=indices, weights=weights, data_root=data_root, workers=workers
+        )
+        environment = stamp(data=parts.splits.fingerprint) if world.leads else None
+        if world.leads:
+            run = Run.create(runs, to_mapping(recipe), name, environment=environment)
+        world.wait()
+        if not world.leads:
+            run = Run(os.path.join(runs, name))
+        with run, contextlib.ExitStack() as stack:
+            loop = Loop(parts, run, interruption, pace=pace, enough=enough, allow=frozenset(allow))
+            if tensorboard and world.leads:
+                seen = len(run.metrics())
+                loop.listen = stack.enter_context(writing(run.path / "tensorboard", purge_after=seen))
+            last = loop.train()
+            if world.leads:
+                run.finish(summary(parts, loop, last))
+                loop.path.unlink(missing_ok=True)
+            world.wait()
+    return run
+
+
+def summary(parts: Parts, loop: Loop, last: dict[str, Any]) -> dict[str, Any]:
+    """What a run comes to: the last epoch's metrics, what it cost, and how large the model is."""
+    seen = loop.epoch * parts.batches.examples
+    passes = 2 if parts.ascent is not None and parts.recipe.ascent.rule not in ("random", "momentum", "lsam") else 1
+    return {
+        **last,
+        "examples_seen": seen,
+        "gradients": seen * passes,
+        "parameters": sum(p.numel() for p in parts.model.parameters()),
+        "seconds": round(loop.seconds, 3),
+    }
