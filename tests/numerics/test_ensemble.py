@@ -50,6 +50,18 @@ def test_orders_of_many_seeds_are_those_of_each() -> None:
         assert torch.equal(row, order(37, seed=seed, epoch=3))
 
 
+@pytest.mark.parametrize("at_once", [1, 700, 1500])
+def test_what_is_gathered_together_makes_no_difference(
+    spirals: Labelled, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = make(disentangled(3), spirals, batch_size=3, weights=torch.arange(1.0, 41.0))
+    whole.run(30)
+    monkeypatch.setattr("evenly.training.ensemble.feed._AT_ONCE", at_once)
+    parts = make(disentangled(3), spirals, batch_size=3, weights=torch.arange(1.0, 41.0))
+    parts.run(30)
+    assert equal(whole.parameters(), parts.parameters())
+
+
 @pytest.mark.parametrize("split", [1, 7, 10])
 def test_a_saved_ensemble_goes_on_bit_for_bit(spirals: Labelled, split: int) -> None:
     settings: dict[str, Any] = {
@@ -178,12 +190,12 @@ def test_weights_in_small_batches_follow_their_examples(spirals: Labelled) -> No
 @pytest.mark.parametrize(
     ("loss", "num_classes", "mean"),
     [
-        ("cross_entropy", 3, F.cross_entropy),
+        ("cross-entropy", 3, F.cross_entropy),
         ("squared", 3, lambda f, y: (f - F.one_hot(y, 3)).square().sum(1).mean() / 2),
         (lambda f, y: F.cross_entropy(f, y, label_smoothing=0.2), 3, partial(F.cross_entropy, label_smoothing=0.2)),
         (lambda f, y: F.cross_entropy(f, y, reduction="none"), 3, F.cross_entropy),
     ],
-    ids=["cross_entropy", "squared", "a mean", "one per example"],
+    ids=["cross-entropy", "squared", "a mean", "one per example"],
 )
 def test_losses_of_several_outputs(loss: Any, num_classes: int, mean: Any) -> None:
     data = digits_like(20, num_classes=num_classes)
@@ -297,6 +309,10 @@ def dropping() -> list[nn.Module]:
     return [build("mlp", input_shape=(4,), num_classes=2, rng=k, width=5) for k in range(2)]
 
 
+def dropless() -> list[nn.Module]:
+    return [build("mlp", input_shape=(4,), num_classes=2, rng=k, width=5, dropout=0.0) for k in range(2)]
+
+
 def frozen() -> list[nn.Module]:
     models = disentangled(2)
     models[1].phi[0].weight.requires_grad_(False)
@@ -354,7 +370,9 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
     (cubes, {"rule": "lsam", "rho": 0.1}, UsageError, "lsam displaces a linear head"),
     (cubes, {"rule": "both", "hard": 1.0}, UsageError, "no nn.Linear"),
     (None, {"loss": "hinge"}, UsageError, "no loss 'hinge'"),
-    (None, {"loss": "cross_entropy"}, UsageError, "use 'logistic'"),
+    (None, {"loss": "cross_entropy"}, UsageError, "Did you mean 'cross-entropy'"),
+    (dropless, {"loss": "logistic"}, UsageError, "takes one output, not 2"),
+    (None, {"loss": "cross-entropy"}, UsageError, "use 'logistic'"),
     (None, {"weights": torch.ones(39)}, UsageError, r"weights are \(39,\)"),
     (None, {"weights": [[1.0] * 40, [1.0] * 3]}, UsageError, "rows of different lengths"),
     (None, {"weights": -torch.ones(40)}, UsageError, "0 or more"),

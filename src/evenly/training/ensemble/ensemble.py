@@ -53,7 +53,8 @@ class Ensemble:
         Each member goes through its data by `evenly.data.batches.order` with its own seed; None is full batch.
         "random" draws from the seed too.
     loss
-        "logistic" (one output), "cross_entropy", "squared", or a function of (outputs, labels).
+        "logistic", "squared" ½‖f − y‖², "cross-entropy", or a function of (outputs, labels); "auto" is logistic loss
+        for one output and cross-entropy for several.
     weights
         How often each example counts in the mean, N or K × N; whole numbers are a multiset.
     eta, adapt
@@ -84,7 +85,7 @@ class Ensemble:
         schedule: Callable[[int], float] | None = None,
         batch_size: int | None = None,
         seeds: int | Sequence[int] = 0,
-        loss: Given | None = None,
+        loss: Given = "auto",
         weights: Tensor | Sequence[Any] | None = None,
         eta: float = 0.01,
         adapt: str = "*weight*",
@@ -112,7 +113,7 @@ class Ensemble:
             batch_size=arguments.whole_batch_size(batch_size, len(distinct[0])),
             eta=arguments.numbers("eta", eta, 1)[0],
             adapt=adapt,
-            loss=str(loss) if loss is None or isinstance(loss, str) else "a function",
+            loss=loss if isinstance(loss, str) else "a function",
             data=[distinct[place].fingerprint for place in which],
         )
         self.schedule = schedule

@@ -1,6 +1,6 @@
 """The losses of an ensemble as what training needs of them: the slope ∂ℓ/∂f of every example.
 
-The names and conventions are those of the curvature: `cross_entropy`, `logistic` log(1 + exp(−y f)) and `squared`
+The names and conventions are those of the training loop: `cross-entropy`, `logistic` log(1 + exp(−y f)) and `squared`
 ½‖f − y‖², where class numbers stand for y = ±1 (one output) or a one-hot y (several).
 
 Shapes: K members, N examples, C outputs.
@@ -8,7 +8,7 @@ Shapes: K members, N examples, C outputs.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -16,10 +16,9 @@ from torch.func import grad, vmap
 from torch.nn import functional as F
 
 from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.training.objective import Kind
 
-Name = Literal["cross_entropy", "logistic", "squared"]
-Given = Name | Callable[[Tensor, Tensor], Tensor]
-NAMES = ("cross_entropy", "logistic", "squared")
+Given = Kind | Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -39,27 +38,26 @@ class Loss:
         return (2 * labels_N - 1).to(dtype)[:, None]
 
 
-def loss_of(given: Given | None, *, num_outputs: int, num_classes: int) -> Loss:
+def loss_of(given: Given, *, num_outputs: int, num_classes: int) -> Loss:
     """The loss of that name, or of the user's function of (outputs, labels) for one example or many.
 
-    None is logistic loss for one output and cross-entropy for several.
+    `auto` is logistic loss for one output and cross-entropy for several.
 
     >>> loss = loss_of("logistic", num_outputs=1, num_classes=2)
     >>> y = loss.targets(torch.tensor([0, 1]), 1, torch.float32)
     >>> loss.slope(torch.zeros(1, 2, 1), y).flatten().tolist()
     [0.5, -0.5]
     """
-    if given is None:
-        given = "logistic" if num_outputs == 1 else "cross_entropy"
     if callable(given):
         return _of_users(given)
-    if given not in NAMES:
-        raise UsageError(
-            f"there is no loss {given!r}. {did_you_mean(str(given), NAMES)} A function of (outputs, labels) works."
-        )
+    if given not in get_args(Kind):
+        hint = did_you_mean(str(given), get_args(Kind))
+        raise UsageError(f"there is no loss {given!r}. {hint} A function of (outputs, labels) works too.")
+    if given == "auto":
+        given = "logistic" if num_outputs == 1 else "cross-entropy"
     if given == "logistic" and num_outputs > 1:
-        raise UsageError(f"the logistic loss takes one output, not {num_outputs}: use 'cross_entropy'.")
-    if given == "cross_entropy" and num_outputs == 1:
+        raise UsageError(f"the logistic loss takes one output, not {num_outputs}: use 'cross-entropy'.")
+    if given == "cross-entropy" and num_outputs == 1:
         raise UsageError("cross-entropy of one output is always 0: use 'logistic', or a network with two outputs.")
     needed = 2 if num_outputs == 1 else num_outputs
     if num_classes > needed:
@@ -67,7 +65,7 @@ def loss_of(given: Given | None, *, num_outputs: int, num_classes: int) -> Loss:
     return {
         "logistic": Loss(_logistic, _logistic_slope, False),
         "squared": Loss(_squared, torch.sub, num_outputs > 1),
-        "cross_entropy": Loss(_cross_entropy, _cross_entropy_slope, True),
+        "cross-entropy": Loss(_cross_entropy, _cross_entropy_slope, True),
     }[given]
 
 
