@@ -154,8 +154,12 @@ def test_cubic_features_sum_over_patches(options: dict[str, Any]) -> None:
         torch.testing.assert_close(ensemble.outputs(data.inputs)[k], model(data.inputs).detach())
 
 
+@pytest.mark.parametrize("at_once", [40, 400, 2**17], ids=["few examples", "one member", "all"])
 @pytest.mark.parametrize("rule", ["sgd", "sam"])
-def test_whole_weights_are_a_multiset(spirals: Labelled, rule: str) -> None:
+def test_whole_weights_are_a_multiset(
+    spirals: Labelled, rule: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenly.training.ensemble.passes.AT_ONCE", at_once)
     repeats = torch.stack([torch.arange(40) % 3, 1 + torch.arange(40) % 2])
     models = disentangled(2, dtype=torch.float64)
     rho = 0.0 if rule == "sgd" else 0.1
@@ -396,7 +400,11 @@ def test_data_that_do_not_fit_together_are_named(spirals: Labelled) -> None:
         Ensemble(disentangled(2), [spirals], lr=0.1)
     with pytest.raises(UsageError, match="is a Tensor, not Labelled"):
         Ensemble(disentangled(1), [spirals.inputs], lr=0.1)
-    with pytest.raises(DataError, match="3 classes, but the networks tell 2 apart"):
+    with pytest.raises(UsageError, match="Disentangled cannot take inputs of 5"):
+        Ensemble(disentangled(1), digits_like(9, num_classes=2), lr=0.1)
+    with pytest.raises(UsageError, match="Cubic cannot take inputs of 5"):
+        Ensemble([build("cubic", input_shape=(3, 50), num_classes=2, rng=0)], digits_like(9, num_classes=2), lr=0.1)
+    with pytest.raises(UsageError, match="3 classes"):
         Ensemble([build("relu2", input_shape=(5,), num_classes=2, rng=0)], digits_like(9, num_classes=3), lr=0.1)
 
 

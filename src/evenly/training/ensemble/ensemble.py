@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from evenly.data.labelled import Labelled, scaled
 from evenly.errors import UsageError
+from evenly.models import check
 from evenly.progress import Bar
 from evenly.training.ensemble import arguments, networks
 from evenly.training.ensemble.arguments import Numbers
@@ -98,6 +99,7 @@ class Ensemble:
         self.layout = layout = layout_of(models)
         self._template = models[0]
         distinct, which = arguments.data_sets(data, num)
+        check(models[0], distinct[0].shape, distinct[0].num_classes)
         written_out = networks.by_hand(models[0], distinct[0].shape) if by_hand else None
         self._network: Network = written_out if written_out is not None else General(models[0])
         rho = arguments.numbers("rho", rho, num)
@@ -126,7 +128,7 @@ class Ensemble:
         self._velocity_KP = torch.zeros_like(self._w_KP) if any(plan.momentum) else None
         inputs = [self._prepared(each.in_memory().gather(range(len(each)))) for each in distinct]
         num_outputs = self._num_outputs(inputs[0])
-        self._loss = loss_of(loss, num_outputs=num_outputs, num_classes=distinct[0].num_classes)
+        self._loss = loss_of(loss, num_outputs=num_outputs)
         targets = [self._loss.targets(each.labels, num_outputs, layout.dtype) for each in distinct]
         weights_KN = arguments.example_weights(weights, num, len(distinct[0]))
         self._feed = Feed(

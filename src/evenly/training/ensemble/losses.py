@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 from torch.nn import functional as F
 
-from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.errors import UsageError, did_you_mean
 from evenly.training.objective import Kind
 
 Given = Kind | Callable[[Tensor, Tensor], Tensor]
@@ -38,12 +38,12 @@ class Loss:
         return (2 * labels_N - 1).to(dtype)[:, None]
 
 
-def loss_of(given: Given, *, num_outputs: int, num_classes: int) -> Loss:
+def loss_of(given: Given, *, num_outputs: int) -> Loss:
     """The loss of that name, or of the user's function of (outputs, labels) for one example or many.
 
     `auto` is logistic loss for one output and cross-entropy for several.
 
-    >>> loss = loss_of("logistic", num_outputs=1, num_classes=2)
+    >>> loss = loss_of("logistic", num_outputs=1)
     >>> y = loss.targets(torch.tensor([0, 1]), 1, torch.float32)
     >>> loss.slope(torch.zeros(1, 2, 1), y).flatten().tolist()
     [0.5, -0.5]
@@ -59,9 +59,6 @@ def loss_of(given: Given, *, num_outputs: int, num_classes: int) -> Loss:
         raise UsageError(f"the logistic loss takes one output, not {num_outputs}: use 'cross-entropy'.")
     if given == "cross-entropy" and num_outputs == 1:
         raise UsageError("cross-entropy of one output is always 0: use 'logistic', or a network with two outputs.")
-    needed = 2 if num_outputs == 1 else num_outputs
-    if num_classes > needed:
-        raise DataError(f"the data have {num_classes} classes, but the networks tell {needed} apart.")
     return {
         "logistic": Loss(_logistic, _logistic_slope, False),
         "squared": Loss(_squared, torch.sub, num_outputs > 1),
