@@ -174,6 +174,32 @@ def test_whole_weights_are_a_multiset(
         torch.testing.assert_close(weighted.loss()[k], alone.loss()[0])
 
 
+@pytest.mark.parametrize("batch_size", [6, None])
+def test_members_of_several_rules_keep_their_own_data_and_weights(batch_size: int | None) -> None:
+    sets = [load("spirals", seed=seed, num_train=40, num_test=4).train for seed in range(3)]
+    data = [sets[0], sets[1], sets[2], sets[1]]
+    weights = torch.rand(4, 40, generator=rng.generator(0, "weights"), dtype=torch.float64)
+    rules, rho, lr = ["sgd", "sam", "lsam", "asam"], [0, 0.1, 0.2, 0.5], [0.1, 0.2, 0.3, 0.4]
+    models = disentangled(4, dtype=torch.float64)
+    ensemble = make(models, data, rule=rules, rho=rho, lr=lr, weights=weights, batch_size=batch_size)
+    ensemble.run(9)
+    for k, model in enumerate(models):
+        alone = Ensemble(
+            [model],
+            data[k],
+            rule=rules[k],
+            rho=rho[k],
+            lr=lr[k],
+            weights=weights[k],
+            seeds=[k],
+            batch_size=batch_size,
+        )
+        alone.run(9)
+        torch.testing.assert_close(ensemble.loss()[k], alone.loss()[0])
+        for name, t in alone.parameters().items():
+            torch.testing.assert_close(ensemble.parameters()[name][k], t[0], rtol=1e-10, atol=1e-12)
+
+
 def test_weights_in_small_batches_follow_their_examples(spirals: Labelled) -> None:
     weights = torch.rand(40, generator=rng.generator(0, "weights")).double()
     (model,) = disentangled(1, dtype=torch.float64)
