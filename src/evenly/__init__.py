@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from evenly.optim import FriendlySAM as FriendlySAM
     from evenly.optim import LookSAM as LookSAM
     from evenly.optim import RandomPerturbation as RandomPerturbation
+    from evenly.resampling import Separation as Separation
+    from evenly.resampling import separate as separate
 
 # Names are looked up on first use, so that `import evenly` and `evenly --help` do not wait for torch.
 __getattr__, __dir__, __all__ = attach(
@@ -36,5 +38,7 @@ __getattr__, __dir__, __all__ = attach(
         "FriendlySAM": "evenly.optim",
         "LookSAM": "evenly.optim",
         "RandomPerturbation": "evenly.optim",
+        "Separation": "evenly.resampling",
+        "separate": "evenly.resampling",
     },
 )
