@@ -1,5 +1,8 @@
 """Forward and backward through all members, in pieces that stay in the processor's cache.
 
+Eager on purpose: compiling a whole SAM step of 60 `disentangled` networks made it 1.5 times as fast and took half a
+minute, which pays after some 15,000 steps; the papers' longest run has 6,000.
+
 Shapes: K members, P parameters, N examples, C outputs, F features.
 """
 
