@@ -202,6 +202,36 @@ def product_against_torchs_convolutions() -> Iterator[float]:
     yield from interleaved(lambda: operator @ v, by_torch)
 
 
+@benchmark(
+    "instruments-product-gradient",
+    claim="one Hessian product of that CNN with kept graphs, against one forward and backward: time",
+    at_most=2,
+)
+def product_against_gradient() -> Iterator[float]:
+    model, batches = convnet(trained=False)
+    params = list(model.parameters())
+    operator = hessian(model, batches)
+    v = torch.randn(operator.size, generator=torch.Generator().manual_seed(0))
+
+    def gradient() -> None:
+        for x, y in batches:
+            torch.autograd.grad(F.cross_entropy(model(x), y), params)
+
+    yield from interleaved(lambda: operator @ v, gradient)
+
+
+@benchmark(
+    "instruments-gram-cnn-few",
+    claim="Gram of 200 examples of a small CNN, where looking before leaping costs most, against vmap(grad): time",
+    at_most=1,
+)
+def convolutional_gram_of_few_against_vmap() -> Iterator[float]:
+    model, batches = convnet(trained=False)
+    model[7] = nn.Linear(512, 1)
+    x = batches[0][0][:200]
+    yield from interleaved(lambda: gram(model, x), lambda: by_vmap(model, x))
+
+
 def by_vmap(model: nn.Module, x: Tensor) -> Tensor:
     params = {name: p.detach() for name, p in model.named_parameters()}
     one = grad(lambda params, x_: functional_call(model, params, (x_[None],)).squeeze())

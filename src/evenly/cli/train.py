@@ -29,7 +29,7 @@ def fill(parser: Parser) -> None:
     add_json(parser)
 
 
-def add_recipe(parser: Parser) -> None:
+def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     """What describes a run: the data, the usual settings by name, and every other one by `--set`."""
     parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
     parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
@@ -39,7 +39,8 @@ def add_recipe(parser: Parser) -> None:
     parser.add_argument("--lr", metavar="R", help="the learning rate")
     parser.add_argument("--epochs", metavar="N", help="passes over the training examples")
     parser.add_argument("--batch-size", metavar="N", help="examples in a step")
-    parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
+    if seed:
+        parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes", help="any other setting")
 
 

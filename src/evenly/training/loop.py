@@ -41,7 +41,7 @@ class Loop:
     """Training in progress: where it stands, and how it goes on.
 
     `pace` is the number of seconds between checkpoints. `enough` may end training early, at the end of an epoch;
-    `listen` hears the metrics of each.
+    `listeners` hear the metrics of each.
     """
 
     parts: Parts
@@ -50,7 +50,7 @@ class Loop:
     pace: float = 60.0
     enough: Enough | None = None
     allow: frozenset[str] = frozenset()
-    listen: Callable[[Metrics], None] | None = None
+    listeners: tuple[Callable[[Metrics], None], ...] = ()
     epoch: int = 0
     batch: int = 0
     step: int = 0
@@ -156,8 +156,8 @@ class Loop:
             metrics |= self._evaluate()
         if world.leads:
             self.run.log(**metrics)
-            if self.listen is not None:
-                self.listen(metrics)
+        for listener in self.listeners:
+            listener(metrics)
         if self.epoch in parts.recipe.keep_epochs:
             weights = self._weights()
             if world.leads:

@@ -30,4 +30,4 @@ def writing(folder: Path, *, purge_after: int) -> Iterator[Callable[[dict[str, A
     try:
         yield write
     finally:
-        writer.close()  # type: ignore[no-untyped-call]
+        writer.close()
