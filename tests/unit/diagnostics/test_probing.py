@@ -86,6 +86,8 @@ def test_groups_are_drawn_and_counted_evenly() -> None:
     x = (2.0 * tag[:, None] - 1) + 0.1 * torch.randn(4000, 2, generator=rng)
     halves = {"test_features": x[2000:], "test_targets": target[2000:], "rng": rng, "refits": 3}
     groups = 2 * target + tag
+    # Equally many of each group are fitted: the rarest has about fifty.
+    assert fit_probe(x[:2000], target[:2000], groups=groups[:2000], **halves).num_fit < 0.75 * 4 * 70
     leaky = fit_probe(x[:2000], target[:2000], **halves)
     fair = fit_probe(x[:2000], target[:2000], groups=groups[:2000], test_groups=groups[2000:], **halves)
     assert leaky.error < 0.07

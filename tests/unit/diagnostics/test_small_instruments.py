@@ -107,6 +107,17 @@ def test_reliance_of_a_perfect_shortcut_needs_a_swap() -> None:
     assert found.randomised == pytest.approx(0.5, abs=0.15)
 
 
+def test_reliance_weighs_combinations_by_the_shares_of_label_and_value() -> None:
+    # Right for tag 0 only; labels 1:2, tags 1:3 and not independent: P(tag 0) = 1/4 whatever the label.
+    label = torch.tensor([0] * 4 + [1] * 8)
+    tag = torch.tensor([0, 0, 1, 1] + [0] + [1] * 7)
+    right = torch.where(tag == 0, 2.0 * label - 1, 1 - 2.0 * label)
+    data = Labelled(right[:, None], label, ("a", "b"), {"tag": tag})
+    found = reliance(Half(slice(0, 1)), data, attribute="tag")
+    assert found.randomised == pytest.approx(0.25)
+    assert found.accuracy == pytest.approx(3 / 12)
+
+
 def test_reliance_compares_natural_with_balanced_examples() -> None:
     natural, balanced = correlated(400, follows=1.0), correlated(2000, follows=0.5)
     by_tag = reliance(Half(slice(0, 1)), natural, attribute="tag", balanced=balanced)
