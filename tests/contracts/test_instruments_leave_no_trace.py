@@ -64,7 +64,7 @@ INSTRUMENTS: dict[str, Callable[[nn.Module], Any]] = {
     "hessian, lanczos, density": spectrum,
     "gauss_newton": in_eval(lambda m: curvature.gauss_newton(m, data()).dense()),
     "gram": in_eval(lambda m: curvature.gram(m, data(), chunk=10)),
-    "block_gram": in_eval(lambda m: curvature.block_gram(m, data(), loss="cross_entropy", chunk=10)),
+    "block_gram": in_eval(lambda m: curvature.block_gram(m, data(), loss="cross-entropy", chunk=10)),
     "per_example_gradients": in_eval(lambda m: curvature.per_example_gradients(m, data(), chunk=10)),
     "sharpness": lambda m: diagnostics.sharpness(m, data(), rng=generator(), chunk=10),
     "worst_rise": lambda m: diagnostics.worst_rise(m, data(), rho=0.1, rng=generator(), chunk=10),

@@ -196,7 +196,7 @@ def test_changed_parameters_make_an_operator_refuse() -> None:
     [
         (lambda m, x, y: hessian_operator(m, x), "needs labels"),
         (lambda m, x, y: hessian_operator(m, (x, y[:3])), "7 inputs but 3 labels"),
-        (lambda m, x, y: hessian_operator(m, (x, y.double()), loss="cross_entropy") @ torch.zeros(43), "labels.long"),
+        (lambda m, x, y: hessian_operator(m, (x, y.double()), loss="cross-entropy") @ torch.zeros(43), "labels.long"),
         (lambda m, x, y: hessian_operator(m, (x * float("nan"), y)), "output of example 0 is not finite"),
         (lambda m, x, y: hessian_operator(m, (x[:0], y[:0])), "no examples"),
     ],
@@ -209,7 +209,7 @@ def test_bad_data_are_refused_by_name(make, said: str) -> None:  # type: ignore[
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda m, x, y: hessian_operator(m, (x, y), loss="crossentropy"), "Did you mean 'cross_entropy'"),
+        (lambda m, x, y: hessian_operator(m, (x, y), loss="crossentropy"), "Did you mean 'cross-entropy'"),
         (lambda m, x, y: hessian_operator(m, (x, y), only=["9"]), "no trainable parameter '9'"),
         (lambda m, x, y: hessian_operator(m, (x, y), loss="logistic"), "one output, not 3"),
         (lambda m, x, y: hessian_operator(m, 3), "cannot read examples from a int"),

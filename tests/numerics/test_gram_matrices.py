@@ -200,7 +200,7 @@ def test_gram_of_losses_equals_one_backward_pass_per_example(name: str) -> None:
     model, x, y = example(name)
     G = rows(model, x, loss=True, y=y)[:, 0]
     torch.testing.assert_close(gram(model, (x, y), chunk=5), G @ G.T, rtol=1e-9, atol=1e-10)
-    torch.testing.assert_close(gram(model, x, labels=y, loss="cross_entropy"), G @ G.T, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(gram(model, x, labels=y, loss="cross-entropy"), G @ G.T, rtol=1e-9, atol=1e-10)
     torch.testing.assert_close(per_example_gradients(model, (x, y), chunk=4), G, rtol=1e-9, atol=1e-10)
 
 
@@ -233,11 +233,11 @@ def test_gram_of_a_linear_network_is_its_closed_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "name"), [("cross_entropy", "linear"), ("cross_entropy", "images"), ("squared", "linear")]
+    ("loss", "name"), [("cross-entropy", "linear"), ("cross-entropy", "images"), ("squared", "linear")]
 )
 def test_gauss_newton_blocks_have_the_eigenvalues_and_norms_of_the_matrices(loss, name: str) -> None:  # type: ignore[no-untyped-def]
     model, x, y = example(name)
-    targets = y if loss == "cross_entropy" else torch.zeros(N, 2, dtype=torch.float64)
+    targets = y if loss == "cross-entropy" else torch.zeros(N, 2, dtype=torch.float64)
     K = block_gram(model, x, loss=loss)
     G = gauss_newton(model, (x, targets), loss=loss).dense()
     nonzero = torch.linalg.eigvalsh(G).flip(0)[: len(K)]
@@ -271,7 +271,7 @@ def test_only_some_parameters_may_be_asked_for() -> None:
     ("make", "said"),
     [
         (lambda m, x: gram(m, x), "2 outputs: give labels, or use block_gram"),
-        (lambda m, x: gram(m, x, loss="cross_entropy"), "need labels"),
+        (lambda m, x: gram(m, x, loss="cross-entropy"), "need labels"),
         (lambda m, x: per_example_gradients(m, x), "2 outputs"),
     ],
 )

@@ -56,7 +56,7 @@ def dense_gauss_newton(model: nn.Module, x: Tensor, loss: str) -> Tensor:
     return torch.stack(found).detach()
 
 
-@pytest.mark.parametrize(("loss", "outputs"), [("squared", 1), ("squared", 2), ("logistic", 1), ("cross_entropy", 3)])
+@pytest.mark.parametrize(("loss", "outputs"), [("squared", 1), ("squared", 2), ("logistic", 1), ("cross-entropy", 3)])
 def test_network_problem_is_that_of_dense_gauss_newton_matrices(loss: Any, outputs: int) -> None:
     model, (x, y) = small(outputs), examples(max(2, outputs))
     ours, dense = network_problem(model, (x, y), loss=loss), Problem.from_dense(dense_gauss_newton(model, x, loss))

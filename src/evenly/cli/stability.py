@@ -151,14 +151,13 @@ def _of_run(
     train = found.splits.train
     part = train.subset(range(min(examples, len(train))))
     chosen = batch if batch is not None else min(found.recipe.batch_size, len(part))
-    kinds = {"auto": None, "cross-entropy": "cross_entropy", "logistic": "logistic", "squared": "squared"}
     return network_report(
         found.model,
         part,
         batch=chosen,
         lr=lr if lr is not None else found.recipe.optimizer.lr,
         rho_over_alpha=ratio,
-        loss=kinds[found.recipe.loss],  # type: ignore[arg-type]  # the same names
+        loss=None if found.recipe.loss == "auto" else found.recipe.loss,
     )
 
 

@@ -84,7 +84,7 @@ def block_gram(
 ) -> Tensor:
     """The Gram of all outputs of all examples: (N·C) × (N·C), row i·C + c for output c of example i.
 
-    Without `loss`, block (i, j) is K_ij = J_i J_jᵀ. With "squared", "logistic" or "cross_entropy" it is A_i A_jᵀ with
+    Without `loss`, block (i, j) is K_ij = J_i J_jᵀ. With "squared", "logistic" or "cross-entropy" it is A_i A_jᵀ with
     A_i = B_iᵀ J_i and B_i B_iᵀ = Q_i, the Hessian of the loss in the outputs; then A_iᵀ A_i = J_iᵀ Q_i J_i is example
     i's Gauss–Newton matrix, λmax(K)/N that of the mean loss, and ‖K_ij‖_F = √Tr(H_i H_j). (B_iᵀ is Q_i^½ up to a
     rotation, which changes none of these.) Labels are not needed. `K.view(N, C, N, C)[i, :, j, :]` is one block.

@@ -29,7 +29,7 @@ def hessian(
     Parameters
     ----------
     loss
-        "cross_entropy", "logistic" or "squared", or a function of (outputs, labels) that returns a mean over the
+        "cross-entropy", "logistic" or "squared", or a function of (outputs, labels) that returns a mean over the
         batch; by default what fits the labels.
     only
         Names of the parameters to keep, whole or their beginning ("head"); the others are held fixed.

@@ -12,10 +12,10 @@ from torch.nn import functional as F
 
 from evenly.errors import DataError, UsageError, did_you_mean
 
-Name = Literal["cross_entropy", "logistic", "squared"]
+Name = Literal["cross-entropy", "logistic", "squared"]
 Loss = Name | Callable[[Tensor, Tensor], Tensor]
 Mean = Callable[[Tensor, Tensor], Tensor]
-NAMES = ("cross_entropy", "logistic", "squared")
+NAMES = ("cross-entropy", "logistic", "squared")
 
 
 def mean_loss(loss: Loss | None, outputs: Tensor, labels: Tensor | None) -> Mean:
@@ -33,7 +33,7 @@ def mean_loss(loss: Loss | None, outputs: Tensor, labels: Tensor | None) -> Mean
         given = loss
         return lambda f, y: given(f, y).mean()
     chosen = name_of(loss, outputs, labels)
-    return {"cross_entropy": _cross_entropy, "logistic": _logistic, "squared": _squared}[chosen]
+    return {"cross-entropy": _cross_entropy, "logistic": _logistic, "squared": _squared}[chosen]
 
 
 def name_of(loss: Name | None, outputs: Tensor, labels: Tensor | None) -> Name:
@@ -46,14 +46,14 @@ def name_of(loss: Name | None, outputs: Tensor, labels: Tensor | None) -> Name:
     if loss is None:
         if labels is not None and labels.is_floating_point():
             return "squared"
-        return "logistic" if num_outputs == 1 else "cross_entropy"
+        return "logistic" if num_outputs == 1 else "cross-entropy"
     if loss not in NAMES:
         raise UsageError(
             f"there is no loss {loss!r}. {did_you_mean(loss, NAMES)} A function of (outputs, labels) works."
         )
     if loss == "logistic" and num_outputs > 1:
-        raise UsageError(f"the logistic loss takes one output, not {num_outputs}: use 'cross_entropy'.")
-    if loss == "cross_entropy" and num_outputs == 1:
+        raise UsageError(f"the logistic loss takes one output, not {num_outputs}: use 'cross-entropy'.")
+    if loss == "cross-entropy" and num_outputs == 1:
         raise UsageError(
             "cross-entropy of one output is always 0: use 'logistic', or a network with an output per class."
         )
@@ -67,7 +67,7 @@ def curvature_root(name: Name, outputs_NC: Tensor) -> Tensor:
     B = diag √p − p √pᵀ needs no eigenvalues. None of them depends on the label.
 
     >>> f = torch.tensor([[0.0, 1.0, 2.0]])
-    >>> p, B = f.softmax(1)[0], curvature_root("cross_entropy", f)[0]
+    >>> p, B = f.softmax(1)[0], curvature_root("cross-entropy", f)[0]
     >>> torch.allclose(B @ B.T, p.diag() - p.outer(p), atol=1e-6)
     True
     """
@@ -83,7 +83,7 @@ def curvature_root(name: Name, outputs_NC: Tensor) -> Tensor:
 
 
 def _cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
-    _need_class_numbers("cross_entropy", labels)
+    _need_class_numbers("cross-entropy", labels)
     if outputs.ndim != 2:
         raise UsageError(
             f"cross-entropy takes outputs of N × C, not {tuple(outputs.shape)}: give the loss as a function."

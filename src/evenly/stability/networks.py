@@ -39,7 +39,7 @@ def network_problem(
     """The Gauss–Newton curvatures Hᵢ = JᵢᵀQᵢJᵢ of a network's examples, from their block Gram.
 
     Qᵢ is the Hessian of the loss in the outputs. Hᵢ is the exact Hessian where the residual is 0, and positive
-    semidefinite everywhere. `loss` is "squared", "logistic" or "cross_entropy", by default as for `curvature.gram`.
+    semidefinite everywhere. `loss` is "squared", "logistic" or "cross-entropy", by default as for `curvature.gram`.
 
     >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> network_problem(nn.Linear(2, 1, bias=False), (x, torch.zeros(2)), loss="squared").trace  # mean ‖x‖²
