@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import add_recipe, add_running, resolved
+from evenly.cli.train import add_recipe, add_running, resolved, running
 from evenly.cli.useful import add_moment, moment
 from evenly.errors import UsageError
 
@@ -42,25 +42,23 @@ def separate(
     at_epoch: int | None,
     at_fraction: float | None,
     runs: str,
-    data_root: str | None,
     json: bool,
-    allow: str,
-    **described: Any,
+    **given: Any,
 ) -> None:
     """Separate, look at the health of it, and write it down."""
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
-    running = {name: described.pop(name) for name in ("device", "workers", "pace", "tensorboard")}
+    how = running(given)
     from evenly.resampling import save
     from evenly.resampling.health import health
 
     if from_logits is not None:
-        if described.get("data"):
-            raise UsageError(f"{described['data']} and --from-logits: give one of them.")
+        if given.get("data"):
+            raise UsageError(f"{given['data']} and --from-logits: give one of them.")
         separation, logits = _from_file(from_logits)
     else:
         until = moment(at_epoch, at_fraction)
-        separation, logits = _from_training(resolved(**described), until, runs, data_root, allow, running)
+        separation, logits = _from_training(resolved(**given), until, runs, how)
     found = health(separation, logits)
     save(separation, out)
     if json:
@@ -103,18 +101,15 @@ def _from_file(path: Path) -> "tuple[Separation, Any]":
     return split(arrays["logits"], arrays["labels"], **given), arrays["logits"]
 
 
-def _from_training(
-    recipe: Any, until: Any, runs: str, data_root: str | None, allow: str, running: dict[str, Any]
-) -> "tuple[Separation, Any]":
+def _from_training(recipe: Any, until: Any, runs: str, how: dict[str, Any]) -> "tuple[Separation, Any]":
     from safetensors.torch import load_file
 
     from evenly.training.parts import load_data
     from evenly.training.stages import OUTPUTS, early_recipe, separation_of
     from evenly.training.train import train
 
-    data = load_data(recipe, data_root=data_root)
-    allowed = [word for word in allow.split(",") if word]
-    early = train(early_recipe(recipe, until), runs=runs, splits=data, allow=allowed, **running)
+    data = load_data(recipe, data_root=how["data_root"])
+    early = train(early_recipe(recipe, until), runs=runs, splits=data, **how)
     say(f"Separated after epoch {early.summary()['separated_at']} of run {early.id}.")
     return separation_of(early, data.train), load_file(early.path / OUTPUTS)["logits"]
 

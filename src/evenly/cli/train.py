@@ -85,28 +85,23 @@ def resolved(
     return recipes.override(base, [*given, *changes])
 
 
-def train(
-    *,
-    dry_run: bool,
-    runs: str,
-    device: str,
-    workers: int,
-    pace: float,
-    allow: str,
-    tensorboard: bool,
-    data_root: str | None,
-    json: bool,
-    **described: Any,
-) -> None:
+def running(given: dict[str, Any]) -> dict[str, Any]:
+    """Take out of the arguments what says where and how a run goes, as `evenly.training.train.train` wants it."""
+    how = {name: given.pop(name) for name in ("device", "workers", "pace", "tensorboard", "data_root")}
+    return how | {"allow": [word for word in given.pop("allow").split(",") if word]}
+
+
+def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     """Train, or say what training would mean."""
-    recipe = resolved(**described)
+    how = running(given)
+    recipe = resolved(**given)
     from evenly.recipe import digest, to_mapping
 
     if dry_run:
         from evenly.training.cost import estimate
         from evenly.typed import yaml_text
 
-        cost = estimate(recipe, device=device, data_root=data_root, workers=workers)
+        cost = estimate(recipe, **{name: how[name] for name in ("device", "data_root", "workers")})
         if json:
             print_json({"id": digest(recipe), "recipe": to_mapping(recipe), "cost": cost})
         else:
@@ -115,17 +110,7 @@ def train(
         return
     from evenly.training.train import train as run_training
 
-    allowed = [word for word in allow.split(",") if word]
-    run = run_training(
-        recipe,
-        runs=runs,
-        device=device,
-        data_root=data_root,
-        workers=workers,
-        pace=pace,
-        allow=allowed,
-        tensorboard=tensorboard,
-    )
+    run = run_training(recipe, runs=runs, **how)
     if leads():
         summary = run.summary()
         if json:

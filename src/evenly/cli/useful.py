@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import add_recipe, add_running, resolved
+from evenly.cli.train import add_recipe, add_running, resolved, running
 from evenly.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,19 +67,14 @@ def useful(
     early_model: str | None,
     split: str,
     runs: str,
-    device: str,
-    workers: int,
-    pace: float,
-    allow: str,
-    tensorboard: bool,
-    data_root: str | None,
     json: bool,
-    **described: Any,
+    **given: Any,
 ) -> None:
     """Run the method beside its controls and print what it gains."""
     from dataclasses import asdict
 
-    recipe = resolved(**described)
+    how = running(given)
+    recipe = resolved(**given)
     from evenly.recipe import Model
     from evenly.training.useful import compared
     from evenly.training.useful import useful as method
@@ -94,12 +89,7 @@ def useful(
         early_model=Model(early_model) if early_model else None,
         runs=runs,
         split=split,
-        device=device,
-        data_root=data_root,
-        workers=workers,
-        pace=pace,
-        allow=[word for word in allow.split(",") if word],
-        tensorboard=tensorboard,
+        **how,
     )
     lines = compared(rows)
     if json:
