@@ -150,7 +150,9 @@ def stop_midway(server: Server, target: Path, *, at: int, how: signal.Signals) -
 
     server.behave = stall
     code = (
-        "import sys\nfrom evenly.data.fetch.download import fetch\n"
+        # Shells start background jobs with SIGINT ignored, and children inherit it.
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from evenly.data.fetch.download import fetch\n"
         f"try: fetch({server.url!r}, {str(target)!r}, md5={MD5!r})\nexcept KeyboardInterrupt: sys.exit(130)"
     )
     part = target.with_name(target.name + ".part")
