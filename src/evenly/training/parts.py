@@ -32,6 +32,10 @@ ASCENTS = {
 }
 
 
+# LBFGS wants to evaluate the loss many times a step, SparseAdam gradients that are sparse: loops of another kind.
+_OTHER_LOOPS = {"Optimizer", "LBFGS", "SparseAdam"}
+
+
 @dataclass(frozen=True)
 class Parts:
     """Everything that lives while a recipe is trained. `forward` is the model as it is called: wrapped, compiled."""
@@ -136,7 +140,7 @@ def optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     known = {
         name.lower(): kind
         for name, kind in vars(torch.optim).items()
-        if inspect.isclass(kind) and issubclass(kind, torch.optim.Optimizer) and kind is not torch.optim.Optimizer
+        if inspect.isclass(kind) and issubclass(kind, torch.optim.Optimizer) and name not in _OTHER_LOOPS
     }
     if chosen.name.lower() not in known:
         raise UsageError(
@@ -144,8 +148,10 @@ def optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
         )
     kind = known[chosen.name.lower()]
     takes = inspect.signature(kind).parameters
-    given: dict[str, Any] = {"lr": chosen.lr, "weight_decay": chosen.weight_decay}
-    given |= {name: getattr(chosen, name) for name in ("momentum", "nesterov") if name in takes}
+    if "weight_decay" not in takes and chosen.weight_decay:
+        raise UsageError(f"optimizer.weight_decay={chosen.weight_decay:g}: {chosen.name} has none. Set it to 0.")
+    named = ("lr", "weight_decay", "momentum", "nesterov")
+    given: dict[str, Any] = {name: getattr(chosen, name) for name in named if name in takes}
     for option in chosen.options:
         if option not in takes:
             raise UsageError(f"optimizer.options: {chosen.name} has no {option!r}. {did_you_mean(option, takes)}")

@@ -126,6 +126,8 @@ def test_a_diverging_run_stops_at_once_and_says_where_and_what_to_try(tmp_path: 
         ({"model": Model("disentangled")}, "disentangled"),
         ({"optimizer": Optimizer("sdg")}, "no optimizer 'sdg'. Did you mean 'sgd'"),
         ({"optimizer": Optimizer("sgd", options={"beta": 1})}, "sgd has no 'beta'"),
+        ({"optimizer": Optimizer("rprop")}, "rprop has none. Set it to 0"),
+        ({"optimizer": Optimizer("lbfgs")}, "no optimizer 'lbfgs'"),
         ({"loss": "squared"}, "loss=squared"),
         ({"augment": ("miror",)}, "unknown transform 'miror'"),
         ({"data": Data("digts")}, "no data set 'digts'. Did you mean 'digits'"),
