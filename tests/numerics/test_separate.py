@@ -94,6 +94,11 @@ def test_a_large_common_offset_does_not_change_the_partition() -> None:
 
 def test_points_that_differ_by_rounding_alone_have_no_two_parts() -> None:
     assert two_means(torch.full((100, 7), 0.1) * 3.7) is None
+    nearly = torch.full((100, 7), 1.0)
+    nearly[::2] = torch.nextafter(nearly[::2], torch.tensor(2.0))
+    assert two_means(nearly) is None
+    nearly[::2] += 1e-5
+    assert two_means(nearly) is not None
     assert two_means(torch.full((1, 3), 2.0)) is None
 
 

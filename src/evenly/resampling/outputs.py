@@ -49,10 +49,10 @@ class Outputs:
         counts = self.labels.bincount().tolist()
         # numpy sorts short integers by radix, in a time that is linear and a tenth of torch's.
         short = np.uint16 if len(counts) <= 2**16 else np.int64
-        order_N = torch.from_numpy(self.labels.numpy().astype(short).argsort(kind="stable"))
-        for label, members_K in enumerate(torch.split(order_N, counts)):
-            if len(members_K):
-                yield label, members_K
+        order = self.labels.numpy().astype(short).argsort(kind="stable")
+        order_N = torch.from_numpy(order.astype(np.int32) if len(order) < 2**31 else order)
+        parts = enumerate(torch.split(order_N, counts))
+        return ((label, members_K.long()) for label, members_K in parts if len(members_K))
 
     def name(self, label: int) -> str:
         """What to call a class when speaking to people."""

@@ -105,8 +105,8 @@ def separate(
     loss_N = torch.empty(len(outputs))
     right = 0
     splits: list[ClassSplit] = []
-    room_KE = outputs.room(extra=1)
-    for label, members_K in outputs.by_class():
+    by_class, room_KE = outputs.by_class(), outputs.room(extra=1)
+    for label, members_K in by_class:
         x_KD = outputs.read(members_K, room_KE)
         loss_K = outputs.losses(x_KD, members_K, label)
         if outputs.predict:
