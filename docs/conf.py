@@ -1,5 +1,7 @@
 """How the documentation is built: Markdown pages, and a reference made from docstrings."""
 
+import re
+
 import evenly
 
 project = "evenly"
@@ -24,3 +26,17 @@ default_role = "code"
 # The outside world is not asked while the documentation is built: only links within it are checked.
 linkcheck_ignore = [r"https?://.*"]
 nitpick_ignore_regex = [(r"py:.*", r".*")]
+
+
+def escape_bars(app, what, name, obj, options, lines):
+    """|x| is an absolute value in our docstrings, not a substitution of reStructuredText."""
+    in_example = False
+    for number, line in enumerate(lines):
+        in_example = bool(line.strip()) and (in_example or line.lstrip().startswith(">>>"))
+        if not in_example:
+            parts = re.split(r"(`[^`]*`)", line)
+            lines[number] = "".join(p if p.startswith("`") else p.replace("|", r"\|") for p in parts)
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", escape_bars)

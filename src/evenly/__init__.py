@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from evenly.data import Labelled as Labelled
     from evenly.data import Splits as Splits
     from evenly.data import load as load
+    from evenly.diagnostics import Dynamics as Dynamics
+    from evenly.diagnostics.measure import measure as measure
     from evenly.optim import ASAM as ASAM
     from evenly.optim import GSAM as GSAM
     from evenly.optim import LSAM as LSAM
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from evenly.optim import FriendlySAM as FriendlySAM
     from evenly.optim import LookSAM as LookSAM
     from evenly.optim import RandomPerturbation as RandomPerturbation
+    from evenly.resampling import Separation as Separation
+    from evenly.resampling import separate as separate
 
 # Names are looked up on first use, so that `import evenly` and `evenly --help` do not wait for torch.
 __getattr__, __dir__, __all__ = attach(
@@ -27,6 +31,8 @@ __getattr__, __dir__, __all__ = attach(
         "Labelled": "evenly.data",
         "Splits": "evenly.data",
         "load": "evenly.data",
+        "Dynamics": "evenly.diagnostics",
+        "measure": "evenly.diagnostics",
         "ASAM": "evenly.optim",
         "GSAM": "evenly.optim",
         "LSAM": "evenly.optim",
@@ -36,5 +42,7 @@ __getattr__, __dir__, __all__ = attach(
         "FriendlySAM": "evenly.optim",
         "LookSAM": "evenly.optim",
         "RandomPerturbation": "evenly.optim",
+        "Separation": "evenly.resampling",
+        "separate": "evenly.resampling",
     },
 )

@@ -25,6 +25,7 @@ class Data(Settings):
     name: str = setting("digits", "A data set that `evenly data list` names, or the path of your own.")
     options: Mapping[str, Any] = setting({}, "What this data set alone understands, such as `beta_hard` of `patches`.")
     validation: float = setting(0.0, "Share of the training examples held out for validation.", least=0, below=1)
+    seed: int | None = setting(None, "What toy data and pairings are drawn by; null takes the recipe's seed.", least=0)
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,38 @@ class Schedule(Settings):
 
 
 @dataclass(frozen=True)
+class Until(Settings):
+    """When training is over before its last epoch, and leaves its outputs on the training set."""
+
+    rule: Literal["end", "gain", "epoch", "fraction"] = setting(
+        "end", "The last epoch; or, early: where the gain in training error shrinks, an epoch, a part of all epochs."
+    )
+    value: float = setting(0.0, "Which epoch, or which part of all epochs.", least=0)
+
+
+@dataclass(frozen=True)
+class Resampling(Settings):
+    """Which training examples are shown more often, or count for more."""
+
+    method: Literal["none", "useful", "random", "upweight", "quantile", "misclassified"] = setting(
+        "none", "The hard cluster of each class, or one of its controls."
+    )
+    factor: int = setting(
+        2, "How often a chosen example is shown in an epoch, or what its loss is multiplied by.", least=1
+    )
+    early: str | None = setting(None, "The run whose outputs decide, trained until an early epoch.")
+    keep_suspects: bool = setting(True, "Whether examples that look mislabelled are shown more often too.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.method == "none") != (self.early is None):
+            raise UsageError(
+                "resampling.method and resampling.early go together: the outputs of an early run decide which "
+                "examples are chosen. `evenly useful` makes both."
+            )
+
+
+@dataclass(frozen=True)
 class Recipe(Settings):
     """A run, described.
 
@@ -102,6 +135,8 @@ class Recipe(Settings):
     optimizer: Optimizer = Optimizer()
     ascent: Ascent = Ascent()
     schedule: Schedule = Schedule()
+    resampling: Resampling = Resampling()
+    until: Until = Until()
     epochs: int = setting(200, "Passes over the training examples.", least=1)
     batch_size: int = setting(128, "Examples in a step.", least=1)
     drop_last: bool = setting(False, "Whether a last batch that is smaller is left out.")

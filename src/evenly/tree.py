@@ -20,15 +20,13 @@ _ONE_WIDE = frozenset({torch.float32, torch.float64, torch.complex64, torch.comp
 
 
 def dot(a: Params, b: Params) -> Tensor:
-    """⟨a, b⟩ summed over all tensors, as a scalar tensor; for complex tensors Re⟨a, b⟩, their product as real vectors.
+    """⟨a, b⟩ summed over all tensors, as a scalar tensor; complex ones count as pairs of real numbers.
 
     >>> dot([torch.tensor([1.0, 2.0])], [torch.tensor([3.0, 4.0])]).item()
     11.0
     """
-    if any(t.is_complex() for t in a):
-        a, b = [_real(t) for t in a], [_real(t) for t in b]
-    products = torch._foreach_mul(list(a), list(b))
-    return _reduced(sum_of([product.sum(dtype=_wide(product)) for product in products]))
+    products = torch._foreach_mul([_wide(t) for t in a], [_wide(t) for t in b])
+    return _reduced(sum_of([product.sum() for product in products]))
 
 
 def norm(a: Params) -> Tensor:
@@ -78,6 +76,15 @@ def add(a: Params, b: Params, factor: float = 1.0) -> list[Tensor]:
     return list(torch._foreach_add(list(a), list(b), alpha=factor))
 
 
+def swappable(params: Params) -> bool:
+    """Whether nothing but the parameters themselves knows where their values lie: plain tensors on the CPU.
+
+    >>> swappable([torch.zeros(1)])
+    True
+    """
+    return all(t.is_cpu and type(t) in _PLAIN for t in params)
+
+
 class Home(NamedTuple):
     """Where displaced parameters came from: hand it to `restore`."""
 
@@ -99,9 +106,7 @@ def displace(params: Params, direction: Params, size: float = 1.0, *, swap: bool
     ([1.5, 2.5], None, [1.0, 2.0])
     """
     tensors = list(params)
-    if swap is None:
-        swap = len([t for t in tensors if t.is_cpu and type(t) in _PLAIN]) == len(tensors)
-    if swap:
+    if swap if swap is not None else swappable(tensors):
         values = [t.data for t in tensors]
         for tensor, new in zip(tensors, torch._foreach_add(values, direction, alpha=size), strict=True):
             tensor.data = new
@@ -158,6 +163,19 @@ def is_shard(t: Tensor) -> bool:
     return type(t) not in _PLAIN and hasattr(t, "device_mesh")
 
 
+def sharded_like(whole: Tensor, t: Tensor) -> Tensor:
+    """A whole tensor, known on every rank, laid out as t is: cut up if t is sharded.
+
+    >>> sharded_like(torch.ones(2), torch.zeros(2))
+    tensor([1., 1.])
+    """
+    if not is_shard(t):
+        return whole
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(whole, cast(Any, t).device_mesh, cast(Any, t).placements)
+
+
 def _norms(a: Params) -> list[Tensor]:
     """‖t‖ for every tensor, in one dtype wide enough not to overflow."""
     tensors = list(a)
@@ -175,8 +193,9 @@ def _together(scalars: list[Tensor]) -> list[Tensor]:
     return scalars if home.type == "cpu" else [t.to(home) for t in scalars]
 
 
-def _wide(t: Tensor) -> torch.dtype | None:
-    return torch.float32 if t.dtype in (torch.float16, torch.bfloat16) else None
+def _wide(t: Tensor) -> Tensor:
+    """The tensor as real numbers whose products neither overflow nor vanish."""
+    return t.float() if t.dtype in (torch.float16, torch.bfloat16) else _real(t)
 
 
 def _real(t: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ LAYERS = [
     ["diagnostics", "stability", "resampling"],
     ["curvature"],
     ["data", "models", "optim"],
-    ["tree", "rng", "recipe", "records", "environment"],
+    ["tree", "rng", "recipe", "records", "environment", "intervals"],
     ["typed"],
     ["atomic", "progress", "lazy"],
     ["errors"],

@@ -17,6 +17,7 @@ from evenly.errors import EvenlyError
 
 EXAMPLES = """
   evenly demo                                 see it work on embedded data
+  evenly useful photos/ --model resnet18      the whole method on your own images
   evenly train digits --optimizer sam         train, resumable, in a run folder
   evenly runs                                 what has been run
   evenly doctor                               what is installed, which data sets are found
@@ -26,8 +27,13 @@ EXAMPLES = """
 # Each verb lives in the module of its name, which is imported when the verb is given.
 VERBS = {
     "demo": "see it on embedded data, with no download",
+    "useful": "train by USEFUL beside its controls, with paired seeds",
+    "separate": "find the examples a network has not learned early",
+    "export": "carry a resampled training set to any trainer",
     "train": "train one recipe, or continue it",
     "runs": "what has been run, and what came of it",
+    "measure": "point the instruments at a run",
+    "stability": "which learning rates SGD and SAM can stay at",
     "data": "list, look at, fetch and verify data sets",
     "doctor": "what is installed, which data sets are found, how to get the rest",
 }

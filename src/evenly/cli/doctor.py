@@ -12,6 +12,8 @@ from evenly.errors import SetupError
 EXTRAS = {
     "pyarrow": ("parquet", "Parquet manifests"),
     "torchvision": ("vision", "torchvision models"),
+    "timm": ("timm", "timm models"),
+    "tensorboard": ("tensorboard", "metrics for TensorBoard"),
 }
 
 

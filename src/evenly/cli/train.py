@@ -29,7 +29,7 @@ def fill(parser: Parser) -> None:
     add_json(parser)
 
 
-def add_recipe(parser: Parser) -> None:
+def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     """What describes a run: the data, the usual settings by name, and every other one by `--set`."""
     parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
     parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
@@ -39,7 +39,8 @@ def add_recipe(parser: Parser) -> None:
     parser.add_argument("--lr", metavar="R", help="the learning rate")
     parser.add_argument("--epochs", metavar="N", help="passes over the training examples")
     parser.add_argument("--batch-size", metavar="N", help="examples in a step")
-    parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
+    if seed:
+        parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes", help="any other setting")
 
 
@@ -49,6 +50,7 @@ def add_running(parser: Parser) -> None:
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1 (default: the best there is)")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that decode image files")
     parser.add_argument("--pace", type=float, default=60.0, metavar="S", help="seconds between checkpoints")
+    parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
     parser.add_argument("--allow", default="", metavar="data,world", help="what may differ from the sitting before")
 
 
@@ -83,27 +85,23 @@ def resolved(
     return recipes.override(base, [*given, *changes])
 
 
-def train(
-    *,
-    dry_run: bool,
-    runs: str,
-    device: str,
-    workers: int,
-    pace: float,
-    allow: str,
-    data_root: str | None,
-    json: bool,
-    **described: Any,
-) -> None:
+def running(given: dict[str, Any]) -> dict[str, Any]:
+    """Take out of the arguments what says where and how a run goes, as `evenly.training.train.train` wants it."""
+    how = {name: given.pop(name) for name in ("device", "workers", "pace", "tensorboard", "data_root")}
+    return how | {"allow": [word for word in given.pop("allow").split(",") if word]}
+
+
+def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     """Train, or say what training would mean."""
-    recipe = resolved(**described)
+    how = running(given)
+    recipe = resolved(**given)
     from evenly.recipe import digest, to_mapping
 
     if dry_run:
         from evenly.training.cost import estimate
         from evenly.typed import yaml_text
 
-        cost = estimate(recipe, device=device, data_root=data_root, workers=workers)
+        cost = estimate(recipe, **{name: how[name] for name in ("device", "data_root", "workers")})
         if json:
             print_json({"id": digest(recipe), "recipe": to_mapping(recipe), "cost": cost})
         else:
@@ -112,8 +110,7 @@ def train(
         return
     from evenly.training.train import train as run_training
 
-    allowed = [word for word in allow.split(",") if word]
-    run = run_training(recipe, runs=runs, device=device, data_root=data_root, workers=workers, pace=pace, allow=allowed)
+    run = run_training(recipe, runs=runs, **how)
     if leads():
         summary = run.summary()
         if json:

@@ -15,6 +15,7 @@ from evenly.data.formats.cifar import cifar10
 from evenly.data.formats.idx import fashion_mnist, mnist
 from evenly.data.held_out import held_out, where
 from evenly.data.labelled import Labelled, Splits
+from evenly.errors import UsageError
 
 
 def cifar_mnist(*, root: Path, rng: torch.Generator) -> Splits:
@@ -33,8 +34,12 @@ def fmnist_mnist(*, root: Path, rng: torch.Generator) -> Splits:
     return _dominoes("fmnist-mnist", easy=mnist(root=root), hard=fashion_mnist(root=root), num_classes=5, rng=rng)
 
 
-def digit_dominoes(*, rng: torch.Generator) -> Splits:
+def digit_dominoes(*, rng: torch.Generator, alpha: float = 0.8) -> Splits:
     """A digit 0 or 1 (easy) on a digit from 2 to 9 that is even or odd (hard), 1×16×8 pixels, no download.
+
+    The upper digit is there with probability `alpha`, else its place is blank: such an example can be told by the
+    hard feature alone, as those of `patches`. `alpha=1` is the perfect correlation of `cifar-mnist`. The attribute
+    `easy_present` says which have it; `probe` and `balanced` all have it.
 
     >>> splits = digit_dominoes(rng=torch.Generator().manual_seed(0))
     >>> list(splits), splits.train.shape
@@ -47,8 +52,12 @@ def digit_dominoes(*, rng: torch.Generator) -> Splits:
         chosen = labelled.subset(where((labelled.labels < 2) == easy))
         return replace(chosen, labels=chosen.labels % 2, classes=("0", "1") if easy else ("even", "odd"))
 
+    if not 0 <= alpha <= 1:
+        raise UsageError(f"alpha = {alpha} is the share of examples with the easy digit: give a number from 0 to 1.")
     easy, hard = (Splits(kind, {s: part(s, easy=kind == "easy") for s in whole}) for kind in ("easy", "hard"))
-    return _stacked("digit-dominoes", easy=easy, hard=hard, held_out_share=0.25, rng=rng)
+    made = _stacked("digit-dominoes", easy=easy, hard=hard, held_out_share=0.25, rng=rng)
+    shares = {split: 1.0 if split in ("probe", "balanced") else alpha for split in made}
+    return Splits(made.name, {split: _thinned(part, shares[split], rng) for split, part in made.items()})
 
 
 def stacked(easy: Labelled, hard: Labelled, *, balanced: bool, rng: torch.Generator) -> Labelled:
@@ -126,6 +135,19 @@ def _every_combination(hard_class_N: Tensor, num_classes: int) -> Tensor:
         # The starting class turns with the label, so that the remainders do not all fall on one easy class.
         easy_class_N[members] = (torch.arange(len(members)) + label) % num_classes
     return easy_class_N
+
+
+def _thinned(part: Labelled, alpha: float, rng: torch.Generator) -> Labelled:
+    """The upper picture of each example kept with probability `alpha` and blanked otherwise."""
+    present_N = torch.rand(len(part), generator=rng) < alpha
+    inputs = part.gather(range(len(part)))
+    inputs[~present_N, :, : inputs.shape[2] // 2] = 0
+    return replace(
+        part,
+        inputs=inputs,
+        attributes={**part.attributes, "easy_present": present_N.long()},
+        values={**part.values, "easy_present": ("absent", "present")},
+    )
 
 
 def _square(x_NCHW: Tensor, side: int = 32) -> Tensor:

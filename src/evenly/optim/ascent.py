@@ -85,7 +85,10 @@ def random(w: Params, *, sigma: float, seed: int, step: int, group: int = 0) -> 
     streams = {
         device: rng.generator(seed, "perturbation", step, group, device=device) for device in {t.device for t in w}
     }
-    noise = [torch.randn(t.shape, dtype=t.dtype, device=t.device, generator=streams[t.device]) for t in w]
+    noise = [
+        tree.sharded_like(torch.randn(t.shape, dtype=t.dtype, device=t.device, generator=streams[t.device]), t)
+        for t in w
+    ]
     return Ascent(noise, sigma)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -70,7 +70,8 @@ def select(model: nn.Module | Iterable[Any], named: Named, where: Where) -> Name
     """
     if where is None:
         return named
-    choices = [where] if isinstance(where, str | nn.Module) or callable(where) else list(where)
+    several = isinstance(where, Iterable) and not isinstance(where, str | nn.Module | type)
+    choices: list[Any] = list(cast(Iterable[Any], where)) if several else [where]
     chosen: set[int] = set()
     for choice in choices:
         found = {id(p) for p in _matching(model, named, choice)}

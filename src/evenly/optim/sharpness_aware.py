@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -97,8 +97,9 @@ class Displaced:
         self.statistics = RunningStatistics(model)
         self.replicas = Replicas(model, self.params)
         several = m is not None or fraction < 1 or same_dropout or bool(self.statistics) or bool(self.replicas.wrappers)
-        whole = len(self.moved) == len(self.params) and scaler is None
-        self._simple = rule.looks_first and not rule.combines and whole and not several
+        self._whole = len(self.moved) == len(self.params)
+        self._simple = rule.looks_first and not rule.combines and self._whole and scaler is None and not several
+        self._plain = tree.swappable(self.params)
 
     @property
     def rho(self) -> float:
@@ -204,27 +205,28 @@ class Displaced:
     def _climb(self, g: Gradients | None, now: Moment) -> tree.Home | None:
         """Displace the weights by what the rule says; None where there is nowhere to go."""
         params = self.params
-        if g is None:
-            at = [i for i in self.moved if params[i].requires_grad]
-            directions: list[Tensor] = []
+        w: list[Tensor] = params
+        directions: list[Tensor]
+        if g is not None and self._whole and not [t for t in g if t is None or t.is_sparse]:
+            directions = cast(list[Tensor], g)
         else:
-            at = [i for i in self.moved if g[i] is not None]
-            directions = [t.to_dense() if t.is_sparse else t for i in at if (t := g[i]) is not None]
-        if len(at) < len(now.at):
+            at = [i for i in self.moved if (params[i].requires_grad if g is None else g[i] is not None)]
+            directions = (
+                [] if g is None else [t.to_dense() if t.is_sparse else t for i in at if (t := g[i]) is not None]
+            )
+            w = [params[i] for i in at]
             now = now._replace(at=at)
-        w = params if len(at) == len(params) else [params[i] for i in at]
-        if not w:
-            return None
-        with torch.no_grad():
-            if directions and now.loss_scale != 1.0:
-                directions = tree.scale(directions, 1.0 / now.loss_scale)
-            if directions and self.weight_decay:
-                directions = tree.add(directions, w, self.weight_decay)
-            direction, size = self.rule.ascent(w, directions, now)
+            if not w:
+                return None
+        if directions and now.loss_scale != 1.0:
+            directions = tree.scale(directions, 1.0 / now.loss_scale)
+        if directions and self.weight_decay:
+            directions = tree.add(directions, [p.detach() for p in w], self.weight_decay)
+        direction, size = self.rule.ascent(w, directions, now)
         if not math.isfinite(size):
             self.skipped += 1
             return None
-        return tree.displace(w, direction, size) if size else None
+        return tree.displace(w, direction, size, swap=self._plain and w[0].is_cpu) if size else None
 
     def _alone(self, make: Pass, closure: Closure | None, batch: groups.Batch) -> tuple[Tensor, Gradients]:
         """The loss and this pass's own gradients, of this rank's examples; `.grad` is left as it was."""

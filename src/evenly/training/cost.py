@@ -13,7 +13,7 @@ from evenly.records import Run
 from evenly.training.distributed import World
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
-from evenly.training.parts import assemble
+from evenly.training.parts import assemble, load_data
 
 STEPS, LONGEST = 8, 5.0  # a few steps, or as many as five seconds hold
 
@@ -27,7 +27,8 @@ def estimate(recipe: Recipe, *, device: str = "auto", data_root: str | None = No
     """
     world = World.join(device)
     with torch.random.fork_rng(), tempfile.TemporaryDirectory() as scratch:
-        parts = assemble(recipe, world=world, data_root=data_root, workers=workers)
+        data = load_data(recipe, data_root=data_root)
+        parts = assemble(recipe, world=world, splits=data, workers=workers)
         loop = Loop(parts, Run(Path(scratch)), Interruption())
         taken: list[float] = []
         for batch in islice(parts.batches.epoch(0), STEPS):

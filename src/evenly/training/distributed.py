@@ -79,14 +79,18 @@ class World:
         torch.distributed.broadcast_object_list(box, src=0, device=self.device)
         return box[0]
 
-    def whole(self, model: nn.Module) -> dict[str, Tensor]:
-        """The model's state dict with every shard gathered; every process must ask."""
-        if not is_sharded(model):
-            return model.state_dict()
-        from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
-
-        gathered: Any = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
-        return dict(gathered)
+    def check_replicas(self, model: nn.Module) -> None:
+        """Raise if the copies of the model in the processes are not the same bits."""
+        if self.size == 1:
+            return
+        # Parameters only: BatchNorm's running statistics are each process's own between two steps.
+        whole = gathered([p.detach() for p in model.parameters()])
+        own = torch.stack([p.contiguous().view(torch.uint8).long().sum() for p in whole if p.ndim])
+        most = own.clone()
+        torch.distributed.all_reduce(own, torch.distributed.ReduceOp.MIN)
+        torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
+        if not torch.equal(own, most):
+            raise RuntimeError("the replicas of the model have parted: please report this as a bug of evenly")
 
     def wait(self) -> None:
         """Until every process is here."""
@@ -99,38 +103,40 @@ class World:
             torch.distributed.destroy_process_group()
 
 
-def optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """The optimizer's state dict, with every shard gathered where there are shards."""
-    if not is_sharded(model):
-        return optimizer.state_dict()
-    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
+def gathered(state: Any) -> Any:
+    """A state dict with every shard of FSDP2 put together again; every process must ask.
 
-    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-    return dict(get_optimizer_state_dict(model, optimizer, options=options))
-
-
-def restore(model: nn.Module, optimizer: torch.optim.Optimizer, weights: dict[str, Any], state: dict[str, Any]) -> None:
-    """Put back what `World.whole` and `optimizer_state` gave."""
-    if not is_sharded(model):
-        model.load_state_dict(weights)
-        optimizer.load_state_dict(state)
-        return
-    from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict, set_optimizer_state_dict
-
-    options = StateDictOptions(full_state_dict=True)
-    set_model_state_dict(model, weights, options=options)
-    set_optimizer_state_dict(model, optimizer, state, options=options)
-
-
-def is_sharded(model: nn.Module) -> bool:
-    """Whether FSDP2 has divided the parameters among processes.
-
-    >>> is_sharded(nn.Linear(2, 2))
-    False
+    >>> gathered({"w": torch.ones(1), "lr": 0.1})
+    {'w': tensor([1.]), 'lr': 0.1}
     """
     from torch.distributed.tensor import DTensor
+    from torch.utils._pytree import tree_map
 
-    return any(isinstance(p, DTensor) for p in model.parameters())
+    return tree_map(lambda leaf: leaf.full_tensor() if isinstance(leaf, DTensor) else leaf, state)
+
+
+def restore(
+    model: nn.Module, optimizer: torch.optim.Optimizer, weights: dict[str, Tensor], state: dict[str, Any]
+) -> None:
+    """Put back what `gathered` gave of both state dicts, in shards where there are shards."""
+    mine = model.state_dict()
+    model.load_state_dict({name: _like(tensor, mine[name]) for name, tensor in weights.items()})
+    params = [p for group in optimizer.param_groups for p in group["params"]]
+    for number, entries in state["state"].items():
+        state["state"][number] = {
+            name: _like(value, params[number]) if isinstance(value, Tensor) and value.ndim else value
+            for name, value in entries.items()
+        }
+    optimizer.load_state_dict(state)
+
+
+def _like(whole: Tensor, model: Tensor) -> Tensor:
+    """The tensor, in this process's shard if the one it is for is sharded."""
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    if not isinstance(model, DTensor):
+        return whole
+    return distribute_tensor(whole.to(model.device), model.device_mesh, model.placements)
 
 
 def _device(name: str, local: int) -> torch.device:

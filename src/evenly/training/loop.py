@@ -21,7 +21,7 @@ from evenly.optim.schedule import multiplier
 from evenly.progress import Bar
 from evenly.records import Run
 from evenly.training import checkpoint
-from evenly.training.distributed import optimizer_state, restore
+from evenly.training.distributed import gathered, restore
 from evenly.training.evaluate import autocast, formatted, outputs, scores
 from evenly.training.interruption import Interruption
 from evenly.training.objective import predictions
@@ -40,7 +40,8 @@ class Diverged(UsageError):
 class Loop:
     """Training in progress: where it stands, and how it goes on.
 
-    `pace` is the number of seconds between checkpoints. `enough` may end training early, at the end of an epoch.
+    `pace` is the number of seconds between checkpoints. `enough` may end training early, at the end of an epoch;
+    `listeners` hear the metrics of each.
     """
 
     parts: Parts
@@ -49,6 +50,7 @@ class Loop:
     pace: float = 60.0
     enough: Enough | None = None
     allow: frozenset[str] = frozenset()
+    listeners: tuple[Callable[[Metrics], None], ...] = ()
     epoch: int = 0
     batch: int = 0
     step: int = 0
@@ -83,6 +85,7 @@ class Loop:
                         raise self.interruption.error(f"after step {self.step} of epoch {self.epoch + 1}")
                 history.append(self._end_of_epoch())
                 bar.note(loss=history[-1]["train.loss"], error=history[-1]["train.error"])
+        world.check_replicas(self.parts.model)
         weights = self._weights()
         self.seconds += time.monotonic() - self._since
         if world.leads:
@@ -153,6 +156,8 @@ class Loop:
             metrics |= self._evaluate()
         if world.leads:
             self.run.log(**metrics)
+        for listener in self.listeners:
+            listener(metrics)
         if self.epoch in parts.recipe.keep_epochs:
             weights = self._weights()
             if world.leads:
@@ -214,7 +219,8 @@ class Loop:
         )
 
     def _weights(self) -> dict[str, Tensor]:
-        return self.parts.world.whole(self.parts.model)
+        weights: dict[str, Tensor] = gathered(self.parts.model.state_dict())
+        return weights
 
     def _save(self) -> None:
         parts, world = self.parts, self.parts.world
@@ -231,7 +237,7 @@ class Loop:
             "data": parts.splits.fingerprint,
             "world": world.size,
             "model": self._weights(),
-            "optimizer": optimizer_state(parts.model, parts.optimizer),
+            "optimizer": gathered(parts.optimizer.state_dict()),
             "ascent": parts.ascent.state_dict() if parts.ascent is not None else None,
         }
         if world.leads:

@@ -58,21 +58,16 @@ def assemble(
     recipe: Recipe,
     *,
     world: World,
-    splits: Splits | None = None,
+    splits: Splits,
     indices: Tensor | None = None,
     weights: Tensor | None = None,
-    data_root: str | None = None,
     workers: int = 0,
 ) -> Parts:
-    """Make the parts of a recipe.
+    """Make the parts of a recipe for its data.
 
-    `splits` stand in for the data the recipe names, where they are loaded already. `indices` is a multiset of
-    positions in the training set, `weights` a factor for the loss of every training example.
+    `indices` is a multiset of positions in the training set, `weights` a factor for the loss of every training
+    example.
     """
-    if splits is None:
-        given = dict(recipe.data.options)
-        validation = recipe.data.validation or None
-        splits = load(recipe.data.name, root=data_root, seed=recipe.seed, validation=validation, **given)
     train = splits.train
     if recipe.batch_size > (num := len(train) if indices is None else len(indices)):
         raise UsageError(
@@ -118,6 +113,17 @@ def assemble(
         weights_N=weights,
         world=world,
     )
+
+
+def load_data(recipe: Recipe, *, data_root: str | None = None) -> Splits:
+    """The data that a recipe names.
+
+    >>> load_data(Recipe()).name
+    'digits'
+    """
+    chosen = recipe.data
+    seed = recipe.seed if chosen.seed is None else chosen.seed
+    return load(chosen.name, root=data_root, seed=seed, validation=chosen.validation or None, **chosen.options)
 
 
 def optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:

@@ -1,7 +1,8 @@
 """A recipe, trained: the run folder is made or found, training goes on to its end, and the run is marked done."""
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -12,10 +13,15 @@ from evenly.environment import stamp
 from evenly.errors import UsageError
 from evenly.recipe import Recipe, digest, to_mapping
 from evenly.records import Run
+from evenly.resampling import Separation, save
+from evenly.resampling.moment import AtEpoch
 from evenly.training.distributed import World
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Enough, Loop
-from evenly.training.parts import Parts, assemble
+from evenly.training.objective import predictions
+from evenly.training.parts import Parts, assemble, load_data
+from evenly.training.stages import OUTPUTS, chosen, errors_so_far, fitted, keep_outputs, kept_epoch, moment
+from evenly.training.tensorboard import writing
 
 CHANGES = frozenset({"data", "world"})
 
@@ -33,6 +39,7 @@ def train(
     workers: int = 0,
     pace: float = 60.0,
     allow: Iterable[str] = (),
+    tensorboard: bool = False,
 ) -> Run:
     """Train the recipe in its own folder under `runs`, from the beginning, from where it stopped, or not at all.
 
@@ -54,6 +61,8 @@ def train(
         Seconds from one checkpoint to the next.
     allow
         What may differ from the sitting before: `data`, `world`.
+    tensorboard
+        Whether to write the metrics for TensorBoard too, into the run's folder.
 
     Examples
     --------
@@ -73,33 +82,76 @@ def train(
     if world.shared(done.state == "done"):
         return done
     with torch.random.fork_rng(), Interruption() as interruption:
-        parts = assemble(
-            recipe, world=world, splits=splits, indices=indices, weights=weights, data_root=data_root, workers=workers
-        )
+        data = splits if splits is not None else load_data(recipe, data_root=data_root)
+        separation = None
+        if recipe.resampling.method != "none":
+            separation, indices, weights = chosen(recipe, runs=runs, data=data.train)
+        parts = assemble(recipe, world=world, splits=data, indices=indices, weights=weights, workers=workers)
         environment = stamp(data=parts.splits.fingerprint) if world.leads else None
         if world.leads:
             run = Run.create(runs, to_mapping(recipe), name, environment=environment)
         world.wait()
         if not world.leads:
             run = Run(os.path.join(runs, name))
-        with run:
-            loop = Loop(parts, run, interruption, pace=pace, enough=enough, allow=frozenset(allow))
+        with run, contextlib.ExitStack() as stack:
+            if separation is not None and world.leads:
+                save(separation, run.path / "separation.csv")
+            loop = Loop(parts, run, interruption, pace=pace, enough=enough or early(parts), allow=frozenset(allow))
+            heard: list[Callable[[dict[str, Any]], None]] = []
+            if tensorboard and world.leads:
+                seen = len(run.metrics())
+                heard.append(stack.enter_context(writing(run.path / "tensorboard", purge_after=seen)))
+            if recipe.until.rule != "end":
+                heard.append(lambda metrics: leave_outputs(loop, metrics))
+            loop.listeners = tuple(heard)
             last = loop.train()
             if world.leads:
-                run.finish(summary(parts, loop, last))
+                run.finish(summary(parts, loop, last, separation))
                 loop.path.unlink(missing_ok=True)
             world.wait()
     return run
 
 
-def summary(parts: Parts, loop: Loop, last: dict[str, Any]) -> dict[str, Any]:
+def early(parts: Parts) -> Enough | None:
+    """The recipe's own word on when training is over before its last epoch; by gain, also once all is fitted."""
+    until = parts.recipe.until
+    rule = moment(until, epochs=parts.recipe.epochs)
+    if rule is None:
+        return None
+
+    def enough(history: Sequence[dict[str, Any]]) -> bool:
+        errors = errors_so_far(history, num_classes=parts.splits.num_classes)
+        return rule(errors) or (until.rule == "gain" and fitted(history[-1]["train.error"]))
+
+    return enough
+
+
+def leave_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
+    """Keep the outputs of this epoch: the last that an early run ends with, unless it has fitted everything."""
+    recipe, train = loop.parts.recipe, loop.parts.splits.train
+    rule = moment(recipe.until, epochs=recipe.epochs)
+    if isinstance(rule, AtEpoch) and metrics["epoch"] < rule.epoch:
+        return  # only a rule that looks at the errors may turn out to have come an epoch ago
+    kept = loop.outputs("train")
+    error = float((predictions(kept) != train.labels.cpu()).double().mean())
+    first = not (loop.run.path / OUTPUTS).exists()
+    if loop.parts.world.leads and (first or recipe.until.rule != "gain" or not fitted(error)):
+        keep_outputs(loop.run, kept, train, epoch=metrics["epoch"])
+
+
+def summary(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separation | None) -> dict[str, Any]:
     """What a run comes to: the last epoch's metrics, what it cost, and how large the model is."""
     seen = loop.epoch * parts.batches.examples
     passes = 2 if parts.ascent is not None and parts.recipe.ascent.rule not in ("random", "momentum", "lsam") else 1
-    return {
+    found = {
         **last,
+        "training_examples": len(parts.splits.train),
         "examples_seen": seen,
         "gradients": seen * passes,
         "parameters": sum(p.numel() for p in parts.model.parameters()),
         "seconds": round(loop.seconds, 3),
+        "hard_share": separation.share if separation is not None else 0.0,
     }
+    if parts.recipe.until.rule != "end":
+        found["separated_at"] = kept_epoch(loop.run)
+    return found

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,7 +36,7 @@ def test_help_begins_with_examples_and_names_every_verb() -> None:
     result = evenly("--help")
     assert result.returncode == 0
     assert result.stdout.startswith("examples:\n")
-    assert all(f"    {verb} " in result.stdout for verb in VERBS)
+    assert all(re.search(rf"^    {verb}\s", result.stdout, flags=re.MULTILINE) for verb in VERBS)
 
 
 @pytest.mark.parametrize("verb", VERBS)

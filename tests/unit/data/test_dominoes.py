@@ -44,7 +44,7 @@ def test_features_agree_in_training_and_are_independent_where_we_probe(
 
 
 def test_the_digit_above_is_easier_than_the_digit_below() -> None:
-    splits = load("digit-dominoes")
+    splits = load("digit-dominoes", alpha=1.0)
     train, test = splits.train, splits["test"]
 
     def error(rows: slice) -> float:
@@ -71,6 +71,15 @@ def test_cifar_mnist_has_the_sizes_of_the_paper_and_padded_digits(published: Cal
     assert x[:, :, :2].max() == 0, "two rows of padding above the digit"
     assert torch.equal(x[:, 0, :32], x[:, 2, :32]), "the digit is grey"
     assert not torch.equal(x[:, 0, 32:], x[:, 2, 32:]), "the photograph is not"
+
+
+def test_the_upper_digit_is_missing_where_it_is_said_to_be_and_nowhere_we_probe() -> None:
+    splits = load("digit-dominoes", alpha=0.7)
+    blank = (splits.train.inputs[:, :, :8] == 0).flatten(1).all(1)
+    assert torch.equal(blank, splits.train.attributes["easy_present"] == 0)
+    assert 0.2 < blank.double().mean() < 0.4
+    for split in ("probe", "balanced"):
+        assert splits[split].attributes["easy_present"].all()
 
 
 def test_no_picture_of_training_is_probed_or_tested() -> None:

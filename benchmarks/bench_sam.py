@@ -1,0 +1,168 @@
+"""The SAM family against the least it could cost: its passes and one optimizer step, in turns in one process."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import evenly
+from benchmarks.harness import Missing, benchmark, interleaved
+
+Step = Callable[[], object]
+Problem = tuple[nn.Module, Callable[[], Tensor], int]
+
+
+def tiny() -> Problem:
+    """The toy of Springer et al. in size: 4-100-100-1, batch 5."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 100), nn.ReLU(), nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 1))
+    x, y = torch.randn(5, 4), torch.rand(5, 1).round()
+    return model, lambda: F.binary_cross_entropy_with_logits(model(x), y), 200
+
+
+def mlp() -> Problem:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3072, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    x, y = torch.randn(128, 3072), torch.randint(10, (128,))
+    return model, lambda: F.cross_entropy(model(x), y), 10
+
+
+def conv3() -> Problem:
+    """The 3-conv network of Springer et al.: 3×64×32 images, batch 100, 102,978 parameters."""
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        *(nn.Conv2d(3, 32, 5, stride=2), nn.ReLU(), nn.Conv2d(32, 64, 3, stride=2), nn.ReLU()),
+        *(nn.Conv2d(64, 128, 3, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(128 * 6 * 2, 2)),
+    )
+    x, y = torch.randn(100, 3, 64, 32), torch.randint(2, (100,))
+    return model, lambda: F.cross_entropy(model(x), y), 4
+
+
+def repeated(step: Step, num: int) -> Step:
+    def steps() -> None:
+        for _ in range(num):
+            step()
+
+    return steps
+
+
+def passes(problem: Problem, num: int) -> Step:
+    """`num` × (forward + backward) and one SGD step: what `num` passes cannot cost less than."""
+    model, loss, turns = problem
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+
+    def step() -> None:
+        for _ in range(num):
+            optimizer.zero_grad()
+            loss().backward()
+        optimizer.step()
+
+    return repeated(step, turns)
+
+
+def family(problem: Problem, rule: Callable[..., evenly.SAM]) -> Step:
+    model, loss, turns = problem
+    optimizer, sam = torch.optim.SGD(model.parameters(), lr=1e-4), rule(model)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        sam.backward(loss)
+        optimizer.step()
+
+    return repeated(step, turns)
+
+
+def peer(problem: Problem) -> Step:
+    try:
+        from pytorch_optimizer import SAM
+    except ImportError as error:
+        raise Missing('Install the peer: pip install "evenly[dev]".') from error
+    model, loss, turns = problem
+    optimizer = SAM(model.parameters(), torch.optim.SGD, rho=0.05, lr=1e-4)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        return value
+
+    def step() -> None:
+        closure()
+        optimizer.step(closure)
+
+    return repeated(step, turns)
+
+
+def race(problem: Callable[[], Problem], ours: Callable[[Problem], Step], num: int) -> Iterator[float]:
+    torch.set_num_threads(1)
+    yield from interleaved(ours(problem()), passes(problem(), num))
+
+
+def sam(problem: Problem) -> Step:
+    return family(problem, evenly.SAM)
+
+
+def lsam(problem: Problem) -> Step:
+    return family(problem, evenly.LSAM)
+
+
+TWICE = "2 × (forward + backward) + 1 SGD step: time"
+
+
+@benchmark("sam-tiny", claim=f"a SAM step of the MLP 4-100-100-1, batch 5, against {TWICE}", at_most=1.12, repeats=41)
+def sam_on_the_tiny_mlp() -> Iterator[float]:
+    yield from race(tiny, sam, 2)
+
+
+@benchmark(
+    "sam-mlp", claim=f"the same for the MLP 3072-512-512-10, batch 128, against {TWICE}", at_most=1.08, repeats=25
+)
+def sam_on_the_mlp() -> Iterator[float]:
+    yield from race(mlp, sam, 2)
+
+
+@benchmark("sam-conv", claim=f"the same for the 3-conv network, batch 100, against {TWICE}", at_most=1.02, repeats=15)
+def sam_on_the_conv_network() -> Iterator[float]:
+    yield from race(conv3, sam, 2)
+
+
+@benchmark(
+    "sam-tiny-peer", claim="a SAM step of the tiny MLP against pytorch_optimizer's: time", at_most=0.85, repeats=41
+)
+def sam_against_the_peer_on_the_tiny_mlp() -> Iterator[float]:
+    torch.set_num_threads(1)
+    yield from interleaved(sam(tiny()), peer(tiny()))
+
+
+@benchmark(
+    "sam-mlp-peer", claim="a SAM step of the larger MLP against pytorch_optimizer's: time", at_most=0.96, repeats=25
+)
+def sam_against_the_peer_on_the_mlp() -> Iterator[float]:
+    torch.set_num_threads(1)
+    yield from interleaved(sam(mlp()), peer(mlp()))
+
+
+@benchmark(
+    "sam-lsam-mlp", claim="an LSAM step of the larger MLP against a plain SGD step: time", at_most=1.06, repeats=25
+)
+def lsam_on_the_mlp() -> Iterator[float]:
+    yield from race(mlp, lsam, 1)
+
+
+@benchmark(
+    "sam-lsam-conv", claim="an LSAM step of the 3-conv network against a plain SGD step: time", at_most=1.06, repeats=15
+)
+def lsam_on_the_conv_network() -> Iterator[float]:
+    yield from race(conv3, lsam, 1)
+
+
+@benchmark("sam-compiled", claim=f"a compiled whole SAM step of the tiny MLP against {TWICE}", at_most=0.5, repeats=41)
+def compiled_sam_on_the_tiny_mlp() -> Iterator[float]:
+    from evenly.optim.compiled import Compiled
+
+    torch.set_num_threads(1)
+    model, _, turns = tiny()
+    x, y = torch.randn(5, 4), torch.rand(5, 1).round()
+    fast = Compiled(evenly.SAM(model), lambda x, y: F.binary_cross_entropy_with_logits(model(x), y))
+    yield from interleaved(repeated(lambda: fast.step(x, y, lr=1e-4), turns), passes(tiny(), 2))

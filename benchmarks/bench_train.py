@@ -1,0 +1,152 @@
+"""Training: the whole loop against its bare arithmetic, and against a plain PyTorch loop."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from benchmarks.bench_data import PlainPyTorch, cifar10_root
+from benchmarks.harness import benchmark, interleaved
+from evenly.data import Splits, load
+from evenly.recipe import Model, Recipe, digest, to_mapping
+from evenly.records import Run
+from evenly.training.distributed import World
+from evenly.training.interruption import Interruption
+from evenly.training.loop import Loop
+from evenly.training.parts import Parts, assemble
+
+BATCH = 128
+
+
+def parts(model: str, num: int, **settings: object) -> Parts:
+    """A recipe on the first images of CIFAR-10, ready to train for one epoch."""
+    data = load("cifar10", root=cifar10_root()).train.subset(range(num))
+    recipe = Recipe(
+        model=Model(model), epochs=1, batch_size=BATCH, augment=("pad-crop:4", "mirror"), drop_last=True, **settings
+    )
+    return assemble(recipe, world=World(), splits=Splits("cifar10", {"train": data}))
+
+
+def whole_loop(made: Parts) -> Callable[[], None]:
+    """An epoch of ours: data, augmentation, bookkeeping, one checkpoint and the records."""
+
+    def epoch() -> None:
+        with (
+            tempfile.TemporaryDirectory() as runs,
+            Run.create(runs, to_mapping(made.recipe), digest(made.recipe)) as run,
+        ):
+            Loop(made, run, Interruption(), pace=1e9).train()
+
+    return epoch
+
+
+def bare(made: Parts) -> Callable[[], None]:
+    """The same number of forward passes, backward passes and steps, on a batch that is there already."""
+    batch = next(iter(made.batches.epoch(0)))
+    model, optimizer = made.model, made.optimizer
+
+    def epoch() -> None:
+        model.train()
+        for _ in range(len(made.batches)):
+            optimizer.zero_grad(set_to_none=True)
+            nn.functional.cross_entropy(model(batch.inputs), batch.labels).backward()
+            optimizer.step()
+
+    return epoch
+
+
+def plain_loop(made: Parts) -> Callable[[], None]:
+    """The loop that people write: a DataLoader with two workers and per-image transforms, fp32."""
+    train = made.splits.train
+    loader = DataLoader(
+        PlainPyTorch(train.inputs, train.labels),
+        batch_size=BATCH,
+        shuffle=True,
+        drop_last=True,
+        num_workers=2,
+        persistent_workers=True,
+        generator=torch.Generator(),
+    )
+    model = made.model
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
+
+    def epoch() -> None:
+        model.train()
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            loss.backward()
+            optimizer.step()
+
+    return epoch
+
+
+def against(peer: Callable[[Parts], Callable[[], None]], model: str, num: int) -> Iterator[float]:
+    torch.set_num_threads(2)
+    made = parts(model, num)
+    yield from interleaved(whole_loop(made), peer(made))
+
+
+@benchmark(
+    "train-overhead-mlp", claim="the whole loop against bare forward, backward and step, mlp: time", at_most=1.15
+)
+def overhead_mlp() -> Iterator[float]:
+    yield from against(bare, "mlp", 10_240)
+
+
+@benchmark("train-overhead-convnet", claim="the same, convnet: time", at_most=1.05)
+def overhead_convnet() -> Iterator[float]:
+    yield from against(bare, "convnet", 5_120)
+
+
+@benchmark(
+    "train-plain-mlp",
+    claim="against a plain loop with a DataLoader of two workers and per-image transforms, mlp: images per second",
+    at_least=1.3,
+)
+def plain_mlp() -> Iterator[float]:
+    yield from against(plain_loop, "mlp", 10_240)
+
+
+@benchmark("train-plain-convnet", claim="the same, convnet: images per second", at_least=1.3)
+def plain_convnet() -> Iterator[float]:
+    yield from against(plain_loop, "convnet", 5_120)
+
+
+@benchmark(
+    "train-plain-resnet",
+    claim="the same, PreAct ResNet-18, ours in bfloat16 with channels last: images per second",
+    at_least=1.5,
+    repeats=3,
+)
+def plain_resnet() -> Iterator[float]:
+    torch.set_num_threads(2)
+    quick = parts("preact-resnet18", 512, precision="bf16", channels_last=True)
+    yield from interleaved(whole_loop(quick), plain_loop(parts("preact-resnet18", 512)))
+
+
+@benchmark(
+    "train-memory", claim="peak resident memory of an epoch against the plain loop's, convnet", at_most=1.2, repeats=3
+)
+def memory() -> Iterator[float]:
+    while True:
+        yield peak("whole_loop") / peak("plain_loop")
+
+
+def peak(which: str) -> float:
+    """The peak of a process of its own, its workers not counted."""
+    code = (
+        "import sys, torch; from pathlib import Path; import benchmarks.bench_train as b\n"
+        "torch.set_num_threads(2)\n"
+        f"b.{which}(b.parts('convnet', 5120))()\n"
+        "print(next(l.split()[1] for l in Path('/proc/self/status').read_text().splitlines() if 'VmHWM' in l))"
+    )
+    cwd = Path(__file__).parents[1]
+    return float(
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=cwd).stdout
+    )

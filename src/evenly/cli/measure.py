@@ -1,0 +1,97 @@
+"""`evenly measure`: the instruments, pointed at a run; what they find goes into its records."""
+
+from typing import TYPE_CHECKING, Any
+
+from evenly.cli.output import print_json, print_table, say
+from evenly.cli.parser import Parser, add_json, add_root
+from evenly.cli.train import shown
+from evenly.errors import UsageError
+
+if TYPE_CHECKING:
+    from evenly.training.loaded import Loaded
+
+EXAMPLES = """
+  evenly measure 3f2a sharpness probing importance
+  evenly measure runs/3f2a91c04b7d --at-epochs 1,5,10 --json
+"""
+
+
+def fill(parser: Parser) -> None:
+    """The arguments of `evenly measure`."""
+    parser.calls(measure, examples=EXAMPLES)
+    parser.add_argument("run_id", metavar="RUN", help="the ID of a run, its beginning, or its folder")
+    parser.add_argument(
+        "what", metavar="WHAT", nargs="*", help="sharpness, rise, importance, rank, probing, reliance (default: all)"
+    )
+    parser.add_argument("--at-epochs", metavar="N,N", help="epochs whose weights were kept (default: the last)")
+    parser.add_argument("--examples", type=int, default=1000, metavar="N", help="training examples (default: 1000)")
+    parser.add_argument("--rho", type=float, default=0.05, metavar="R", help="radius of rise and importance")
+    parser.add_argument("--layer", help="the layer whose input is probed (default: the last linear one)")
+    parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+    add_root(parser)
+    add_json(parser)
+
+
+def measure(
+    *,
+    run_id: str,
+    what: list[str],
+    at_epochs: str | None,
+    examples: int,
+    rho: float,
+    layer: str | None,
+    runs: str,
+    data_root: str | None,
+    json: bool,
+) -> None:
+    """Measure a run at its kept epochs, and write down what was found."""
+    from evenly.records import Run
+    from evenly.training.loaded import loaded
+
+    run = Run.open(run_id, runs)
+    rows = []
+    for epoch in _epochs(at_epochs):
+        found = loaded(run, epoch=epoch, data_root=data_root)
+        numbers = {"epoch": found.epoch, **_measured(found, what, examples=examples, rho=rho, layer=layer)}
+        name = f"measurements/epoch-{found.epoch:04d}.json"
+        before = run.read_json(name) if run.file(name).exists() else {}
+        run.write_json(name, {**before, **numbers})
+        rows.append(numbers)
+    run.close()
+    if json:
+        print_json(rows[0] if at_epochs is None else rows)
+        return
+    for row in rows:
+        print_table([{"what": k, "value": _words(v)} for k, v in row.items()], ["what", "value"])
+    say(f"\nWritten to {run.path / 'measurements'}.")
+
+
+def _measured(found: "Loaded", what: list[str], *, examples: int, rho: float, layer: str | None) -> dict[str, Any]:
+    from evenly.diagnostics.measure import measure as instruments
+    from evenly.rng import generator
+
+    options = {}
+    if found.recipe.loss == "squared":
+        options = {name: {"loss": "squared"} for name in ("sharpness", "rise")}
+    return instruments(
+        found.model,
+        found.splits,
+        *what,
+        rng=generator(found.recipe.seed, "measure"),
+        examples=examples,
+        rho=rho,
+        layer=layer,
+        options=options,
+    )
+
+
+def _epochs(text: str | None) -> list[int | None]:
+    if text is None:
+        return [None]
+    if not all(part.strip().isdigit() for part in text.split(",")):
+        raise UsageError(f"--at-epochs {text!r}: expected numbers such as 1,5,10.")
+    return [int(part) for part in text.split(",")]
+
+
+def _words(value: Any) -> str:
+    return ", ".join(map(shown, value)) if isinstance(value, list) else shown(value)

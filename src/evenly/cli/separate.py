@@ -1,0 +1,129 @@
+"""`evenly separate`: the first half of the method, from data or from the outputs of any network."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenly.cli.output import print_json, print_table, say
+from evenly.cli.parser import Parser, add_json, add_root
+from evenly.cli.train import add_recipe, add_running, resolved, running
+from evenly.cli.useful import add_moment, moment
+from evenly.errors import UsageError
+
+if TYPE_CHECKING:
+    from evenly.resampling import Separation
+    from evenly.resampling.health import Health
+
+EXAMPLES = """
+  evenly separate digit-dominoes --model mlp --epochs 30
+  evenly separate --from-logits logits.npz --out separation.csv
+"""
+
+
+def fill(parser: Parser) -> None:
+    """The arguments of `evenly separate`."""
+    parser.calls(separate, examples=EXAMPLES)
+    add_recipe(parser)
+    parser.add_argument("--from-logits", type=Path, metavar="FILE", help="an .npz file with logits and labels")
+    parser.add_argument(
+        "--out", type=Path, default=Path("separation.csv"), help=".csv, .json or .npz (default: %(default)s)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    add_moment(parser)
+    add_running(parser)
+    add_root(parser)
+    add_json(parser)
+
+
+def separate(
+    *,
+    from_logits: Path | None,
+    out: Path,
+    force: bool,
+    at_epoch: int | None,
+    at_fraction: float | None,
+    runs: str,
+    json: bool,
+    **given: Any,
+) -> None:
+    """Separate, look at the health of it, and write it down."""
+    if out.exists() and not force:
+        raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
+    how = running(given)
+    from evenly.resampling import save
+    from evenly.resampling.health import health
+
+    if from_logits is not None:
+        if given.get("data"):
+            raise UsageError(f"{given['data']} and --from-logits: give one of them.")
+        separation, logits = _from_file(from_logits)
+    else:
+        until = moment(at_epoch, at_fraction)
+        separation, logits = _from_training(resolved(**given), until, runs, how)
+    found = health(separation, logits)
+    save(separation, out)
+    if json:
+        print_json(_plain(separation, found, out))
+        return
+    rows = [
+        {
+            "class": separation.name(split.label),
+            "hard": split.num_hard,
+            "of": split.num,
+            "loss hard": f"{split.loss_hard:.3f}",
+            "loss easy": f"{split.loss_easy:.3f}",
+            "silhouette": f"{split.silhouette:.2f}",
+        }
+        for split in separation.splits
+    ]
+    print_table(rows, ["class", "hard", "of", "loss hard", "loss easy", "silhouette"])
+    for sentence in found.sentences:
+        say(sentence)
+    say(f"\n{separation.num_hard:,} of {len(separation):,} examples are hard ({separation.share:.0%}): {out}")
+
+
+def _from_file(path: Path) -> "tuple[Separation, Any]":
+    import numpy as np
+
+    from evenly.errors import DataError
+    from evenly.resampling import separate as split
+
+    if not path.is_file():
+        raise DataError(f"{path} does not exist. Give an .npz file with the arrays `logits` and `labels`.")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} is not an .npz file of plain arrays ({error}).") from error
+    for name in ("logits", "labels"):
+        if name not in arrays:
+            raise DataError(f"{path} has no array {name!r}: it has {', '.join(arrays) or 'none'}.")
+    given = {name: arrays[name] for name in ("losses", "index") if name in arrays}
+    return split(arrays["logits"], arrays["labels"], **given), arrays["logits"]
+
+
+def _from_training(recipe: Any, until: Any, runs: str, how: dict[str, Any]) -> "tuple[Separation, Any]":
+    from safetensors.torch import load_file
+
+    from evenly.training.parts import load_data
+    from evenly.training.stages import OUTPUTS, early_recipe, separation_of
+    from evenly.training.train import train
+
+    data = load_data(recipe, data_root=how["data_root"])
+    early = train(early_recipe(recipe, until), runs=runs, splits=data, **how)
+    say(f"Separated after epoch {early.summary()['separated_at']} of run {early.id}.")
+    return separation_of(early, data.train), load_file(early.path / OUTPUTS)["logits"]
+
+
+def _plain(separation: "Separation", found: "Health", out: Path) -> dict[str, Any]:
+    return {
+        "out": str(out),
+        "examples": len(separation),
+        "hard": separation.num_hard,
+        "share": separation.share,
+        "accuracy": separation.accuracy,
+        "classes": [
+            {name: getattr(split, name) for name in ("label", "num_hard", "num_easy", "loss_hard", "loss_easy")}
+            for split in separation.splits
+        ],
+        "remarks": list(found.sentences),
+    }

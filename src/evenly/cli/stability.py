@@ -1,0 +1,191 @@
+"""`evenly stability`: which learning rates SGD, noisy SGD and SAM can stay at, by every criterion and exactly."""
+
+from pathlib import Path
+from typing import Any
+
+from evenly.cli.output import print_json, print_table, say
+from evenly.cli.parser import Parser, add_json, add_root, verb
+from evenly.cli.train import shown
+from evenly.errors import DataError, UsageError
+
+EXAMPLES = """
+  evenly stability solutions --c 2,3,4,5
+  evenly stability map --out figure1.png
+  evenly stability threshold --run 3f2a
+"""
+
+
+def fill(parser: Parser) -> None:
+    """The verbs of `evenly stability` and their arguments."""
+    parser.examples = EXAMPLES
+    inner = parser.add_subparsers(metavar="VERB", required=True, title="verbs")
+    table = verb(inner, "solutions", solutions, help="the (C, r)-solutions of parity, side by side", examples=EXAMPLES)
+    table.add_argument("--c", default="2,3,4,5", metavar="C,C", help="which C (default: %(default)s)")
+    table.add_argument("--d", type=int, default=100, help="dimensions (default: %(default)s)")
+    table.add_argument("--n", type=int, default=100, help="examples (default: %(default)s)")
+    table.add_argument("--batch", type=int, default=10, help="batch size (default: %(default)s)")
+    picture = verb(inner, "map", draw, help="figure 1: where training diverges over (B, σ)", examples=EXAMPLES)
+    picture.add_argument("--out", type=Path, default=Path("figure1.png"), help="the picture (default: %(default)s)")
+    picture.add_argument("--lr", type=float, default=0.5, help="learning rate (default: %(default)s)")
+    picture.add_argument("--ratios", default="0.25", metavar="R,R", help="ρ/α of SAM (default: %(default)s)")
+    picture.add_argument("--repeats", type=int, default=10, help="runs a cell (default: %(default)s)")
+    picture.add_argument("--steps", type=int, default=1000, help="steps a run (default: %(default)s)")
+    picture.add_argument("--force", action="store_true", help="replace the picture if it exists")
+    bound = verb(
+        inner, "threshold", threshold, help="where a trained network's learning rate stands", examples=EXAMPLES
+    )
+    bound.add_argument("--run", dest="run_id", metavar="RUN", help="the ID of a run, its beginning, or its folder")
+    bound.add_argument("--gram", type=Path, metavar="FILE", help="an .npy file with the Gram matrix")
+    bound.add_argument("--batch", type=int, help="batch size (default: the run's)")
+    bound.add_argument("--lr", type=float, help="learning rate (default: the run's)")
+    bound.add_argument("--examples", type=int, default=500, metavar="N", help="training examples (default: 500)")
+    bound.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+    add_root(bound)
+    for each in (table, picture):
+        each.add_argument("--seed", type=int, default=0, help="what is drawn (default: 0)")
+    for each in (table, bound):
+        each.add_argument("--ratio", type=float, default=0.1, metavar="R", help="ρ/α of SAM (default: %(default)s)")
+    for each in (table, picture, bound):
+        add_json(each)
+
+
+def solutions(*, c: str, d: int, n: int, batch: int, ratio: float, seed: int, json: bool) -> None:
+    """Print a row per solution."""
+    from evenly.rng import generator
+    from evenly.stability import solutions_table
+
+    rng = generator(seed, "solutions")
+    rows = solutions_table(_whole(c, "--c"), rng=rng, d=d, n=n, batch=batch, rho_over_alpha=ratio)
+    if json:
+        print_json(rows)
+        return
+    columns = ["c", "trace", "lambda_max", "sigma", "eta_criterion", "eta_exact", "eta_theorem_3_2", "eta_exact_sam"]
+    print_table([{name: shown(row[name]) for name in columns} for row in rows], columns)
+    say(
+        "\nThe criterion is the same for every C; the exact threshold rises with C: coherent solutions are less stable."
+    )
+
+
+def draw(*, out: Path, lr: float, ratios: str, repeats: int, steps: int, force: bool, seed: int, json: bool) -> None:
+    """Simulate every cell and draw it with the lines of theory."""
+    if out.exists() and not force:
+        raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
+    from evenly.report.sheet import save
+    from evenly.report.stability_map import figure
+    from evenly.rng import generator
+    from evenly.stability import stability_map
+
+    made = stability_map(
+        rng=generator(seed, "map"), lr=lr, rho_over_alpha=_numbers(ratios), repeats=repeats, steps=steps
+    )
+    names = [method.name for method in made.methods]
+    arrays = {name: getattr(made, name).numpy() for name in ("diverged", "criterion_lr", "mean_square_lr", "exponent")}
+    save(figure(names, made.batches, made.sigmas, lr=lr, **arrays), out)
+    agreement = {
+        name: float((arrays["diverged"][i] == (arrays["exponent"][i] > 0)).mean()) for i, name in enumerate(names)
+    }
+    if json:
+        print_json({"out": str(out), "diverged": {n: float(arrays["diverged"][i].mean()) for i, n in enumerate(names)},
+                    "agrees_with_lyapunov": agreement})  # fmt: skip
+    else:
+        print(out)
+        for name, share in agreement.items():
+            say(f"{name}: the simulation agrees with the almost-sure line in {share:.1%} of the cells.")
+
+
+def threshold(
+    *,
+    run_id: str | None,
+    gram: Path | None,
+    batch: int | None,
+    lr: float | None,
+    ratio: float,
+    examples: int,
+    runs: str,
+    data_root: str | None,
+    json: bool,
+) -> None:
+    """Print where a learning rate stands among the criteria."""
+    if (run_id is None) == (gram is None):
+        raise UsageError("give either --run RUN or --gram FILE.")
+    report = (
+        _of_run(run_id, batch, lr, ratio, examples, runs, data_root)
+        if run_id is not None
+        else _of_gram(gram, batch, lr, ratio)
+    )
+    if json:
+        print_json(report)
+        return
+    print_table(
+        [
+            {"what": k, "value": shown(report[k])}
+            for k in ("num_examples", "batch", "lr", "trace", "lambda_max", "rank")
+        ],
+        ["what", "value"],
+    )
+    for name, method in report["methods"].items():
+        print()
+        rows = [
+            {"criterion": row["name"], "critical lr": shown(row["eta"]), "lr over it": shown(row["lr_over_eta"])}
+            for row in method["criteria"]
+        ]
+        print_table(rows, ["criterion", "critical lr", "lr over it"], title=f"{name}: {method['stands']}")
+    for note in report["notes"]:
+        say(note)
+
+
+def _of_run(
+    run_id: str | None,
+    batch: int | None,
+    lr: float | None,
+    ratio: float,
+    examples: int,
+    runs: str,
+    data_root: str | None,
+) -> dict[str, Any]:
+    from evenly.records import Run
+    from evenly.stability import network_report
+    from evenly.training.loaded import loaded
+
+    found = loaded(Run.open(str(run_id), runs), data_root=data_root)
+    train = found.splits.train
+    part = train.subset(range(min(examples, len(train))))
+    chosen = batch if batch is not None else min(found.recipe.batch_size, len(part))
+    return network_report(
+        found.model,
+        part,
+        batch=chosen,
+        lr=lr if lr is not None else found.recipe.optimizer.lr,
+        rho_over_alpha=ratio,
+        loss=None if found.recipe.loss == "auto" else found.recipe.loss,
+    )
+
+
+def _of_gram(path: Path | None, batch: int | None, lr: float | None, ratio: float) -> dict[str, Any]:
+    import numpy as np
+    import torch
+
+    from evenly.stability import threshold_report
+
+    if batch is None or lr is None:
+        raise UsageError("--gram: give --batch and --lr too, which no run tells.")
+    if path is None or not path.is_file():
+        raise DataError(f"{path} does not exist. Give an .npy file with an n × n Gram matrix.")
+    try:
+        matrix = np.load(path, allow_pickle=False)
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} is not an .npy file of numbers ({error}).") from error
+    return threshold_report(torch.from_numpy(matrix).double(), batch=batch, lr=lr, rho_over_alpha=ratio)
+
+
+def _whole(text: str, option: str) -> list[int]:
+    if not all(part.strip().isdigit() for part in text.split(",")):
+        raise UsageError(f"{option} {text!r}: expected whole numbers such as 2,3,4.")
+    return [int(part) for part in text.split(",")]
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise UsageError(f"--ratios {text!r}: expected numbers such as 0.1,0.25.") from error

@@ -1,0 +1,155 @@
+"""What every layer saw and what came back to it, for one chunk of examples, and whether that tells the truth.
+
+Shapes: N examples, C rows of one example's Jacobian.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+from evenly.curvature.layers import RULES, Piece, Wanted, Whole, piece_of, totals
+from evenly.curvature.per_example import jacobians
+
+Pieces = list[Piece]
+Chunk = tuple[Tensor, Tensor | None]
+Layers = dict[nn.Module, Wanted]
+Seen = dict[nn.Module, tuple[Tensor, GradientEdge]]
+PROBE = 2  # examples on which the layers are put to the test
+# From outputs (N × …) and labels to the vectors that are pulled back: N × C × …, one set of C per example.
+Slopes = Callable[[Tensor, Tensor | None], Tensor]
+
+
+def capture(
+    model: nn.Module, chunk: Chunk, slopes: Slopes, params: Mapping[str, nn.Parameter], layers: Layers | None
+) -> Pieces | None:
+    """The gradients of one chunk in pieces: one piece a layer, or all in one where `layers` is None.
+
+    None if the layers that told the truth about the first examples do not for these.
+    """
+    if layers is not None:
+        return by_layer(model, chunk, slopes, layers)
+    return [Whole(_by_example(model, *chunk, slopes, list(params)))]
+
+
+def layerwise(model: nn.Module, params: Mapping[str, nn.Parameter], chunk: Chunk, slopes: Slopes) -> Layers | None:
+    """The layers that own `params`, if gradients can be had layer by layer; None if only example by example.
+
+    Every parameter must belong to one layer that has a rule and is called once. Whether the weights are used in
+    some other way as well, or whether the layer sees examples in another order, is not visible from outside, so a
+    few examples decide: their gradients must be those that autograd gives.
+    """
+    names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+    if len(names) != len(list(model.parameters())):
+        return None  # tied weights
+    chosen = {id(p) for p in params.values()}
+    layers: Layers = {}
+    for module in model.modules():
+        own = {name for name, p in module._parameters.items() if p is not None and id(p) in chosen}
+        if own:
+            if type(module) not in RULES or not own <= {"weight", "bias"}:
+                return None
+            layers[module] = ("weight" in own, "bias" in own)
+    x, y = chunk
+    return layers if _true(model, (x[:PROBE], None if y is None else y[:PROBE]), slopes, layers) else None
+
+
+def by_layer(model: nn.Module, chunk: Chunk, slopes: Slopes, layers: Layers) -> Pieces | None:
+    """One piece per layer, from one forward and C backward passes; None where a layer was not called exactly once."""
+    x, y = chunk
+    outputs, seen = _watched_forward(model, x, layers)
+    return None if seen is None else _pieces(outputs, seen, slopes(outputs, y), layers, keep=False)
+
+
+def _pieces(outputs: Tensor, seen: Seen, pulled_NC: Tensor, layers: Layers, *, keep: bool) -> Pieces | None:
+    edges = [edge for _, edge in seen.values()]
+    num_rows = pulled_NC.shape[1]
+    slopes_of: list[list[Tensor]] = [[] for _ in edges]
+    for c in range(num_rows):
+        found: Sequence[Tensor | None] = torch.autograd.grad(
+            outputs,
+            edges,
+            pulled_NC[:, c].reshape(outputs.shape),
+            retain_graph=keep or c + 1 < num_rows,
+            allow_unused=True,
+        )
+        for held, slope in zip(slopes_of, found, strict=True):
+            if slope is None:
+                return None
+            held.append(slope)
+    pieces: Pieces = []
+    for (layer, (a, _)), held in zip(seen.items(), slopes_of, strict=True):
+        d_NC = held[0][:, None] if num_rows == 1 else torch.stack(held, dim=1)
+        piece = piece_of(layer, a, d_NC, layers[layer]) if len(a) == len(d_NC) == len(outputs) else None
+        if piece is None:
+            return None
+        pieces.append(piece)
+    return pieces
+
+
+def _watched_forward(model: nn.Module, x: Tensor, layers: Layers) -> tuple[Tensor, Seen | None]:
+    """The outputs, and for every layer its input and the place in the graph where its output was made."""
+    seen: Seen = {}
+    calls = 0
+
+    def watch(layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+        nonlocal calls
+        calls += 1
+        # The edge, not the tensor: an in-place activation would make the tensor stand for something else.
+        seen[layer] = (inputs[0].detach(), get_gradient_edge(output))
+
+    handles = [layer.register_forward_hook(watch) for layer in layers]
+    try:
+        outputs = model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return outputs, seen if calls == len(seen) == len(layers) else None
+
+
+def _true(model: nn.Module, probe: Chunk, slopes: Slopes, layers: Layers) -> bool:
+    """Whether every example's gradients, layer by layer, are those that autograd gives for that example."""
+    outputs, seen = _watched_forward(model, probe[0], layers)
+    if seen is None:
+        return False
+    pulled_NC = slopes(outputs, probe[1])
+    pieces = _pieces(outputs, seen, pulled_NC, layers, keep=True)
+    if pieces is None:
+        return False
+    summed = pulled_NC.sum(1).reshape(outputs.shape)
+    params = [
+        getattr(layer, name)
+        for layer in seen
+        for name, wants in zip(("weight", "bias"), layers[layer], strict=True)
+        if wants
+    ]
+    for e in range(len(outputs)):
+        expected = torch.autograd.grad(outputs[e], params, summed[e], retain_graph=True, materialize_grads=True)
+        own = (
+            part
+            for layer, piece in zip(seen, pieces, strict=True)
+            for part in totals(piece.rows(slice(e, e + 1)), layer, layers[layer])
+        )
+        for ours, theirs in zip(own, expected, strict=True):
+            if not torch.allclose(ours, theirs, rtol=1e-3, atol=1e-4 * float(theirs.abs().max()) + 1e-12):
+                return False
+    return True
+
+
+def _by_example(model: nn.Module, x: Tensor, y: Tensor | None, slopes: Slopes, names: list[str]) -> Tensor:
+    with torch.no_grad():
+        outputs = model(x)
+    pulled_NC = slopes(outputs, y).flatten(2)
+
+    def value(f: Tensor, rows_C: Tensor | None) -> Tensor:
+        assert rows_C is not None
+        return rows_C @ f.reshape(-1)
+
+    parts = []
+    # Gradients of many examples of a network without rules are large: a few at a time, whatever the chunk.
+    for start in range(0, len(x), 64):
+        rows = slice(start, start + 64)
+        parts.append(jacobians(model, x[rows], pulled_NC[rows], value, names))
+    return torch.cat(parts)

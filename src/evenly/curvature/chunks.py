@@ -1,0 +1,117 @@
+"""Data in any of its shapes, read in chunks: a `Labelled`, a pair of tensors, or batches from a loader."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evenly.data.labelled import Labelled, scaled
+from evenly.errors import DataError, UsageError
+
+Data = Labelled | tuple[Tensor, Tensor] | Tensor | Iterable[Any]
+EXPECTED = "a Labelled, a pair of tensors (inputs, labels), or an iterable of such batches (a DataLoader, a list)"
+
+
+@dataclass(frozen=True)
+class Chunks(Sequence[tuple[Tensor, Tensor | None]]):
+    """Examples in chunks of known size; `chunks[i]` reads one, on the device and in the precision of the model."""
+
+    sizes: tuple[int, ...]
+    read: Callable[[int], tuple[Tensor, Tensor | None]]
+
+    @property
+    def num_examples(self) -> int:
+        """How many examples all chunks hold together."""
+        return sum(self.sizes)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, position: Any) -> Any:
+        if not 0 <= position < len(self.sizes):
+            raise IndexError(position)
+        return self.read(position)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
+        return (self.read(i) for i in range(len(self.sizes)))
+
+
+def chunked(data: Data, *, model: nn.Module | None = None, size: int = 250, labels: Tensor | None = None) -> Chunks:
+    """The examples of `data` in chunks of `size`; the batches of a loader are read once and kept as they are.
+
+    Floating inputs and targets take the precision of the model's parameters, and everything its device.
+
+    >>> chunks = chunked((torch.zeros(5, 2), torch.arange(5)), size=2)
+    >>> chunks.sizes, chunks[2][1]
+    ((2, 2, 1), tensor([4]))
+    """
+    if size < 1:
+        raise UsageError(f"chunk = {size} is the number of examples taken at once: give 1 or more.")
+    first = next(model.parameters(), None) if model is not None else None
+
+    def placed(x: Tensor) -> Tensor:
+        if first is None:
+            return x
+        return x.to(first.device, first.dtype if x.is_floating_point() else None)
+
+    if isinstance(data, Labelled):
+        whole = data
+
+        def read_labelled(rows: slice) -> tuple[Tensor, Tensor | None]:
+            positions = range(len(whole))[rows]
+            return placed(scaled(whole.gather(positions))), placed(whole.labels[rows])
+
+        return _slices(len(whole), size, read_labelled)
+    if isinstance(data, Tensor):
+        inputs, targets = data, labels
+    elif isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
+        inputs, targets = data
+    else:
+        return _kept(data, placed)
+    if targets is not None and len(targets) != len(inputs):
+        raise DataError(f"there are {len(inputs)} inputs but {len(targets)} labels: every example needs one of each.")
+
+    def read(rows: slice) -> tuple[Tensor, Tensor | None]:
+        return placed(inputs[rows]), None if targets is None else placed(targets[rows])
+
+    return _slices(len(inputs), size, read)
+
+
+def _slices(num: int, size: int, read: Callable[[slice], tuple[Tensor, Tensor | None]]) -> Chunks:
+    if num == 0:
+        raise DataError("there are no examples: give at least one.")
+    sizes = tuple(min(size, num - start) for start in range(0, num, size))
+    return Chunks(sizes, lambda i: read(slice(i * size, i * size + sizes[i])))
+
+
+def _kept(data: Iterable[Any], placed: Callable[[Tensor], Tensor]) -> Chunks:
+    if not isinstance(data, Iterable):
+        raise UsageError(f"cannot read examples from a {type(data).__name__}: give {EXPECTED}.")
+    batches: list[tuple[Tensor, Tensor | None]] = []
+    for batch in data:
+        if isinstance(batch, Tensor):
+            batches.append((placed(batch), None))
+        elif isinstance(batch, tuple | list) and len(batch) >= 2 and all(isinstance(b, Tensor) for b in batch[:2]):
+            batches.append((placed(batch[0]), placed(batch[1])))
+        else:
+            raise UsageError(f"a batch is a {type(batch).__name__}, not (inputs, labels): give {EXPECTED}.")
+    if not batches:
+        raise DataError("there are no batches: a loader can be read only once if it is a generator.")
+    return Chunks(tuple(len(x) for x, _ in batches), lambda i: batches[i])
+
+
+def outputs_of(model: nn.Module, data: Data, *, chunk: int = 500) -> tuple[Tensor, Tensor | None]:
+    """The model's outputs and the labels of all examples, in the model's present mode, without gradients.
+
+    >>> outputs_of(nn.Identity(), (torch.eye(2), torch.tensor([0, 1])))
+    (tensor([[1., 0.],
+            [0., 1.]]), tensor([0, 1]))
+    """
+    outputs, labels = [], []
+    with torch.no_grad():
+        for x, y in chunked(data, model=model, size=chunk):
+            outputs.append(model(x))
+            labels.append(y)
+    return torch.cat(outputs), None if labels[0] is None else torch.cat([y for y in labels if y is not None])

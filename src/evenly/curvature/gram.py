@@ -1,0 +1,168 @@
+"""Inner products between the gradients of examples, layer by layer.
+
+Shapes: N examples, C rows of one example's Jacobian, P parameters.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from evenly.curvature import soundness
+from evenly.curvature.capture import Layers, Pieces, Slopes, capture, layerwise
+from evenly.curvature.chunks import Chunks, Data, chunked
+from evenly.curvature.losses import Loss, Name, curvature_root, mean_loss, name_of
+from evenly.curvature.observing import observing, trainable
+from evenly.curvature.operator import GIBIBYTE
+from evenly.errors import UsageError
+
+BLOCK = 256  # rows multiplied at once: the products of one pair of blocks stay in the cache
+
+
+def gram(
+    model: nn.Module,
+    data: Data,
+    *,
+    loss: Loss | None = None,
+    labels: Tensor | None = None,
+    only: Sequence[str] | None = None,
+    chunk: int | None = None,
+    memory: int = GIBIBYTE,
+) -> Tensor:
+    """K_ij = ⟨∇_i, ∇_j⟩, N × N: of the outputs of a scalar network, or of the examples' losses where labels are given.
+
+    Layer by layer: a linear layer adds ⟨a_i, a_j⟩⟨δ_i, δ_j⟩, so that N × P numbers are never held (Goodfellow, 2015).
+    A network with a layer called twice, tied weights, or a layer that has no rule is differentiated by
+    `torch.func.vmap` instead: slower, and as exact.
+
+    Parameters
+    ----------
+    data
+        Inputs (a tensor, or batches of them) for gradients of the outputs; with labels (a `Labelled`, a pair, batches
+        of pairs, or the argument `labels`) for gradients of the losses.
+    only
+        Names of the parameters to differentiate by, whole or their beginning.
+    chunk
+        Examples per forward pass; by default 1,024 for linear layers and 128 for others.
+    memory
+        Bytes that captured layers may take beside K; chunks beyond that are captured again for each pair.
+
+    >>> gram(nn.Linear(2, 1), torch.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()  # ⟨x, x'⟩ + 1
+    [[6.0, 12.0], [12.0, 26.0]]
+    """
+    chunks = chunked(data, model=model, size=chunk or _chunk(model), labels=labels)
+    x, y = chunks[0]
+    outputs = soundness.check(model, x)
+    if y is None:
+        if loss is not None:
+            raise UsageError("gradients of a loss need labels: give labels=, or (inputs, labels).")
+        if outputs[0].numel() > 1:
+            raise UsageError(f"the network has {outputs[0].numel()} outputs: give labels, or use block_gram.")
+
+        def slopes(f: Tensor, y: Tensor | None) -> Tensor:
+            return torch.ones_like(f)[:, None]
+    else:
+        mean = mean_loss(loss, outputs, y)
+
+        def slopes(f: Tensor, y: Tensor | None) -> Tensor:
+            assert y is not None
+            leaf = f.detach().requires_grad_(True)
+            return torch.autograd.grad(len(f) * mean(leaf, y), leaf)[0][:, None]
+
+    return _assembled(model, chunks, slopes, only, memory, rows=1)
+
+
+def block_gram(
+    model: nn.Module,
+    data: Data,
+    *,
+    loss: Name | None = None,
+    only: Sequence[str] | None = None,
+    chunk: int | None = None,
+    memory: int = GIBIBYTE,
+) -> Tensor:
+    """The Gram of all outputs of all examples: (N·C) × (N·C), row i·C + c for output c of example i.
+
+    Without `loss`, block (i, j) is K_ij = J_i J_jᵀ. With "squared", "logistic" or "cross-entropy" it is A_i A_jᵀ with
+    A_i = B_iᵀ J_i and B_i B_iᵀ = Q_i, the Hessian of the loss in the outputs; then A_iᵀ A_i = J_iᵀ Q_i J_i is example
+    i's Gauss–Newton matrix, λmax(K)/N that of the mean loss, and ‖K_ij‖_F = √Tr(H_i H_j). (B_iᵀ is Q_i^½ up to a
+    rotation, which changes none of these.) Labels are not needed. `K.view(N, C, N, C)[i, :, j, :]` is one block.
+
+    >>> block_gram(nn.Linear(1, 2, bias=False), torch.tensor([[1.0], [3.0]])).tolist()
+    [[1.0, 0.0, 3.0, 0.0], [0.0, 1.0, 0.0, 3.0], [3.0, 0.0, 9.0, 0.0], [0.0, 3.0, 0.0, 9.0]]
+    """
+    chunks = chunked(data, model=model, size=chunk or _chunk(model))
+    outputs = soundness.check(model, chunks[0][0])
+    rows = outputs[0].numel()
+    name = None if loss is None else name_of(loss, outputs, None)
+
+    def slopes(f: Tensor, y: Tensor | None) -> Tensor:
+        f_NC = f.detach().reshape(len(f), rows)
+        if name is None:
+            roots_NCC = torch.eye(rows, dtype=f.dtype, device=f.device).expand(len(f), rows, rows)
+        else:
+            roots_NCC = curvature_root(name, f_NC).mT
+        return roots_NCC.reshape(len(f), rows, *f.shape[1:])
+
+    return _assembled(model, chunks, slopes, only, memory, rows=rows)
+
+
+def _assembled(
+    model: nn.Module, chunks: Chunks, slopes: Slopes, only: Sequence[str] | None, memory: int, *, rows: int
+) -> Tensor:
+    params = trainable(model, only=only)
+    with observing(model, training=None), torch.enable_grad():
+        layers = layerwise(model, params, chunks[0], slopes)
+        for way in (layers, None):
+
+            def look(i: int, way: Layers | None = way) -> Pieces | None:
+                return capture(model, chunks[i], slopes, params, way)
+
+            K = _paired(chunks, look, memory, rows=rows)
+            if K is not None:
+                return K
+    raise AssertionError("differentiation example by example always gives an answer")
+
+
+def _paired(chunks: Chunks, look: Callable[[int], Pieces | None], memory: int, *, rows: int) -> Tensor | None:
+    """K from the pieces of all pairs of chunks: one half is computed, the other mirrored. None if a look fails."""
+    ends = list(itertools.accumulate(chunks.sizes, initial=0))
+    kept: dict[int, Pieces] = {}
+    free = memory
+    K: Tensor | None = None
+    pairs = [(a, b) for a in range(len(chunks)) for b in range(a, -1, -1)]
+    for i, j in pairs:
+        found = kept.get(j) or look(j)
+        if found is None:
+            return None
+        weight = sum(piece.bytes for piece in found)
+        if j not in kept and weight <= free:
+            kept[j], free = found, free - weight
+        if j == i:
+            left = found
+            if K is None:
+                K = found[0].empty(ends[-1] * rows)
+        assert K is not None
+        for p in range(0, chunks.sizes[i], BLOCK):
+            for q in range(0, p + 1 if i == j else chunks.sizes[j], BLOCK):
+                block = _inner(left, found, slice(p, p + BLOCK), slice(q, q + BLOCK))
+                row, column = (ends[i] + p) * rows, (ends[j] + q) * rows
+                K[row : row + block.shape[0], column : column + block.shape[1]] = block
+                if row != column:
+                    K[column : column + block.shape[1], row : row + block.shape[0]] = block.T
+    return K
+
+
+def _inner(left: Pieces, right: Pieces, p: slice, q: slice) -> Tensor:
+    blocks = (a.rows(p).inner(b.rows(q)) for a, b in zip(left, right, strict=True))  # type: ignore[arg-type]
+    total = next(blocks)
+    for block in blocks:
+        total += block
+    return total
+
+
+def _chunk(model: nn.Module) -> int:
+    """Convolutions and attention hold many positions per example; linear layers one."""
+    owners = [module for module in model.modules() if module._parameters]
+    return 1024 if all(isinstance(module, nn.Linear) for module in owners) else 128

@@ -1,0 +1,207 @@
+"""Extreme eigenvalues of a symmetric operator, to a stated bound.
+
+Shapes: P the operator's size, M steps taken, K eigenvalues wanted.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenly.errors import DataError, UsageError
+
+Which = Literal["largest", "smallest", "magnitude"]
+Array = NDArray[np.float64]
+
+
+class Symmetric(Protocol):
+    """A symmetric P × P matrix known by its products."""
+
+    @property
+    def size(self) -> int:
+        """P."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the products."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the products are taken."""
+
+    def __matmul__(self, v: Tensor, /) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Eigenpairs:
+    """The wanted eigenvalues, the most extreme first: some eigenvalue lies within `residuals[i]` of `values[i]`."""
+
+    values: Tensor
+    residuals: Tensor
+    vectors: Tensor
+    products: int
+    converged: bool
+
+
+def lanczos(
+    operator: Symmetric,
+    *,
+    rng: torch.Generator,
+    k: int = 5,
+    which: Which = "largest",
+    tol: float = 1e-3,
+    max_products: int = 500,
+) -> Eigenpairs:
+    """The k extreme eigenpairs by Lanczos with full reorthogonalisation, stopped by the residual.
+
+    For a Ritz pair (θ, y) some eigenvalue λ has |θ − λ| ≤ ‖Hy − θy‖ = β_M |s_M| (Parlett, 1998, §13.2); the run ends
+    when that bound is at most tol·|θ| for each of the k pairs (or at rounding level for eigenvalues near 0). The
+    error is usually the bound squared over the gap, so far smaller. Ritz values that merely stopped moving can
+    still be far away: they do not end the run.
+
+    `which` is "largest" (algebraically), "smallest" or "magnitude". The starting vector is drawn from `rng`. An
+    eigenvalue that is repeated exactly is counted as often as it occurs if the Krylov space closes, else once:
+    in exact arithmetic one starting vector cannot see more.
+
+    >>> class Diagonal:
+    ...     size, dtype, device = 50, torch.float64, torch.device("cpu")
+    ...     def __matmul__(self, v):
+    ...         return torch.arange(1.0, 51.0, dtype=v.dtype) ** 2 * v
+    >>> found = lanczos(Diagonal(), k=2, tol=1e-6, rng=torch.Generator().manual_seed(0))
+    >>> [round(value, 3) for value in found.values.tolist()], found.converged
+    ([2500.0, 2401.0], True)
+    """
+    if not 1 <= k <= operator.size:
+        raise UsageError(
+            f"k = {k}: the operator has {operator.size} eigenvalues; ask for 1 to {operator.size} of them."
+        )
+    if which not in ("largest", "smallest", "magnitude"):
+        raise UsageError(f"which = {which!r}: give 'largest', 'smallest' or 'magnitude'.")
+    krylov = Krylov(operator, rng=rng)
+    floor = 100 * torch.finfo(operator.dtype).eps
+    while True:
+        krylov.step()
+        values_M, vectors_MM = krylov.ritz()
+        rank_M = np.argsort(-_wanted(values_M, which), kind="stable")
+        residuals_M = krylov.beta * np.abs(vectors_MM[-1])
+        top_K = rank_M[:k]
+        bound_K = tol * np.maximum(np.abs(values_M[top_K]), floor * np.abs(values_M).max())
+        converged = (
+            len(top_K) == k and bool((residuals_M[top_K] <= bound_K).all()) and _nothing_hidden(krylov, k, which)
+        )
+        if converged or krylov.complete or krylov.products >= max(max_products, k):
+            break
+    done = converged or krylov.complete
+    if not done:
+        warnings.warn(
+            f"Lanczos stopped after {krylov.products} products with a residual of {residuals_M[top_K].max():.2g} for "
+            f"the {k} wanted eigenvalues: raise max_products, or tol = {tol}.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    coefficients_KM = torch.from_numpy(vectors_MM[:, top_K].T.copy()).to(krylov.basis)
+    return Eigenpairs(
+        values=torch.from_numpy(values_M[top_K]),
+        residuals=torch.from_numpy(residuals_M[top_K]),
+        vectors=coefficients_KM @ krylov.basis,
+        products=krylov.products,
+        converged=done,
+    )
+
+
+class Krylov:
+    """An orthonormal basis of {v, Hv, H²v, …} and the tridiagonal matrix that H is in it, grown step by step."""
+
+    def __init__(self, operator: Symmetric, *, rng: torch.Generator, start: Tensor | None = None) -> None:
+        self._operator, self._rng = operator, rng
+        self._storage = torch.empty(min(32, operator.size), operator.size, dtype=operator.dtype, device=operator.device)
+        self._alphas: list[float] = []
+        self._betas: list[float] = []
+        self.segment = 0  # where the present invariant subspace begins: after a breakdown, a new one
+        self.beta = 0.0
+        self._next = self._fresh() if start is None else start / torch.linalg.vector_norm(start)
+
+    @property
+    def products(self) -> int:
+        """Products taken, which is also the size of the basis."""
+        return len(self._alphas)
+
+    @property
+    def basis(self) -> Tensor:
+        """The basis, one vector a row: M × P."""
+        return self._storage[: self.products]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the basis spans everything."""
+        return self.products == self._operator.size
+
+    def step(self) -> None:
+        """One product, and a basis larger by one."""
+        m = self.products
+        if m > 0:
+            self._betas.append(self.beta)
+        if m == len(self._storage):
+            # Grown by half: doubling would hold twice what is needed of the largest thing in memory.
+            grown = self._storage.new_empty(min(m + m // 2, self._operator.size), self._operator.size)
+            grown[:m] = self._storage
+            self._storage = grown
+        q_P = self._storage[m] = self._next
+        r_P = self._operator @ q_P
+        alpha = float(torch.dot(q_P.double(), r_P.double()))
+        if not np.isfinite(alpha):
+            raise DataError("a curvature product is not finite: the loss, its gradient or the weights hold NaN or inf.")
+        self._alphas.append(alpha)
+        r_P = self._orthogonal(r_P)
+        self.beta = float(torch.linalg.vector_norm(r_P))
+        scale = max(abs(a) for a in (*self._alphas, *self._betas, self.beta))
+        if self.complete:
+            self.beta = 0.0
+        elif self.beta <= 10 * torch.finfo(self._operator.dtype).eps * scale:
+            # The space is closed under H. A new direction in its complement goes on, coupled to nothing.
+            self.beta, self.segment, self._next = 0.0, self.products, self._fresh()
+        else:
+            self._next = r_P / self.beta
+
+    def ritz(self, start: int = 0) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors (columns) of the tridiagonal matrix from row `start` on."""
+        beside = np.asarray(self._betas[start:])
+        matrix = np.diag(np.asarray(self._alphas[start:])) + np.diag(beside, 1) + np.diag(beside, -1)
+        values, vectors = np.linalg.eigh(matrix)
+        return values, vectors
+
+    def _orthogonal(self, r_P: Tensor) -> Tensor:
+        """What r has outside the basis; twice, since once leaves rounding errors (Kahan, Parlett)."""
+        for _ in range(2):
+            r_P = r_P - self.basis.T @ (self.basis @ r_P)
+        return r_P
+
+    def _fresh(self) -> Tensor:
+        draw = torch.randn(self._operator.size, generator=self._rng, dtype=torch.float64, device=self._rng.device)
+        r_P = self._orthogonal(draw.to(self._operator.device, self._operator.dtype))
+        return torch.nn.functional.normalize(r_P, dim=0, eps=0.0)
+
+
+def _nothing_hidden(krylov: Krylov, k: int, which: Which) -> bool:
+    """After a breakdown: whether the complement, as far as it is known, holds nothing that belongs to the top k."""
+    if krylov.segment == 0:
+        return True
+    if krylov.segment == krylov.products:
+        return False  # the new direction has not been looked at yet
+    everything = np.sort(_wanted(krylov.ritz()[0], which))[::-1]
+    values, vectors = krylov.ritz(krylov.segment)
+    lead = int(np.argmax(_wanted(values, which)))
+    residual = krylov.beta * abs(vectors[-1, lead])
+    slack = 1e-6 * abs(everything[0])
+    return bool(_wanted(values[lead : lead + 1], which)[0] + residual <= everything[k - 1] + slack)
+
+
+def _wanted(values: Array, which: Which) -> Array:
+    """The values turned so that the wanted ones are the largest."""
+    if which == "magnitude":
+        return np.abs(values)
+    return values if which == "largest" else -values

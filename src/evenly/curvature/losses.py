@@ -1,0 +1,135 @@
+"""The losses by name, their curvature in the outputs, and a root of it.
+
+Shapes: N examples, C outputs of one example (1 for a scalar network).
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from evenly.errors import DataError, UsageError, did_you_mean
+
+Name = Literal["cross-entropy", "logistic", "squared"]
+Loss = Name | Callable[[Tensor, Tensor], Tensor]
+Mean = Callable[[Tensor, Tensor], Tensor]
+NAMES = ("cross-entropy", "logistic", "squared")
+
+
+def mean_loss(loss: Loss | None, outputs: Tensor, labels: Tensor | None) -> Mean:
+    """`loss` as a function of (outputs, labels) that returns the mean over the examples.
+
+    None chooses by what is there: cross-entropy for class numbers and several outputs, logistic for class numbers
+    and one output, squared error for floating targets. A callable may return the mean or one loss per example.
+
+    >>> mean_loss(None, torch.zeros(2, 3), torch.tensor([0, 1]))(torch.zeros(2, 3), torch.tensor([0, 1])).item()
+    1.0986123085021973
+    """
+    if labels is None:
+        raise DataError("the loss needs labels: give (inputs, labels), or batches of both.")
+    if callable(loss):
+        given = loss
+        return lambda f, y: given(f, y).mean()
+    chosen = name_of(loss, outputs, labels)
+    return {"cross-entropy": _cross_entropy, "logistic": _logistic, "squared": _squared}[chosen]
+
+
+def name_of(loss: Name | None, outputs: Tensor, labels: Tensor | None) -> Name:
+    """The loss of that name, checked against the shapes; None chooses one as `mean_loss` says.
+
+    >>> name_of(None, torch.zeros(2, 1), torch.tensor([0, 1]))
+    'logistic'
+    """
+    num_outputs = outputs[0].numel()
+    if loss is None:
+        if labels is not None and labels.is_floating_point():
+            return "squared"
+        return "logistic" if num_outputs == 1 else "cross-entropy"
+    if loss not in NAMES:
+        raise UsageError(
+            f"there is no loss {loss!r}. {did_you_mean(loss, NAMES)} A function of (outputs, labels) works."
+        )
+    if loss == "logistic" and num_outputs > 1:
+        raise UsageError(f"the logistic loss takes one output, not {num_outputs}: use 'cross-entropy'.")
+    if loss == "cross-entropy" and num_outputs == 1:
+        raise UsageError(
+            "cross-entropy of one output is always 0: use 'logistic', or a network with an output per class."
+        )
+    return loss
+
+
+def curvature_root(name: Name, outputs_NC: Tensor) -> Tensor:
+    """B with B Bᵀ = Q, the Hessian of one example's loss in its outputs: N × C × C.
+
+    Squared error ½‖f − y‖² has Q = I. Logistic loss has Q = p(1−p). Cross-entropy has Q = diag p − ppᵀ, whose root
+    B = diag √p − p √pᵀ needs no eigenvalues. None of them depends on the label.
+
+    >>> f = torch.tensor([[0.0, 1.0, 2.0]])
+    >>> p, B = f.softmax(1)[0], curvature_root("cross-entropy", f)[0]
+    >>> torch.allclose(B @ B.T, p.diag() - p.outer(p), atol=1e-6)
+    True
+    """
+    num, dim = outputs_NC.shape
+    if name == "squared":
+        return torch.eye(dim, dtype=outputs_NC.dtype, device=outputs_NC.device).expand(num, dim, dim)
+    if name == "logistic":
+        p_N = outputs_NC[:, 0].sigmoid()
+        return (p_N * (1 - p_N)).sqrt()[:, None, None]
+    p_NC = outputs_NC.softmax(1)
+    root_NC = p_NC.sqrt()
+    return torch.diag_embed(root_NC) - p_NC[:, :, None] * root_NC[:, None, :]
+
+
+def _cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
+    _need_class_numbers("cross-entropy", labels)
+    if outputs.ndim != 2:
+        raise UsageError(
+            f"cross-entropy takes outputs of N × C, not {tuple(outputs.shape)}: give the loss as a function."
+        )
+    return F.cross_entropy(outputs, labels)
+
+
+def _logistic(outputs: Tensor, labels: Tensor) -> Tensor:
+    """log(1 + exp(−y f)), y = ±1."""
+    return F.softplus(-signs(labels, outputs.dtype) * outputs.reshape(len(labels))).mean()
+
+
+def _squared(outputs: Tensor, labels: Tensor) -> Tensor:
+    """½‖f − y‖²; class numbers stand for y = ±1 (one output) or a one-hot y (several)."""
+    f_NC = outputs.reshape(len(outputs), -1)
+    if labels.is_floating_point():
+        if labels.numel() != f_NC.numel():
+            raise DataError(f"outputs {tuple(outputs.shape)} and targets {tuple(labels.shape)} do not match in shape.")
+        y_NC = labels.reshape(f_NC.shape)
+    elif f_NC.shape[1] == 1:
+        y_NC = signs(labels, f_NC.dtype)[:, None]
+    else:
+        y_NC = F.one_hot(labels, f_NC.shape[1]).to(f_NC.dtype)
+    return (f_NC - y_NC).square().sum(1).mean() / 2
+
+
+def signs(labels: Tensor, dtype: torch.dtype) -> Tensor:
+    """Two classes as y = ±1: from 0 and 1, or from −1 and 1 as they are.
+
+    >>> signs(torch.tensor([0, 1, 1]), torch.float32)
+    tensor([-1.,  1.,  1.])
+    """
+    found = set(labels.tolist())
+    if found <= {0, 1}:
+        return (2 * labels - 1).to(dtype)
+    if found <= {-1, 1}:
+        return labels.to(dtype)
+    raise DataError(
+        f"one output tells two classes apart, but the labels are {sorted(found)[:5]}: number them 0 and 1, "
+        "or give floating targets for regression."
+    )
+
+
+def _need_class_numbers(name: str, labels: Tensor) -> None:
+    if labels.is_floating_point() or labels.ndim != 1:
+        raise DataError(
+            f"the loss {name!r} needs one class number per example, not {labels.dtype} of shape {tuple(labels.shape)}: "
+            "give labels.long(), or another loss."
+        )

@@ -1,0 +1,88 @@
+"""Looking at a model without leaving a trace."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from evenly.errors import UsageError
+
+
+@contextlib.contextmanager
+def observing(model: nn.Module, *, training: bool | None = False) -> Iterator[None]:
+    """Within the context the model is in eval mode; afterwards it is what it was, bit for bit, also after an error.
+
+    What comes back: the train/eval mode of every submodule, every buffer (its values and its identity), and the
+    state of torch's random number generators. `training=None` leaves the mode as it is.
+
+    >>> model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Dropout())
+    >>> with observing(model):
+    ...     model[2].training
+    False
+    >>> model[2].training, model[1].num_batches_tracked.item()
+    (True, 0)
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    buffers = [
+        (module, name, buffer, None if buffer is None else (buffer._version, buffer.detach().clone()))
+        for module in model.modules()
+        for name, buffer in module._buffers.items()
+    ]
+    devices = {p.device for p in model.parameters() if p.device.type == "cuda"}
+    with torch.random.fork_rng(devices=sorted(devices, key=str)):
+        try:
+            if training is not None:
+                for module, _ in modes:
+                    module.training = training
+            yield
+        finally:
+            for module, mode in modes:
+                module.training = mode
+            for module, name, buffer, saved in buffers:
+                module._buffers[name] = buffer
+                # Only what was written to: a copy would look like a change to a graph that is kept.
+                if buffer is not None and saved is not None and buffer._version != saved[0]:
+                    with torch.no_grad():
+                        buffer.copy_(saved[1])
+
+
+def trainable(model: nn.Module, *, only: Sequence[str] | None = None) -> dict[str, nn.Parameter]:
+    """The parameters that require gradients, by name; `only` keeps those whose name is or begins with one of these.
+
+    >>> list(trainable(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)), only=["2"]))
+    ['2.weight', '2.bias']
+    """
+    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if not named:
+        raise UsageError(
+            f"{type(model).__name__} has no parameter that requires a gradient: call requires_grad_(True)."
+        )
+    if only is None:
+        return named
+    chosen = {name: p for name, p in named.items() if any(name == o or name.startswith(o + ".") for o in only)}
+    missing = [o for o in only if not any(name == o or name.startswith(o + ".") for name in named)]
+    if missing:
+        raise UsageError(
+            f"{type(model).__name__} has no trainable parameter {missing[0]!r}. Known: {', '.join(named)}."
+        )
+    return chosen
+
+
+def flat(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors as one long vector.
+
+    >>> flat([torch.ones(2, 2), torch.zeros(1)]).tolist()
+    [1.0, 1.0, 1.0, 1.0, 0.0]
+    """
+    return torch.cat([t.reshape(-1) for t in tensors])
+
+
+def unflat(vector_P: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """The long vector cut into views with the shapes of `like`.
+
+    >>> [tuple(t.shape) for t in unflat(torch.zeros(5), [torch.ones(2, 2), torch.zeros(1)])]
+    [(2, 2), (1,)]
+    """
+    parts = torch.split(vector_P, [t.numel() for t in like])
+    return [part.view(t.shape) for part, t in zip(parts, like, strict=True)]

@@ -1,0 +1,83 @@
+"""Gradients of single examples, whatever the network: `torch.func.vmap` over the examples.
+
+Shapes: N examples, P parameters, C outputs of one example.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, jacrev, vmap
+
+from evenly.curvature import soundness
+from evenly.curvature.chunks import Data, chunked
+from evenly.curvature.losses import Loss, mean_loss
+from evenly.curvature.observing import observing, trainable
+from evenly.errors import UsageError
+
+
+def per_example_gradients(
+    model: nn.Module,
+    data: Data,
+    *,
+    loss: Loss | None = None,
+    labels: Tensor | None = None,
+    only: Sequence[str] | None = None,
+    chunk: int = 64,
+) -> Tensor:
+    """The gradient of every example's loss, N × P; without labels, of every example's only output.
+
+    For a network with several outputs and no labels use `block_gram`, or `jacobians` on one chunk. Memory is
+    N × P: the `gram` of the gradients needs far less.
+
+    >>> model = nn.Linear(2, 1, bias=False)
+    >>> per_example_gradients(model, torch.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()  # ∇f(x) = x
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    names = list(trainable(model, only=only))
+    chunks = chunked(data, model=model, size=chunk, labels=labels)
+    x, y = chunks[0]
+    outputs = soundness.check(model, x)
+    if y is None and outputs[0].numel() > 1:
+        raise UsageError(
+            f"the network has {outputs[0].numel()} outputs: give labels to differentiate the loss, or use block_gram."
+        )
+    mean = mean_loss(loss, outputs, y) if y is not None else None
+
+    def value(f_C: Tensor, y: Tensor | None) -> Tensor:
+        return f_C.reshape(-1) if mean is None or y is None else mean(f_C[None], y[None]).reshape(-1)
+
+    with observing(model, training=None):
+        parts = [jacobians(model, x, y, value, names).squeeze(1) for x, y in chunks]
+    return torch.cat(parts)
+
+
+def jacobians(
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor | None,
+    value: Callable[[Tensor, Tensor | None], Tensor],
+    names: Sequence[str],
+) -> Tensor:
+    """The derivative of value(f(x_n), y_n) by the parameters for every example of one chunk: N × (length of value) × P.
+
+    >>> model = nn.Linear(2, 3, bias=False)
+    >>> tuple(jacobians(model, torch.ones(4, 2), None, lambda f, y: f, ["weight"]).shape)
+    (4, 3, 6)
+    """
+    everything = {name: p.detach() for name, p in model.named_parameters()}
+    chosen = {name: everything.pop(name) for name in names}
+    buffers = dict(model.named_buffers())
+
+    def single(params: dict[str, Tensor], x_: Tensor, y_: Tensor | None) -> Tensor:
+        # Fresh buffers: a model that writes to them may do so here, and its own stay as they are.
+        own = {name: buffer.clone() for name, buffer in buffers.items()}
+        return value(functional_call(model, (params, everything, own), (x_[None],))[0], y_)
+
+    try:
+        found = vmap(jacrev(single), (None, 0, None if y is None else 0), randomness="same")(chosen, x, y)
+    except RuntimeError as error:
+        raise UsageError(
+            f"{type(model).__name__} cannot be differentiated for many examples at once (torch.func.vmap): {error}"
+        ) from error
+    return torch.cat([found[name].flatten(2) for name in names], dim=2)

@@ -1,0 +1,197 @@
+"""Linear probes: what can be read out of features by logistic regression.
+
+Shapes: N examples, D features, K rows of weights (1 for two values), R refits.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenly.errors import DataError, UsageError
+
+Array = NDArray[np.float64]
+# λ of mean loss + (λ/2)‖w‖², from strong to weak: each fit begins where the one before ended.
+STRENGTHS = (1.0, 0.1, 0.01, 0.001, 0.0001)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A probe's 0–1 error on held-out examples (a share of 1), with a 95 % interval for it.
+
+    `interval` is Wilson's, for the number of held-out examples; `errors` are those of the refits, `strengths` the
+    regularisation each chose. `weights` (K × D) and `bias` (K) are means over the refits, for features as they are, not
+    standardised: `features @ weights.T + bias` is the contribution of the attribute.
+    """
+
+    error: float
+    interval: tuple[float, float]
+    errors: tuple[float, ...]
+    strengths: tuple[float, ...]
+    weights: Tensor
+    bias: Tensor
+    values: tuple[int, ...]
+    num_fit: int
+    num_test: int
+
+    def contribution(self, features_ND: Tensor) -> Tensor:
+        """The log-odds of the second value (N) for two values, else of each (N × K)."""
+        found = features_ND.to(self.weights) @ self.weights.T + self.bias
+        return found[:, 0] if len(self.values) == 2 else found
+
+
+def fit_probe(
+    features_ND: Tensor,
+    targets_N: Tensor,
+    *,
+    test_features: Tensor,
+    test_targets: Tensor,
+    rng: torch.Generator,
+    groups: Tensor | None = None,
+    test_groups: Tensor | None = None,
+    strengths: Sequence[float] = STRENGTHS,
+    refits: int = 5,
+    held_out: float = 0.25,
+) -> Probe:
+    """The error of a logistic regression that reads `targets` from `features`, on the test examples.
+
+    The protocol of Springer et al. (2024), after Kirichenko et al. (2023): features are standardised; each refit holds
+    out another part of the examples, fits the rest for every strength λ of mean loss + (λ/2)‖w‖², and takes the λ
+    that errs least on what was held out; errors are averaged over refits. With `groups`, every refit draws equally
+    many examples of each group, and the error is the mean over `test_groups`.
+
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> x = torch.randn(400, 3, generator=rng)
+    >>> y = (x[:, 0] > 0).long()
+    >>> found = fit_probe(x[:200], y[:200], test_features=x[200:], test_targets=y[200:], rng=rng)
+    >>> found.error < 0.05
+    True
+    """
+    x_ND, y_N, values = _checked(features_ND, targets_N, test_features, test_targets)
+    test_ND, test_N = _array(test_features), test_targets.cpu().numpy()
+    if not 0 < held_out < 1:
+        raise UsageError(f"held_out = {held_out} is the share of examples that choose the strength: above 0, below 1.")
+    if refits < 1 or not strengths or min(strengths) <= 0:
+        raise UsageError(f"refits = {refits}, strengths = {tuple(strengths)}: give 1 or more, all positive.")
+    centre_D, scale_D = x_ND.mean(0), x_ND.std(0)
+    scale_D[scale_D == 0] = 1  # a feature that never changes tells nothing, and must not divide by zero
+    z_ND, z_test = (x_ND - centre_D) / scale_D, (test_ND - centre_D) / scale_D
+    errors, chosen, weights, biases = [], [], [], []
+    for _ in range(refits):
+        fit, choose = _parts(y_N, None if groups is None else groups.cpu().numpy(), held_out, rng)
+        best, strength = _best(z_ND[fit], y_N[fit], z_ND[choose], y_N[choose], strengths)
+        wrong_N = best.predict(z_test) != test_N
+        errors.append(_mean(wrong_N, None if test_groups is None else test_groups.cpu().numpy()))
+        chosen.append(strength)
+        weights.append(best.coef_ / scale_D)
+        biases.append(best.intercept_ - (best.coef_ / scale_D) @ centre_D)
+    error = float(np.mean(errors))
+    return Probe(
+        error=error,
+        interval=wilson(error, len(test_N)),
+        errors=tuple(errors),
+        strengths=tuple(chosen),
+        weights=torch.from_numpy(np.mean(weights, axis=0)),
+        bias=torch.from_numpy(np.mean(biases, axis=0)),
+        values=values,
+        num_fit=len(fit),
+        num_test=len(test_N),
+    )
+
+
+def wilson(share: float, num: int, *, z: float = 1.959964) -> tuple[float, float]:
+    """Wilson's (1927) 95 % interval for a share of `num` independent cases.
+
+    >>> [round(end, 4) for end in wilson(0.5, 100)]
+    [0.4038, 0.5962]
+    """
+    middle = (share + z * z / (2 * num)) / (1 + z * z / num)
+    half = z / (1 + z * z / num) * math.sqrt(share * (1 - share) / num + z * z / (4 * num * num))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _best(
+    x_fit: Array, y_fit: Array, x_choose: Array, y_choose: Array, strengths: Sequence[float]
+) -> "tuple[Fitted, float]":
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(warm_start=True, max_iter=1000)
+    best: Fitted | None = None
+    least, strength = math.inf, math.nan
+    for candidate in sorted(strengths, reverse=True):
+        model.C = 1 / (candidate * len(x_fit))
+        with warnings.catch_warnings():
+            # A probe of separable features never converges: its error has, long before.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(x_fit, y_fit)
+        error = float(np.mean(model.predict(x_choose) != y_choose))
+        if error < least:  # of equals, the strongest regularisation
+            least, strength = error, candidate
+            best = Fitted(model.classes_.copy(), model.coef_.copy(), model.intercept_.copy())
+    assert best is not None
+    return best, strength
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What is kept of a fit that the next strength will overwrite."""
+
+    classes_: Array
+    coef_: Array
+    intercept_: Array
+
+    def predict(self, x_ND: Array) -> Array:
+        """The most likely value of each row."""
+        score = x_ND @ self.coef_.T + self.intercept_
+        places = (score[:, 0] > 0).astype(int) if score.shape[1] == 1 else score.argmax(1)
+        return np.asarray(self.classes_[places])
+
+
+def _parts(y_N: Array, groups_N: Array | None, held_out: float, rng: torch.Generator) -> tuple[Array, Array]:
+    """Places to fit and to choose by: each value (or group) divided in the same proportion."""
+    cells_N = y_N if groups_N is None else groups_N
+    members = [np.flatnonzero(cells_N == cell) for cell in np.unique(cells_N)]
+    most = min(map(len, members)) if groups_N is not None else None
+    fit, choose = [], []
+    for places in members:
+        mixed = places[torch.randperm(len(places), generator=rng).numpy()][:most]
+        cut = min(max(1, round(held_out * len(mixed))), len(mixed) - 1)
+        choose.append(mixed[:cut])
+        fit.append(mixed[cut:])
+    return np.concatenate(fit), np.concatenate(choose)
+
+
+def _mean(wrong_N: Array, groups_N: Array | None) -> float:
+    if groups_N is None:
+        return float(wrong_N.mean())
+    return float(np.mean([wrong_N[groups_N == group].mean() for group in np.unique(groups_N)]))
+
+
+def _checked(x: Tensor, y: Tensor, test_x: Tensor, test_y: Tensor) -> tuple[Array, Array, tuple[int, ...]]:
+    for name, features, targets in (("", x, y), ("test ", test_x, test_y)):
+        if features.ndim != 2 or len(features) != len(targets) or len(features) == 0:
+            raise DataError(
+                f"{name}features of shape {tuple(features.shape)} and {len(targets)} {name}targets: "
+                "examples × features and one target each are needed."
+            )
+        if not torch.isfinite(features).all():
+            raise DataError(f"the {name}features hold NaN or inf: look at the layer's activations.")
+    if x.shape[1] != test_x.shape[1]:
+        raise DataError(f"{x.shape[1]} features to fit but {test_x.shape[1]} to test: take both from one layer.")
+    values, counts = np.unique(y.cpu().numpy(), return_counts=True)
+    if len(values) < 2:
+        raise DataError(f"the attribute has one value, {values[0]}: there is nothing to tell apart.")
+    if counts.min() < 2:
+        raise DataError(f"value {values[counts.argmin()]} has one example: two are needed, to fit and to choose by.")
+    return _array(x), y.cpu().numpy(), tuple(int(value) for value in values)
+
+
+def _array(x: Tensor) -> Array:
+    """Single precision stays single: the fits take half the time."""
+    return np.asarray(x.detach().cpu().numpy())

@@ -1,0 +1,106 @@
+"""What a model loses when one attribute of its inputs no longer tells the label.
+
+Shapes: N examples, V values of the attribute, L labels.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from evenly.curvature import soundness
+from evenly.curvature.chunks import chunked, outputs_of
+from evenly.curvature.observing import observing
+from evenly.data.labelled import Labelled
+from evenly.errors import DataError, UsageError
+
+# From inputs and the inputs of other examples to inputs that carry the others' attribute.
+Swap = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Reliance:
+    """Accuracy on the data, accuracy with the attribute randomised, and the difference: all shares of 1."""
+
+    attribute: str
+    accuracy: float
+    randomised: float
+    reliance: float
+
+
+def reliance(
+    model: nn.Module,
+    data: Labelled,
+    *,
+    attribute: str,
+    balanced: Labelled | None = None,
+    swap: Swap | None = None,
+    rng: torch.Generator | None = None,
+    chunk: int = 500,
+) -> Reliance:
+    """Accuracy minus the accuracy when the named attribute is independent of the label.
+
+    By weights: on `balanced` examples (by default the same `data`) the accuracy of each combination of label and value
+    counts as P(label)·P(value); every combination must occur. With `swap(inputs, donors)`, by intervention instead:
+    each input takes the attribute of another example drawn by `rng` (for stacked images the upper half), and keeps its
+    label.
+
+    >>> tag = torch.tensor([0, 0, 1, 1, 1, 0])  # right for four of six
+    >>> data = Labelled(tag[:, None].float(), torch.tensor([0, 0, 0, 1, 1, 1]), ("a", "b"), {"tag": tag})
+    >>> answers_the_tag = nn.Linear(1, 1)
+    >>> _ = nn.init.constant_(answers_the_tag.weight, 2.0), nn.init.constant_(answers_the_tag.bias, -1.0)
+    >>> found = reliance(answers_the_tag, data, attribute="tag")
+    >>> round(found.accuracy, 3), round(found.randomised, 3)
+    (0.667, 0.5)
+    """
+    reference = data if balanced is None else balanced
+    values_N = reference.attribute(attribute)
+    if swap is not None and balanced is not None:
+        raise UsageError("give balanced= or swap=, not both: each is a way to make the attribute independent.")
+    if len(set(values_N.tolist())) < 2:
+        raise DataError(
+            f"attribute {attribute!r} has one value, {int(values_N[0])}, in {reference.name} {reference.split}."
+        )
+    if swap is not None and rng is None:
+        raise UsageError("swap draws the other examples at random: give rng=torch.Generator().manual_seed(0).")
+    with observing(model):
+        soundness.check(model, chunked(data, model=model, size=chunk)[0][0])
+        right_N = _right(outputs_of(model, data, chunk=chunk)[0], data.labels)
+        if swap is not None and rng is not None:
+            others = data.subset(torch.randperm(len(data), generator=rng))
+            pairs = zip(chunked(data, model=model, size=chunk), chunked(others, model=model, size=chunk), strict=True)
+            with torch.no_grad():
+                outputs = [model(swap(x, donors)) for (x, _), (donors, _) in pairs]
+            randomised = float(_right(torch.cat(outputs), data.labels).mean())
+        elif balanced is not None:
+            there_N = _right(outputs_of(model, balanced, chunk=chunk)[0], balanced.labels)
+            randomised = _reweighted(there_N, balanced, attribute)
+        else:
+            randomised = _reweighted(right_N, data, attribute)
+    accuracy = float(right_N.mean())
+    return Reliance(attribute, accuracy, randomised, accuracy - randomised)
+
+
+def _right(outputs: Tensor, labels_N: Tensor) -> Tensor:
+    """1 where the answer is right: by the largest output, or by the sign of the only one."""
+    flat = outputs.reshape(len(outputs), -1)
+    answers_N = flat.argmax(1) if flat.shape[1] > 1 else (flat[:, 0] > 0).long()
+    return (answers_N.cpu() == labels_N.cpu()).double()
+
+
+def _reweighted(right_N: Tensor, data: Labelled, attribute: str) -> float:
+    values_N = data.attribute(attribute)
+    total = 0.0
+    for label in sorted(set(data.labels.tolist())):
+        for value in sorted(set(values_N.tolist())):
+            members = (data.labels == label) & (values_N == value)
+            if not members.any():
+                raise DataError(
+                    f"{data.name} {data.split} has no example of class {data.classes[label]!r} with {attribute} = "
+                    f"{value}, so that its accuracy is unknown. Use a split with every combination ('balanced'), "
+                    "or give swap=."
+                )
+            weight = float((data.labels == label).double().mean() * (values_N == value).double().mean())
+            total += weight * float(right_N[members].mean())
+    return total

@@ -1,0 +1,61 @@
+"""Figure 1 of Chang & Khanna (2025): where training diverges over batch size and coherence, and three boundaries."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.report.sheet import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[Any]
+
+
+def figure(
+    methods: Sequence[str],
+    batches: Sequence[int],
+    sigmas: Sequence[int],
+    *,
+    lr: float,
+    diverged: Array,
+    criterion_lr: Array,
+    mean_square_lr: Array,
+    exponent: Array,
+) -> "Figure":
+    """A panel per method; arrays are methods × batches × sigmas.
+
+    Dark cells diverged. The lines are where the published criterion, the exact mean-square threshold and the
+    almost-sure (Lyapunov) boundary lie at this learning rate.
+
+    >>> grid = np.array([[[0.1, 0.2], [0.8, 0.9]]])
+    >>> made = figure(["SGD"], [1, 2], [1, 2], lr=0.5, diverged=grid < 0.5, criterion_lr=grid,
+    ...               mean_square_lr=grid, exponent=0.5 - grid)
+    >>> len(made.axes)
+    1
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    made = Figure(figsize=(0.6 + 3.4 * len(methods), 3.9), layout="constrained")
+    lines: tuple[tuple[str, Array, str, Any], ...] = (
+        ("published criterion", criterion_lr - lr, COLOURS[1], "dashed"),
+        ("mean square, exact", mean_square_lr - lr, COLOURS[0], "solid"),
+        ("almost sure, exact", -exponent, COLOURS[2], "dotted"),
+    )
+    panels = made.subplots(1, len(methods), squeeze=False, sharey=True)[0]
+    for number, (axes, method) in enumerate(zip(panels, methods, strict=True)):
+        axes.pcolormesh(sigmas, batches, diverged[number], cmap="Greys", vmin=0, vmax=1.6, shading="nearest")
+        for _, height, colour, style in lines:
+            values = np.nan_to_num(height[number], posinf=1e3, neginf=-1e3)
+            if values.min() < 0 < values.max():
+                axes.contour(sigmas, batches, values, levels=[0.0], colors=[colour], linestyles=[style], linewidths=1.8)
+        axes.set_title(method, fontsize=10)
+        axes.set_xlabel("coherence σ")
+    panels[0].set_ylabel("batch size B")
+    handles = [Line2D([], [], color=colour, linestyle=style, label=name) for name, _, colour, style in lines]
+    made.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    made.suptitle(f"diverged (grey) at learning rate {lr:g}", fontsize=10)
+    return made

@@ -1,0 +1,147 @@
+"""Plain rows for people and programs: the solutions side by side, and where a run's learning rate stands."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evenly.errors import UsageError
+from evenly.stability.alignment import coherence
+from evenly.stability.criteria import all_criteria, chang_theorem_3_2, coherence_criterion
+from evenly.stability.exact import check_lr, mean_square_threshold
+from evenly.stability.problem import Problem
+from evenly.stability.solutions import Solution, feature_solution, memorising_solution
+
+MEMORISING = "memorising"
+
+
+def solutions_table(
+    c_values: Sequence[int],
+    *,
+    rng: torch.Generator,
+    d: int = 100,
+    n: int = 100,
+    batch: int = 10,
+    rho_over_alpha: float = 0.1,
+) -> list[dict[str, Any]]:
+    """A row per (C, r)-solution, and one for the memorising solution, on n examples drawn from {±1}^d.
+
+    `eta_criterion` is the coherence criterion (Dexter et al., 2024), equal for every C; `eta_exact` the mean-square
+    threshold, which rises with C: at equal trace the coherent solution is the less stable one. The SAM columns are the
+    same in SAM's coordinates; `eta_theorem_3_2` is the paper's own bound for SAM.
+
+    >>> rows = solutions_table([2, 3], rng=torch.Generator().manual_seed(0), d=10, n=30, batch=5)
+    >>> [row["c"] for row in rows], len({round(row["eta_criterion"], 9) for row in rows})
+    ([2, 3, 'memorising'], 1)
+    """
+    solutions: list[tuple[int | str, Solution]] = [(c, feature_solution(c, dim=d)) for c in c_values]
+    if n < 1:
+        raise UsageError(f"n = {n}: give at least one example.")
+    x_ND = _distinct_cube(n, d, rng)
+    solutions.append((MEMORISING, memorising_solution(x_ND)))
+    return [
+        {"c": c, **_row(solution.problem(x_ND), batch=batch, rho_over_alpha=rho_over_alpha)}
+        for c, solution in solutions
+    ]
+
+
+def threshold_report(
+    gram: Tensor | Problem,
+    *,
+    batch: int,
+    lr: float,
+    rho_over_alpha: float = 0.0,
+    gradient_norm: float | None = None,
+    residual: float | None = None,
+) -> dict[str, Any]:
+    """Where a learning rate stands among the criteria, for SGD and, with ρ/α > 0, for SAM; plain values throughout.
+
+    `gradient_norm` and `residual` (the largest |∂loss/∂output|), where they are known, say how near to a minimum the
+    network is: `notes` warns where it is not near.
+
+    >>> report = threshold_report(torch.eye(4), batch=2, lr=0.1)
+    >>> report["methods"]["SGD"]["eta_exact"], report["methods"]["SGD"]["stands"]
+    (4.0, 'stable: lr is 0.025 of the exact threshold')
+    """
+    check_lr(lr)
+    problem = gram if isinstance(gram, Problem) else Problem.from_gram(gram)
+    ratios = {"SGD": 0.0} | ({f"SAM ρ/α={rho_over_alpha:g}": rho_over_alpha} if rho_over_alpha else {})
+    methods = {name: _standing(problem, batch=batch, lr=lr, ratio=ratio) for name, ratio in ratios.items()}
+    notes = [note for method in methods.values() for row in method["criteria"] for note in row["notes"]]
+    if (gradient_norm or 0) > 1e-3 * problem.lambda_max or (residual or 0) > 1e-2:
+        notes.append(
+            f"not at a minimum (gradient norm {gradient_norm}, largest residual {residual}): linear stability is about "
+            "minima; train longer, or read these numbers as those of the linearised model here"
+        )
+    return {
+        "num_examples": problem.num_examples,
+        "batch": batch,
+        "lr": lr,
+        "rho_over_alpha": rho_over_alpha,
+        "trace": problem.trace,
+        "lambda_max": problem.lambda_max,
+        "rank": problem.rank,
+        "gradient_norm": gradient_norm,
+        "residual": residual,
+        "methods": methods,
+        "notes": list(dict.fromkeys(notes)),
+    }
+
+
+def _standing(problem: Problem, *, batch: int, lr: float, ratio: float) -> dict[str, Any]:
+    found = coherence(problem, rho_over_alpha=ratio)
+    criteria = all_criteria(problem, batch=batch, rho_over_alpha=ratio)
+    exact = criteria[-1].lr
+    word = "stable" if lr < exact else "unstable in mean square"
+    return {
+        "lambda_max": found.lambda_max,
+        "largest_example": found.largest_example,
+        "lambda_max_s": found.lambda_max_s,
+        "sigma": found.sigma,
+        "sigma_without_root": found.sigma_without_root,
+        "eta_exact": exact,
+        "stands": f"{word}: lr is {lr / exact:.3g} of the exact threshold",
+        "criteria": [
+            {"name": c.name, "eta": _plain(c.lr), "says": c.says, "lr_over_eta": lr / c.lr, "notes": list(c.notes)}
+            for c in criteria
+        ],
+    }
+
+
+def _row(problem: Problem, *, batch: int, rho_over_alpha: float) -> dict[str, Any]:
+    here, there = coherence(problem), coherence(problem, rho_over_alpha=rho_over_alpha)
+    return {
+        "trace": problem.trace,
+        "lambda_max": here.lambda_max,
+        "sigma": here.sigma,
+        "eta_criterion": _plain(coherence_criterion(problem, batch=batch).lr),
+        "eta_exact": mean_square_threshold(problem, batch=batch),
+        "rho_over_alpha": rho_over_alpha,
+        "lambda_max_sam": there.lambda_max,
+        "sigma_sam": there.sigma,
+        "eta_criterion_sam": _plain(coherence_criterion(problem.sam(rho_over_alpha), batch=batch).lr),
+        "eta_theorem_3_2": _plain(chang_theorem_3_2(problem, batch=batch, rho_over_alpha=rho_over_alpha).lr),
+        "eta_exact_sam": mean_square_threshold(problem, batch=batch, rho_over_alpha=rho_over_alpha),
+    }
+
+
+def _plain(lr: float) -> float | None:
+    """None for a criterion that no learning rate meets (a full batch): JSON has no infinity."""
+    return lr if lr < float("inf") else None
+
+
+def _distinct_cube(n: int, d: int, rng: torch.Generator) -> Tensor:
+    """N distinct points of {±1}^d; equal draws, likely for small d only, are drawn again."""
+    if d < 2 or n > 2**d // 2:
+        raise UsageError(f"d = {d}, n = {n}: give d of at least 2, and n at most half of the 2^d points of the cube.")
+    points = torch.empty(0, d, dtype=torch.float64)
+    while len(points) < n:
+        more = 2.0 * torch.randint(2, (n, d), generator=rng).double() - 1
+        pool = torch.cat([points, more])
+        _, where = pool.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
+        first = torch.zeros(int(where.max()) + 1, dtype=torch.int64).scatter_reduce(
+            0, where, torch.arange(len(pool)), "amin", include_self=False
+        )
+        points = pool[first.sort().values][:n]
+    return points

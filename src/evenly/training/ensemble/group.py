@@ -1,0 +1,84 @@
+"""Members that step by one rule: SGD with momentum and weight decay, each with its own numbers.
+
+Shapes: K members, P parameters.
+"""
+
+from fnmatch import fnmatchcase
+
+import torch
+from torch import Tensor
+
+from evenly.training.ensemble.feed import Feed
+from evenly.training.ensemble.layout import Layout
+from evenly.training.ensemble.passes import Passes, Rows
+from evenly.training.ensemble.plan import Plan
+from evenly.training.ensemble.rules import Knobs, Rule, rule_of
+
+
+class Group:
+    """A range of rows that are stepped together.
+
+    The step is that of `torch.optim.SGD`: g ← g + λw, v ← μv + g, w ← w − ηv.
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        *,
+        feed: Feed,
+        passes: Passes,
+        w_KP: Tensor,
+        velocity_KP: Tensor | None,
+        lr_K1: Tensor,
+        momentum_K1: Tensor,
+        weight_decay_K1: Tensor,
+    ) -> None:
+        self.rule, self.feed, self.passes = rule, feed, passes
+        self.w = Rows(passes.layout, w_KP)
+        self.g = Rows(passes.layout, torch.empty_like(w_KP))
+        self.velocity_KP = velocity_KP
+        self.lr_K1, self.momentum_K1 = lr_K1, momentum_K1
+        self.weight_decay_K1 = weight_decay_K1 if bool(weight_decay_K1.any()) else None
+
+    def step(self, number: int, factor: float) -> None:
+        """One step of every member, with `factor` times its learning rate."""
+        self.rule(self.passes, self.w, self.g, self.feed.batch(number), number)
+        w_KP, g_KP = self.w.flat_KP, self.g.flat_KP
+        if self.weight_decay_K1 is not None:
+            g_KP.addcmul_(w_KP, self.weight_decay_K1)
+        if self.velocity_KP is not None:
+            g_KP = self.velocity_KP.mul_(self.momentum_K1).add_(g_KP)
+        w_KP.addcmul_(g_KP, self.lr_K1, value=-factor)
+
+
+def grouped(plan: Plan, *, feed: Feed, passes: Passes, w_KP: Tensor, velocity_KP: Tensor | None) -> list[Group]:
+    """The groups of a plan, on rows that lie in its order."""
+    layout = passes.layout
+    names = [plan.rule[member] for member in plan.order()]
+    columns = {name: plan.column(name, layout) for name in ("rho", "star", "lr", "momentum", "weight_decay")}
+    adaptive_P = _adaptive(layout, plan.adapt)
+    groups = []
+    for name in dict.fromkeys(names):
+        first = names.index(name)
+        rows = slice(first, first + names.count(name))
+        own = {key: column[rows] for key, column in columns.items()}
+        part = feed.rows(rows)
+        groups.append(
+            Group(
+                rule_of(name, Knobs(own["rho"], part.seeds, plan.eta, adaptive_P, own["star"]), layout),
+                feed=part,
+                passes=passes,
+                w_KP=w_KP[rows],
+                velocity_KP=None if velocity_KP is None else velocity_KP[rows],
+                lr_K1=own["lr"],
+                momentum_K1=own["momentum"],
+                weight_decay_K1=own["weight_decay"],
+            )
+        )
+    return groups
+
+
+def _adaptive(layout: Layout, pattern: str) -> Tensor:
+    """Which of the P parameters adapt, for ASAM."""
+    flags = [torch.full((shape.numel(),), fnmatchcase(name, pattern)) for name, shape in layout.shapes.items()]
+    return torch.cat(flags).to(layout.device)

@@ -1,0 +1,90 @@
+"""A run, looked at again: its model with the weights of any kept epoch, and its data as the model sees them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from evenly import models
+from evenly.data import Augmentation, Labelled, Splits
+from evenly.errors import DataError, UsageError
+from evenly.recipe import Recipe, from_mapping
+from evenly.records import Run
+from evenly.rng import generator
+from evenly.training.parts import load_data, trained_shape
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a run has trained: recipe, model in eval mode, and splits with the run's own normalisation applied."""
+
+    recipe: Recipe
+    model: nn.Module
+    splits: Splits
+    epoch: int
+
+
+def kept_epochs(run: Run) -> list[int]:
+    """The epochs of which a run has kept the weights, the last among them when it is done."""
+    kept = [int(path.stem.removeprefix("epoch-")) for path in (run.path / "checkpoints").glob("epoch-*.safetensors")]
+    metrics = run.metrics()
+    if (run.path / "weights.safetensors").exists() and metrics:
+        kept.append(int(metrics[-1]["epoch"]))
+    return sorted(set(kept))
+
+
+def loaded(run: Run, *, epoch: int | None = None, data_root: str | None = None) -> Loaded:
+    """The model of a run after `epoch`, the last by default, and its data."""
+    kept = kept_epochs(run)
+    if not kept:
+        raise UsageError(f"run {run.id} is {run.state} and has kept no weights yet. Let `evenly train` finish it.")
+    epoch = kept[-1] if epoch is None else epoch
+    if epoch not in kept:
+        raise UsageError(
+            f"run {run.id} has not kept the weights of epoch {epoch}; it has those of {', '.join(map(str, kept))}. "
+            f"Train with --set keep_epochs=[{epoch}] to keep them."
+        )
+    recipe = from_mapping(Recipe, run.recipe)
+    splits = load_data(recipe, data_root=data_root)
+    augment = Augmentation.parse(recipe.augment, data=splits.train)
+    model = models.build(
+        recipe.model.name,
+        input_shape=trained_shape(splits.train.shape, augment),
+        num_classes=splits.num_classes,
+        rng=generator(recipe.seed, "init"),
+        **recipe.model.options,
+    )
+    model.load_state_dict(_weights(run, epoch, last=kept[-1]))
+    return Loaded(recipe, model.eval(), seen(splits, augment), epoch)
+
+
+def seen(splits: Splits, augment: Augmentation) -> Splits:
+    """The splits as the model sees them in evaluation: resized and normalised where the recipe says so."""
+    still = augment.evaluation
+    if not still.transforms and still.normalise is None:
+        return splits
+
+    def applied(part: Labelled) -> Labelled:
+        raw = part.in_memory()
+        pieces = []
+        for start in range(0, len(part), 512):
+            where = range(start, min(start + 512, len(part)))
+            pieces.append(still(raw.gather(where), seed=0, epoch=0, index=part.index[where.start : where.stop]))
+        return replace(part, inputs=torch.cat(pieces))
+
+    return Splits(splits.name, {split: applied(part) for split, part in splits.items()})
+
+
+def _weights(run: Run, epoch: int, *, last: int) -> Mapping[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path: Path = run.path / "checkpoints" / f"epoch-{epoch:04d}.safetensors"
+    if not path.exists() and epoch == last:
+        path = run.path / "weights.safetensors"
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise DataError(f"{path} is damaged ({error}). Train the run again.") from error

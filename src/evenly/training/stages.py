@@ -1,0 +1,156 @@
+"""USEFUL in two stages: train early, separate, train again from scratch on what the separation says.
+
+Each stage is a run of its own, named by its recipe, and the second recipe names the first: whatever stops the
+method, the same call finds what is done and goes on with the rest (Nguyen et al., 2024).
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evenly import rng
+from evenly.data import Labelled
+from evenly.errors import UsageError
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, digest
+from evenly.records import Run
+from evenly.resampling import Separation, separate
+from evenly.resampling.baselines import random_like, upweighted
+from evenly.resampling.moment import MAX_ACCURACY, AtEpoch, GainShrinks, Moment, at_fraction
+from evenly.resampling.suspects import suspects
+from evenly.training.checkpoint import save_weights
+
+OUTPUTS = "outputs.safetensors"
+
+
+def early_recipe(
+    recipe: Recipe,
+    until: Until,
+    *,
+    model: Model | None = None,
+    optimizer: Optimizer | None = None,
+    ascent: Ascent | None = None,
+) -> Recipe:
+    """The first stage of `recipe`: the same training until an early epoch, with randomness of its own.
+
+    A smaller `model` may stand in as a proxy, or another optimizer.
+
+    >>> first = early_recipe(Recipe(seed=1), Until("fraction", 0.1))
+    >>> first.seed == 1, first.until.rule, first.epochs
+    (False, 'fraction', 200)
+    """
+    if until.rule == "end":
+        raise UsageError("until.rule=end: the first stage ends early. Give gain, epoch or fraction.")
+    return replace(
+        recipe,
+        model=model or recipe.model,
+        optimizer=optimizer or recipe.optimizer,
+        ascent=ascent or recipe.ascent,
+        seed=rng.key(recipe.seed, "early") % 2**31,
+        # The data are those of the second stage, whatever their own randomness.
+        data=replace(recipe.data, seed=recipe.seed if recipe.data.seed is None else recipe.data.seed),
+        until=until,
+        resampling=Resampling(),
+        evaluate_every=recipe.epochs,
+        record_examples=False,
+        keep_epochs=(),
+    )
+
+
+def moment(until: Until, *, epochs: int) -> Moment | None:
+    """The rule by which training ends early; None for training to the end.
+
+    >>> moment(Until("fraction", 0.05), epochs=200)
+    AtEpoch(epoch=10)
+    """
+    if until.rule == "end":
+        return None
+    if until.rule == "gain":
+        return GainShrinks()
+    if until.rule == "fraction":
+        return at_fraction(until.value, epochs=epochs)
+    if until.value != int(until.value) or until.value > epochs:
+        raise UsageError(f"until.value={until.value:g}: give a whole epoch from 1 to {epochs}.")
+    return AtEpoch(int(until.value))
+
+
+def errors_so_far(history: Sequence[dict[str, Any]], *, num_classes: int) -> list[float]:
+    """Chance, then the training error after every epoch: what a moment is decided by.
+
+    >>> errors_so_far([{"train.error": 0.5}], num_classes=10)
+    [0.9, 0.5]
+    """
+    return [1 - 1 / num_classes, *(row["train.error"] for row in history)]
+
+
+def keep_outputs(run: Run, outputs_NC: Tensor, data: Labelled, *, epoch: int) -> None:
+    """Leave the outputs on the training set after `epoch` in the run's folder: what a separation is made from."""
+    kept = {"logits": outputs_NC, "labels": data.labels.cpu(), "index": data.index.cpu()}
+    save_weights(run.path / OUTPUTS, kept | {"epoch": torch.tensor(epoch)})
+
+
+def kept_epoch(run: Run) -> int:
+    """The epoch whose outputs a run has kept."""
+    from safetensors import safe_open
+
+    with safe_open(run.path / OUTPUTS, framework="pt") as file:
+        return int(file.get_tensor("epoch"))
+
+
+def fitted(error: float) -> bool:
+    """Whether a network with this training error fits so much that a separation would be noise.
+
+    >>> fitted(0.005), fitted(0.02)
+    (True, False)
+    """
+    return error < 1 - MAX_ACCURACY
+
+
+def separation_of(early: Run, data: Labelled, *, method: str = "k-means") -> Separation:
+    """The separation that the outputs of an early run give, for the data they were taken on."""
+    from safetensors.torch import load_file
+
+    path = early.path / OUTPUTS
+    if not path.is_file():
+        raise UsageError(f"run {early.id} has left no outputs: it is {early.state}. `evenly useful` makes such runs.")
+    kept = load_file(path)
+    return separate(
+        kept["logits"],
+        kept["labels"],
+        index=kept["index"],
+        classes=data.classes,
+        method=method,  # type: ignore[arg-type]  # separate refuses what it does not know
+        rng=rng.generator(0, "separate", early.id),
+    )
+
+
+def chosen(
+    recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled
+) -> tuple[Separation, Tensor | None, Tensor | None]:
+    """What the recipe's resampling means for `data`: the separation, and indices to train on or weights of losses."""
+    wanted = recipe.resampling
+    early = Run.open(str(wanted.early), runs)
+    rules = {"quantile": "quantile", "misclassified": "misclassified"}
+    separation = separation_of(early, data, method=rules.get(wanted.method, "k-means"))
+    if wanted.method == "random":
+        separation = random_like(separation, rng=rng.generator(recipe.seed, "random upsampling"))
+    if wanted.method == "upweight":
+        return separation, None, upweighted(separation, factor=wanted.factor, dataset=data)
+    once = None if wanted.keep_suspects else suspected(early, separation)
+    return separation, separation.positions(data, wanted.factor, once=once), None
+
+
+def suspected(early: Run, separation: Separation) -> Tensor:
+    """The rows of a separation that look mislabelled."""
+    from safetensors.torch import load_file
+
+    return suspects(load_file(early.path / OUTPUTS)["logits"], separation.labels).rows
+
+
+def second_recipe(recipe: Recipe, early: Recipe, method: str, *, factor: int = 2, keep_suspects: bool = True) -> Recipe:
+    """The second stage: `recipe` from scratch, on the examples that `method` chooses by the early run's outputs."""
+    wanted = Resampling(method, factor, digest(early), keep_suspects)  # type: ignore[arg-type]  # checked there
+    return replace(recipe, resampling=wanted)

@@ -1,0 +1,152 @@
+"""The whole method beside its controls, seed by seed: early run, separation, and one run for every way to train."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenly.data import Splits
+from evenly.errors import UsageError, did_you_mean
+from evenly.intervals import Interval, interval, paired
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Until
+from evenly.records import Run
+from evenly.training.parts import load_data
+from evenly.training.stages import early_recipe, second_recipe, separation_of
+from evenly.training.train import train
+
+CONTROLS = ("original", "random", "upweight", "quantile", "misclassified", "steps")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run of a comparison: which way of training, which seed, what came of it and what it cost."""
+
+    method: str
+    seed: int
+    run: str
+    early: str | None
+    error: float
+    worst: float | None
+    share: float
+    cost: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way of training over all seeds: its error, and the difference to plain training, pair by pair."""
+
+    method: str
+    error: Interval
+    difference: Interval | None
+    worst: float | None
+    share: float
+    cost: float
+
+
+def useful(
+    recipe: Recipe,
+    *,
+    seeds: Iterable[int] = (0,),
+    controls: Sequence[str] = ("original",),
+    until: Until = Until("gain"),  # noqa: B008  # frozen
+    factor: int = 2,
+    keep_suspects: bool = True,
+    early_model: Model | None = None,
+    early_optimizer: Optimizer | None = None,
+    early_ascent: Ascent | None = None,
+    runs: str | os.PathLike[str] = "runs",
+    split: str = "test",
+    splits: Splits | None = None,
+    **running: Any,
+) -> list[Row]:
+    """Train the recipe by USEFUL and by each control, with the same seeds for all; resumable at any point.
+
+    Parameters
+    ----------
+    recipe
+        How a network is trained; its seed is replaced by each of `seeds`.
+    controls
+        What to compare with: `original` data, `random` upsampling of as many examples, `upweight`ed losses of the
+        same ones, `quantile` (loss above the median) and `misclassified` in place of the clusters, and as many
+        `steps` on the original data.
+    until
+        When to separate: where the gain in training error shrinks, after an epoch, or after a part of all epochs.
+    early_model, early_optimizer, early_ascent
+        What stands in for the recipe's in the first stage: a smaller proxy, another optimizer.
+    split
+        Where the error is taken.
+    running
+        What `train` takes beside a recipe: device, data_root, workers, pace.
+    """
+    for control in controls:
+        if control not in CONTROLS:
+            raise UsageError(f"there is no control {control!r}. {did_you_mean(control, CONTROLS)}")
+    rows = []
+    for seed in seeds:
+        mine = replace(recipe, seed=seed)
+        first = early_recipe(mine, until, model=early_model, optimizer=early_optimizer, ascent=early_ascent)
+        # Toy data are drawn by the seed; everything else is the same for all and loaded once.
+        data = splits if splits is not None else load_data(mine, data_root=running.get("data_root"))
+        if split not in data:
+            raise UsageError(f"{data.name} has no split {split!r} to take the error on: it has {', '.join(data)}.")
+        if "original" in controls:
+            rows.append(_row("original", train(mine, runs=runs, splits=data, **running), mine, split))
+        early = train(first, runs=runs, splits=data, **running)
+        for method in ("useful", *(control for control in controls if control not in ("original", "steps"))):
+            second = second_recipe(mine, first, method, factor=factor, keep_suspects=keep_suspects)
+            run = train(second, runs=runs, splits=data, **running)
+            rows.append(_row(method, run, mine, split, early=early))
+        if "steps" in controls:
+            share = separation_of(early, data.train).share
+            longer = replace(mine, epochs=round(mine.epochs * (1 + share * (factor - 1))))
+            rows.append(_row("steps", train(longer, runs=runs, splits=data, **running), mine, split))
+    return rows
+
+
+def compared(rows: Sequence[Row]) -> list[Line]:
+    """A line for every way of training, with intervals over seeds; the differences are to `original`, if it was run.
+
+    >>> rows = [Row(m, s, "", None, e, None, 0.0, 1.0) for m, s, e in [
+    ...     ("original", 0, 0.10), ("original", 1, 0.12), ("useful", 0, 0.09), ("useful", 1, 0.11)]]
+    >>> line = compared(rows)[1]
+    >>> line.method, round(line.difference.mean, 6)
+    ('useful', -0.01)
+    """
+    methods = list(dict.fromkeys(row.method for row in rows))
+    lines = []
+    for method in methods:
+        own = sorted((row for row in rows if row.method == method), key=lambda row: row.seed)
+        plain = {row.seed: row.error for row in rows if row.method == "original"}
+        difference = None
+        if method != "original" and all(row.seed in plain for row in own):
+            difference = paired([row.error for row in own], [plain[row.seed] for row in own])
+        worst = [row.worst for row in own if row.worst is not None]
+        lines.append(
+            Line(
+                method,
+                interval([row.error for row in own]),
+                difference,
+                sum(worst) / len(worst) if worst else None,
+                sum(row.share for row in own) / len(own),
+                sum(row.cost for row in own) / len(own),
+            )
+        )
+    return lines
+
+
+def _row(method: str, run: Run, recipe: Recipe, split: str, *, early: Run | None = None) -> Row:
+    summary = run.summary()
+    worst = [value for name, value in summary.items() if name.startswith(f"{split}.worst.")]
+    plain = recipe.epochs * summary["training_examples"]
+    seen = summary["gradients"] + (early.summary()["gradients"] if early is not None else 0)
+    passes = summary["gradients"] / summary["examples_seen"]
+    return Row(
+        method=method,
+        seed=recipe.seed,
+        run=run.id,
+        early=early.id if early is not None else None,
+        error=summary[f"{split}.error"],
+        worst=max(worst) if worst else None,
+        share=summary["hard_share"],
+        cost=seen / (plain * passes) if method != "original" else 1.0,
+    )

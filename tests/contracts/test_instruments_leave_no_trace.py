@@ -1,0 +1,192 @@
+"""One contract for every instrument: the model is bit-identical afterwards, also when the measurement raises."""
+
+import contextlib
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from evenly import curvature, diagnostics
+from evenly.data import Labelled
+from evenly.errors import UsageError
+
+N = 24
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+class Network(nn.Module):
+    """BatchNorm, dropout, a buffer that every call writes to, a global random draw, and a hook of the user's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(inplace=True), nn.Dropout(0.3))
+        self.head = nn.Linear(8, 2)
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        torch.rand(1)
+        return self.head(self.body(x))
+
+
+def data() -> Labelled:
+    x = torch.randn(N, 6, generator=generator())
+    tag = torch.arange(N) // 2 % 2
+    return Labelled(x, torch.arange(N) % 2, ("a", "b"), {"easy": torch.arange(N) % 2, "hard": tag, "tag": tag})
+
+
+def spectrum(model: nn.Module) -> Any:
+    model.eval()  # curvature refuses train mode; the mode is the caller's here
+    try:
+        H = curvature.hessian(model, data(), chunk=10)
+        return curvature.density(H, probes=1, steps=2, rng=generator()), curvature.lanczos(H, k=1, rng=generator())
+    finally:
+        model.train()
+        model.body[1].eval()  # type: ignore[index]
+
+
+def in_eval(measure: Callable[[nn.Module], Any]) -> Callable[[nn.Module], Any]:
+    def call(model: nn.Module) -> Any:
+        with curvature.observing(model):
+            return measure(model)
+
+    return call
+
+
+INSTRUMENTS: dict[str, Callable[[nn.Module], Any]] = {
+    "hessian, lanczos, density": spectrum,
+    "gauss_newton": in_eval(lambda m: curvature.gauss_newton(m, data()).dense()),
+    "gram": in_eval(lambda m: curvature.gram(m, data(), chunk=10)),
+    "block_gram": in_eval(lambda m: curvature.block_gram(m, data(), loss="cross-entropy", chunk=10)),
+    "per_example_gradients": in_eval(lambda m: curvature.per_example_gradients(m, data(), chunk=10)),
+    "sharpness": lambda m: diagnostics.sharpness(m, data(), rng=generator(), chunk=10),
+    "worst_rise": lambda m: diagnostics.worst_rise(m, data(), rho=0.1, rng=generator(), chunk=10),
+    "l1_norm": diagnostics.l1_norm,
+    "measure": lambda m: str(diagnostics.measure(m, data(), rng=generator())),
+    "features": lambda m: diagnostics.features(m, data(), chunk=10),
+    "probing_error": lambda m: diagnostics.probing_error(
+        m, data(), test=data(), attribute="hard", rng=generator(), refits=1
+    ),
+    "importance": lambda m: diagnostics.importance(m, data(), rho=0.1, group=10),
+    "reweighting": lambda m: diagnostics.reweighting(m, data(), rho=0.1, chunk=10),
+    "reliance": lambda m: diagnostics.reliance(m, data(), attribute="tag", chunk=10),
+    "reliance by swap": lambda m: diagnostics.reliance(
+        m, data(), attribute="tag", swap=lambda x, other: other, rng=generator(), chunk=10
+    ),
+}
+CALLS_NOTHING = {"l1_norm"}
+
+
+def prepared() -> tuple[Network, dict[str, Any]]:
+    torch.manual_seed(0)  # the model's own weights; instruments are watched from here on
+    model = Network().train()
+    model.body[1].eval()  # a mixture of modes must come back as it was
+    model(torch.randn(4, 6)).sum().backward()
+    model.head.bias.grad = None
+    model.body[0].weight.register_hook(lambda g: g)
+    model.head.register_forward_hook(lambda *_: None)
+    return model, trace(model)
+
+
+def trace(model: Network) -> dict[str, Any]:
+    """Everything an instrument could leave behind."""
+    return {
+        "state": copy.deepcopy(model.state_dict()),
+        "storage": [p.data_ptr() for p in model.parameters()],
+        "identity": [id(t) for t in (*model.parameters(), *model.buffers())],
+        "gradients": [None if p.grad is None else (id(p.grad), p.grad.clone()) for p in model.parameters()],
+        "requires_grad": [p.requires_grad for p in model.parameters()],
+        "graph": [p.grad_fn for p in model.parameters()],
+        "modes": [module.training for module in model.modules()],
+        "hooks": [
+            [len(getattr(module, name)) for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")]
+            for module in model.modules()
+        ],
+        "attributes": [sorted(vars(module)) for module in model.modules()],
+        "rng": torch.get_rng_state(),
+        "numpy": np.random.get_state()[1].copy(),
+        "grad mode": torch.is_grad_enabled(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def assert_same(before: Any, after: Any, where: str) -> None:
+    if isinstance(before, Tensor):
+        assert torch.equal(before, after), where
+    elif isinstance(before, np.ndarray):
+        assert (before == after).all(), where
+    elif isinstance(before, dict):
+        assert before.keys() == after.keys(), where
+        for name in before:
+            assert_same(before[name], after[name], f"{where}.{name}")
+    elif isinstance(before, list | tuple):
+        assert len(before) == len(after), where
+        for i, (a, b) in enumerate(zip(before, after, strict=True)):
+            assert_same(a, b, f"{where}[{i}]")
+    else:
+        assert before == after or (before != before and after != after), where  # NaN is NaN
+
+
+@pytest.mark.parametrize("name", INSTRUMENTS)
+def test_the_model_is_as_it_was(name: str) -> None:
+    model, before = prepared()
+    INSTRUMENTS[name](model)
+    assert_same(before, trace(model), name)
+
+
+@pytest.mark.parametrize("after", [0, 1, 4, 7])
+@pytest.mark.parametrize("name", sorted(set(INSTRUMENTS) - CALLS_NOTHING))
+def test_the_model_is_as_it_was_when_it_breaks_in_the_middle(name: str, after: int) -> None:
+    model, before = prepared()
+    # Buffers are put back between chunks, so that calls are counted outside of the model.
+    calls = 0
+
+    def breaking(module: nn.Module, inputs: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > after:
+            raise RuntimeError("the model broke")
+
+    handle = model.register_forward_pre_hook(breaking)
+    with contextlib.suppress(RuntimeError, UsageError):  # vmap's errors come back as UsageError
+        INSTRUMENTS[name](model)
+    assert (calls > after) or (after > 1)  # it did break, unless it needs few calls
+    handle.remove()
+    assert_same(before, trace(model), name)
+
+
+@pytest.mark.parametrize("name", INSTRUMENTS)
+def test_the_answer_does_not_depend_on_the_global_generator_or_the_gradient_mode(name: str) -> None:
+    def plain(value: Any) -> Any:
+        if hasattr(value, "__dataclass_fields__"):
+            return {field: plain(getattr(value, field)) for field in value.__dataclass_fields__}
+        return tuple(map(plain, value)) if isinstance(value, tuple) else value
+
+    model, _ = prepared()
+    first = plain(INSTRUMENTS[name](model))
+    torch.rand(17)
+    with torch.no_grad():
+        second = plain(INSTRUMENTS[name](model))
+    assert_same(first, second, name)
+
+
+def test_every_public_instrument_is_under_this_contract() -> None:
+    takes_no_model = {
+        "alignment", "feature_rank", "fit_probe", "gini", "importance_weights", "learning_order", "lorenz",
+        "median_map", "observing", "probing_errors",
+    }  # fmt: skip
+    public = {
+        name
+        for room in (curvature, diagnostics)
+        for name in vars(room)
+        if callable(getattr(room, name)) and name[0].islower()
+    }
+    covered = {word for name in INSTRUMENTS for word in name.split(", ")}
+    assert public - takes_no_model <= covered

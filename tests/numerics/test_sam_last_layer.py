@@ -1,0 +1,253 @@
+"""LSAM in one pass: bit for bit what two passes give, on models of many shapes."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import evenly
+from evenly.errors import UsageError
+
+
+class Residual(nn.Module):
+    """A head in the middle of the registration order, functional steps, BatchNorm and something after the head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 3)
+        self.blocks = nn.ModuleList([nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))])
+        self.out = nn.Linear(4, 6)
+        self.temperature = nn.Parameter(torch.tensor(1.5))
+        self.after = nn.Softplus()
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        for block in self.blocks:
+            x = x + torch.tanh(block(x))
+        return {"logits": self.after(self.fc(F.relu(self.out(x)))) * self.temperature}
+
+
+class Nested(nn.Module):
+    """The head lies deep, and the body is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Linear(4, 4)
+        self.classifier = nn.Sequential(nn.Linear(4, 5), nn.GELU(), nn.Linear(5, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.classifier(self.stem(torch.tanh(self.stem(x))))
+
+
+def convolutional() -> nn.Module:
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 4, 2), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4, 3)
+    )
+
+
+MODELS = {
+    "mlp": (lambda: nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)), None),
+    "convolutional": (convolutional, None),
+    "residual": (Residual, "fc"),
+    "nested": (Nested, None),
+    "head is a block": (Nested, "classifier"),
+}
+
+
+def loss_of(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    output = model(x)
+    return F.cross_entropy(output["logits"] if isinstance(output, dict) else output, y)
+
+
+def two_passes(model: nn.Module, head: nn.Module, rho: float, x: Tensor, y: Tensor) -> list[Tensor]:
+    """The definition, written out: ṽ = v + ρ∇_v L/‖∇_v L‖, and the gradient there."""
+    v = list(head.parameters())
+    g = torch.autograd.grad(loss_of(model, x, y), v)
+    norm = math.hypot(*(t.norm().item() for t in g))
+    kept = [p.detach().clone() for p in v]
+    tracking = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    for p, t in zip(v, g, strict=True):
+        p.data.add_(t, alpha=rho / norm)
+    for m in tracking:
+        m.track_running_stats = False
+    result = torch.autograd.grad(loss_of(model, x, y), list(model.parameters()))
+    for m in tracking:
+        m.track_running_stats = True
+    for p, old in zip(v, kept, strict=True):
+        p.data.copy_(old)
+    return list(result)
+
+
+def build(name: str) -> tuple[nn.Module, str | None, Tensor, Tensor]:
+    torch.manual_seed(0)
+    make, head = MODELS[name]
+    return make(), head, torch.randn(8, 4), torch.randint(3, (8,))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_pass_is_bitwise_equal_to_two_and_runs_the_body_once(name: str) -> None:
+    model, head, x, y = build(name)
+    twin, *_ = build(name)
+    lsam = evenly.LSAM(model, rho=0.7, head=head)
+    calls = {n: 0 for n, m in model.named_modules() if not list(m.children()) and n}
+    for n in calls:
+        module = model.get_submodule(n)
+        forward = module.forward
+
+        def counted(*args: Tensor, n: str = n, forward=forward) -> Tensor:
+            calls[n] += 1
+            return forward(*args)
+
+        module.forward = counted
+    loss = lsam.backward(lambda: loss_of(model, x, y))
+    expected = two_passes(twin, twin.get_submodule(lsam.head_name), 0.7, x, y)
+    for p, g in zip(model.parameters(), expected, strict=True):
+        assert torch.equal(p.grad, g)
+    assert loss == loss_of(build(name)[0], x, y)
+    assert all(torch.equal(a, b) for a, b in zip(model.buffers(), twin.buffers(), strict=True))
+    inside = [n for n in calls if n == lsam.head_name or n.startswith(lsam.head_name + ".") or n == "after"]
+    body = {n: c for n, c in calls.items() if n not in inside}
+    assert all(calls[n] == 2 for n in inside)
+    assert all(c == (2 if n == "stem" else 1) for n, c in body.items()), body
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_two_general_passes_with_the_head_alone_displaced_agree_too(name: str) -> None:
+    model, head, x, y = build(name)
+    twin, *_ = build(name)
+    lsam = evenly.LSAM(model, rho=0.7, head=head)
+    lsam.backward(lambda: loss_of(model, x, y))
+    evenly.SAM(twin, rho=0.7, where=twin.get_submodule(lsam.head_name)).backward(lambda: loss_of(twin, x, y))
+    for p, q in zip(model.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(p.grad, q.grad)
+
+
+def test_the_norm_is_the_heads_not_the_networks() -> None:
+    """f = v·θ·x: with θ's gradient far larger than v's, a whole-model norm would hardly move v."""
+    net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False))
+    net[0].weight.data.fill_(0.001)
+    net[1].weight.data.fill_(5.0)
+    evenly.LSAM(net, rho=0.5).backward(lambda: net(torch.ones(1, 1)).sum())
+    assert net[0].weight.grad.item() == pytest.approx(5.5)  # ṽ = v + ρ
+
+
+def test_a_model_called_twice_in_one_closure() -> None:
+    model, _, x, y = build("convolutional")
+    model.eval()
+
+    def closure() -> Tensor:
+        return F.cross_entropy(model(x), y) + F.cross_entropy(model(-x), y)
+
+    evenly.LSAM(model, rho=0.3).backward(closure)
+    one = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    evenly.SAM(model, rho=0.3, where=model[5]).backward(closure)
+    for p, g in zip(model.parameters(), one, strict=True):
+        assert torch.equal(p.grad, g)
+
+
+def test_a_compiled_body() -> None:
+    torch._dynamo.reset()
+    model, _, x, y = build("mlp")
+    twin, *_ = build("mlp")
+    split = nn.Sequential(torch.compile(model[:2], backend="aot_eager"), model[2])
+    evenly.LSAM(split, rho=0.3).backward(lambda: loss_of(split, x, y))
+    evenly.LSAM(twin, rho=0.3).backward(lambda: loss_of(twin, x, y))
+    for p, q in zip(split.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(p.grad, q.grad)
+
+
+def test_dropout_in_the_body_is_drawn_once() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 20), nn.Dropout(0.5), nn.Linear(20, 3))
+    x, y = torch.randn(8, 4), torch.randint(3, (8,))
+    torch.manual_seed(3)
+    evenly.LSAM(net, rho=0.3).backward(lambda: loss_of(net, x, y))
+    after = torch.rand(1)
+    torch.manual_seed(3)
+    net(x)
+    assert torch.equal(after, torch.rand(1))
+
+
+@pytest.mark.parametrize("options", [{"m": 4}, {"fraction": 0.5}, {"weight_decay": 0.1}, {"every": 2}])
+def test_options_go_with_it(options: dict) -> None:
+    model, _, x, y = build("mlp")
+    twin, *_ = build("mlp")
+    a, b = evenly.LSAM(model, rho=0.3, **options), evenly.SAM(twin, rho=0.3, where=twin[2], **options)
+    for _ in range(2):
+        a.backward(lambda x, y: loss_of(model, x, y), x, y)
+        b.backward(lambda x, y: loss_of(twin, x, y), x, y)
+    for p, q in zip(model.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(p.grad, q.grad)
+
+
+def test_nothing_stays_on_the_modules_and_no_graph_is_kept() -> None:
+    model, _, x, y = build("convolutional")
+    lsam = evenly.LSAM(model)
+    lsam.backward(lambda: loss_of(model, x, y))
+    with pytest.raises(ZeroDivisionError):
+        lsam.backward(lambda: 1 / 0)
+    assert not any("forward" in m.__dict__ for m in model.modules())
+    assert lsam.replay.features == []
+    assert lsam.replay.kept == {}
+
+
+def tied() -> nn.Module:
+    net = nn.Sequential(nn.Embedding(7, 3), nn.Flatten(), nn.Linear(3, 7, bias=False))
+    net[2].weight = net[0].weight
+    return net
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (lambda: nn.Sequential(nn.Conv1d(1, 1, 1)), {}, "no nn.Linear"),
+        (lambda: nn.Sequential(nn.Linear(2, 2)), {"head": "fc"}, "head='fc' is not a module"),
+        (lambda: nn.Sequential(nn.Linear(2, 2)), {"head": nn.Linear(2, 2)}, "is not a module of the model"),
+        (lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU()), {"head": "1"}, "no parameters to displace"),
+        (lambda: nn.Sequential(nn.Linear(2, 2)), {"where": "0.*"}, "head="),
+        (tied, {}, "shares a parameter"),
+        (lambda: [nn.Parameter(torch.ones(1))], {}, "pass the model"),
+    ],
+)
+def test_a_head_that_cannot_be_is_refused(make, options: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        evenly.LSAM(make(), **options)
+
+
+def test_a_head_that_is_never_reached_or_lies_inside_another_module_is_refused() -> None:
+    model = Nested()
+    model.spare = nn.Linear(4, 3)
+    with pytest.raises(UsageError, match="'spare' was never reached"):
+        evenly.LSAM(model).backward(lambda: model(torch.ones(2, 4)).sum())
+
+    class Caller(nn.Module):
+        def __init__(self, head: nn.Module) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+            self.unregistered = [head]
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.unregistered[0](self.inner(x))
+
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(4, 3)
+            self.net = Caller(self.head)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.net(x)
+
+    around = Around()
+    with pytest.raises(UsageError, match="called inside 'net'"):
+        evenly.LSAM(around, head="head").backward(lambda: around(torch.ones(2, 4)).sum())
+    assert not any("forward" in m.__dict__ for m in around.modules())
+
+
+def test_a_frozen_head_is_refused() -> None:
+    model, _, x, y = build("mlp")
+    model[2].requires_grad_(False)
+    with pytest.raises(UsageError, match="is frozen"):
+        evenly.LSAM(model).backward(lambda: loss_of(model, x, y))

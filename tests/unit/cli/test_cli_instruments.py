@@ -1,0 +1,135 @@
+"""`evenly measure` and `evenly stability` as a person runs them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from evenly.cli import main
+from evenly.recipe import Data, Model, Optimizer, Recipe, Schedule
+from evenly.records import Run
+from evenly.training.loaded import loaded
+from evenly.training.train import train
+
+
+def evenly(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evenly", *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=300
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    recipe = Recipe(
+        data=Data("digit-dominoes"),
+        model=Model("mlp", {"width": 16}),
+        augment=("normalise:standard",),
+        epochs=3,
+        batch_size=64,
+        keep_epochs=(1, 2),
+        optimizer=Optimizer(lr=0.05),
+    )
+    return train(recipe, runs=tmp_path_factory.mktemp("w") / "runs", device="cpu")
+
+
+def test_a_run_is_measured_in_plain_names_and_the_numbers_go_into_its_records(trained: Run) -> None:
+    result = evenly(
+        "measure", trained.id[:6], "sharpness", "probing", "importance", "--json", cwd=trained.path.parents[1]
+    )
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert {"lambda_max", "lambda_ratio_5", "l1", "easy", "hard", "gini"} <= set(found)
+    assert found["easy"] < found["hard"]
+    assert json.loads((trained.path / "measurements" / "epoch-0003.json").read_text())["l1"] == found["l1"]
+
+
+def test_measurements_follow_the_epochs_whose_weights_were_kept(trained: Run) -> None:
+    result = evenly("measure", trained.path, "rank", "--at-epochs", "1,2,3", "--json", cwd=trained.path.parents[1])
+    assert [row["epoch"] for row in json.loads(result.stdout)] == [1, 2, 3], result.stderr
+    missing = evenly("measure", trained.path, "rank", "--at-epochs", "7", cwd=trained.path.parents[1])
+    assert missing.returncode == 2
+    assert "it has those of 1, 2, 3" in missing.stderr
+    unknown = evenly("measure", trained.path, "sharpnes", cwd=trained.path.parents[1])
+    assert unknown.returncode == 2
+    assert "Did you mean 'sharpness'" in unknown.stderr
+
+
+def test_a_loaded_run_predicts_what_it_predicted_when_it_was_trained(trained: Run) -> None:
+    found = loaded(trained)
+    test = found.splits["test"]
+    with torch.no_grad():
+        wrong = (found.model(test.inputs).argmax(1) != test.labels).double().mean().item()
+    assert wrong == pytest.approx(trained.summary()["test.error"])
+
+
+def test_solutions_have_the_guides_facts(tmp_path: Path) -> None:
+    rows = json.loads(evenly("stability", "solutions", "--c", "2,3,4,5", "--json", cwd=tmp_path).stdout)
+    assert [row["c"] for row in rows] == [2, 3, 4, 5, "memorising"]
+    assert all(row["trace"] == pytest.approx(2 * np.sqrt(101)) for row in rows)
+    assert all(row["eta_criterion"] == pytest.approx(1.658, abs=1e-3) for row in rows)
+    exact = [row["eta_exact"] for row in rows]
+    assert exact == sorted(exact)
+    assert exact[-1] == pytest.approx(0.995, abs=1e-3)
+
+
+def test_the_map_is_drawn_and_not_over_another_file(tmp_path: Path) -> None:
+    words = ["stability", "map", "--out", "f.png", "--repeats", "2", "--steps", "200"]
+    assert evenly(*words, cwd=tmp_path).returncode == 0
+    again = evenly(*words, cwd=tmp_path)
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+
+
+def test_a_trained_network_is_told_where_its_learning_rate_stands(tmp_path: Path) -> None:
+    recipe = Recipe(
+        data=Data("parity", {"dim": 8, "num_train": 40}),
+        model=Model("relu2", {"width": 16}),
+        loss="squared",
+        optimizer=Optimizer(lr=0.05, momentum=0, weight_decay=0),
+        schedule=Schedule("constant"),
+        epochs=300,
+        batch_size=10,
+        evaluate_every=300,
+    )
+    run = train(recipe, runs=tmp_path / "runs", device="cpu")
+    result = evenly("stability", "threshold", "--run", run.id, "--json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["batch"] == 10
+    assert report["lr"] == 0.05
+    assert report["methods"]["SGD"]["eta_exact"] > 0
+    assert "SGD" in evenly("stability", "threshold", "--run", run.id, cwd=tmp_path).stdout
+
+
+def test_a_gram_file_is_judged_without_a_network(tmp_path: Path) -> None:
+    np.save(tmp_path / "gram.npy", np.eye(4))
+    words = ["stability", "threshold", "--gram", "gram.npy", "--batch", "2", "--lr", "0.1", "--json"]
+    assert json.loads(evenly(*words, cwd=tmp_path).stdout)["methods"]["SGD"]["eta_exact"] == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (["stability", "threshold"], 2, "either --run RUN or --gram FILE"),
+        (["stability", "threshold", "--gram", "none.npy", "--batch", "1", "--lr", "1"], 3, "does not exist"),
+        (["stability", "threshold", "--gram", "none.npy"], 2, "--batch and --lr"),
+        (["stability", "solutions", "--c", "two"], 2, "--c 'two'"),
+        (["stability", "map", "--ratios", "x"], 2, "--ratios 'x'"),
+        (["measure", "nothing"], 2, "there is no run 'nothing'"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(
+    words: list[str],
+    code: int,
+    complaint: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == code
+    assert complaint in capsys.readouterr().err

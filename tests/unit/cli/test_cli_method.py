@@ -1,0 +1,171 @@
+"""`evenly useful`, `separate` and `export` as a person runs them."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+
+from evenly.cli import main
+from evenly.cli.useful import numbers
+
+
+def evenly(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "evenly", *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=300
+    )
+
+
+QUICK = ["--model", "mlp", "--epochs", "4", "--set", "model.options.width=32", "--device", "cpu"]
+
+
+def test_useful_prints_a_table_with_intervals_and_a_verdict_in_a_sentence(tmp_path: Path) -> None:
+    result = evenly("useful", "digit-dominoes", *QUICK, "--controls", "original,random", "--seeds", "0-1", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["method", "original", "useful", "random"]
+    assert "±" in lines[2]
+    assert "USEFUL changes the error" in result.stderr
+
+
+def test_useful_as_json_has_every_run(tmp_path: Path) -> None:
+    words = ["useful", "digit-dominoes", *QUICK, "--seeds", "3", "--at-epoch", "1", "--json"]
+    found = json.loads(evenly(*words, cwd=tmp_path).stdout)
+    assert {row["method"] for row in found["runs"]} == {"original", "useful", "random"}
+    for row in found["runs"]:
+        assert (tmp_path / "runs" / row["run"] / "done").exists()
+
+
+def photos(folder: Path) -> Path:
+    rng = np.random.default_rng(0)
+    for label, name in enumerate(("cat", "dog")):
+        (folder / name).mkdir(parents=True)
+        for i in range(40):
+            picture = rng.integers(0, 60, (8, 8, 3), dtype=np.uint8)
+            if i % 4:  # three in four have the easy feature: a bright half
+                picture[:, 4 * label : 4 * label + 4] += 150
+            Image.fromarray(picture).save(folder / name / f"{i:02}.png")
+    return folder
+
+
+class FromManifest(Dataset):
+    """What anyone writes to train on the exported CSV alone."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open() as file:
+            rows = list(csv.DictReader(file))
+        self.items = [(path.parent / row["path"], row["label"]) for row in rows for _ in range(int(row["repeat"]))]
+        self.classes = sorted({label for _, label in self.items})
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, i: int) -> tuple[torch.Tensor, int]:
+        path, label = self.items[i]
+        with Image.open(path) as picture:
+            return torch.from_numpy(np.array(picture)).permute(2, 0, 1) / 255, self.classes.index(label)
+
+
+def test_an_exported_csv_alone_trains_a_plain_loop_on_the_upsampled_photos(tmp_path: Path) -> None:
+    photos(tmp_path / "photos")
+    # A folder has no test split: the error is taken on a validation split.
+    words = ["useful", "photos", *QUICK, "--controls", "", "--seeds", "0", "--at-epoch", "2", "--batch-size", "16"]
+    words += ["--set", "data.validation=0.2", "--split", "validation", "--json"]
+    result = evenly(*words, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    run = json.loads(result.stdout)["runs"][0]["run"]
+    exported = evenly("export", run, "--as", "csv", "--out", "up.csv", "--json", cwd=tmp_path)
+    assert exported.returncode == 0, exported.stderr
+    facts = json.loads(exported.stdout)
+    data = FromManifest(tmp_path / "up.csv")
+    assert len(data) == facts["with_repeats"] > facts["examples"] == 64
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for inputs, labels in DataLoader(data, batch_size=16, shuffle=True, generator=torch.Generator()):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(inputs), labels).backward()
+        optimizer.step()
+    again = evenly("data", "verify", "up.csv", "--json", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_folder_of_links_and_indices_hold_every_copy(tmp_path: Path) -> None:
+    photos(tmp_path / "photos")
+    words = ["useful", "photos", *QUICK, "--controls", "", "--seeds", "0", "--at-epoch", "2", "--batch-size", "16"]
+    words += ["--set", "data.validation=0.2", "--split", "validation", "--json"]
+    run = json.loads(evenly(*words, cwd=tmp_path).stdout)["runs"][0]["run"]
+    links = evenly("export", run, "--as", "folder", "--json", cwd=tmp_path)
+    assert links.returncode == 0, links.stderr
+    num = json.loads(links.stdout)["with_repeats"]
+    assert len(list((tmp_path / "upsampled").glob("*/*"))) == num
+    assert evenly("export", run, "--as", "indices", cwd=tmp_path).returncode == 0
+    assert len(np.load(tmp_path / "indices.npy")) == num
+
+
+def logits_file(path: Path) -> Path:
+    rng = np.random.default_rng(1)
+    labels = np.arange(200) % 4
+    hard = np.arange(200) % 5 == 0
+    logits = rng.normal(0, 0.3, (200, 4)) + 6 * np.eye(4)[labels] * ~hard[:, None]
+    np.savez(path, logits=logits.astype(np.float32), labels=labels)
+    return path
+
+
+def test_outputs_of_any_network_are_separated_and_exported(tmp_path: Path) -> None:
+    logits_file(tmp_path / "logits.npz")
+    result = evenly("separate", "--from-logits", "logits.npz", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    with (tmp_path / "separation.csv").open() as file:
+        hard = [row["hard"] == "1" for row in csv.DictReader(file)]
+    assert hard == [i % 5 == 0 for i in range(200)]
+    assert evenly("export", "separation.csv", "--as", "indices", cwd=tmp_path).returncode == 0
+    assert len(np.load(tmp_path / "indices.npy")) == 240
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (["separate", "--from-logits", "none.npz"], 3, "does not exist"),
+        (["separate"], 2, "which data?"),
+        (["separate", "digits", "--from-logits", "none.npz"], 2, "give one of them"),
+        (["useful", "digit-dominoes", "--seeds", "a-b"], 2, "--seeds 'a-b'"),
+        (["useful", "digit-dominoes", "--controls", "orginal"], 2, "Did you mean 'original'"),
+        (["useful", "digit-dominoes", "--at-epoch", "1", "--at-fraction", "0.1"], 2, "give one of them"),
+        (["export", "abc", "--as", "csv"], 2, "there is no run 'abc'"),
+        (["export", "abc", "--as", "cvs"], 2, "Did you mean 'csv'"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_in_one_line(
+    words: list[str],
+    code: int,
+    complaint: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        found = main(words)
+    except SystemExit as stop:
+        found = int(str(stop.code))
+    assert found == code
+    assert complaint in capsys.readouterr().err
+
+
+def test_damaged_outputs_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> None:
+    np.savez(tmp_path / "odd.npz", logits=np.array([{"a": 1}], dtype=object), labels=np.array([0]))
+    result = evenly("separate", "--from-logits", "odd.npz", cwd=tmp_path)
+    assert result.returncode == 3
+    assert "plain arrays" in result.stderr
+    np.savez(tmp_path / "short.npz", logits=np.zeros((3, 2), np.float32))
+    assert "no array 'labels'" in evenly("separate", "--from-logits", "short.npz", cwd=tmp_path).stderr
+
+
+def test_seeds_are_read_as_people_write_them() -> None:
+    assert numbers("0-2,7") == [0, 1, 2, 7]

@@ -1,0 +1,101 @@
+"""Bad input is named, with what was expected and the line that fixes it."""
+
+import pytest
+import torch
+from torch import nn
+
+import evenly
+from evenly.errors import UsageError
+from evenly.optim import NORMALISATION
+
+
+def net() -> nn.Module:
+    return nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rho": -0.1}, "rho=-0.1 is not a radius"),
+        ({"rho": float("nan")}, "rho=nan is not a radius"),
+        ({"rho": float("inf")}, "rho=inf is not a radius"),
+        ({"where": "fc.*"}, r"where='fc.\*' selects no parameters"),
+        ({"where": "0.weigth"}, "Did you mean '0.weight'"),
+        ({"where": nn.BatchNorm1d}, "selects no parameters"),
+        ({"where": NORMALISATION}, "selects no parameters"),
+        ({"where": 3}, "where=3 is a int: pass a name pattern"),
+        ({"every": 0}, "every=0 is not a number of steps"),
+        ({"fraction": 0.0}, r"fraction=0.0 .* \(0, 1\]"),
+        ({"fraction": 1.5}, r"fraction=1.5 .* \(0, 1\]"),
+        ({"m": 0}, "m=0 is not a number of examples"),
+        ({"weight_decay": -1.0}, "weight_decay=-1.0"),
+        ({"fraction": 0.5, "same_dropout": True}, "drop one"),
+    ],
+)
+def test_settings_that_cannot_be_meant(options: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        evenly.SAM(net(), **options)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: evenly.ASAM(net(), eta=-1.0), "eta=-1.0"),
+        (lambda: evenly.ASAM(net(), adapt="kernel*"), "adapt='kernel\\*' matches no parameter"),
+        (lambda: evenly.LookSAM(net(), k=0), "k=0 is not a number of steps"),
+        (lambda: evenly.FriendlySAM(net(), decay=1.0), "decay=1.0"),
+        (lambda: evenly.MSAM(net(), momentum=1.0), "momentum=1.0"),
+        (lambda: evenly.MSAM(net(), fraction=0.5), "makes no pass before it moves"),
+        (lambda: evenly.GSAM(net(), alpha=float("nan")), "alpha=nan is not a finite number"),
+        (lambda: evenly.SAM([]), "none of the 0 parameters"),
+        (lambda: evenly.SAM(net().requires_grad_(False)), "requires_grad_"),
+        (lambda: evenly.SAM([1.0]), "got float among the parameters"),
+        (lambda: evenly.SAM(torch.ones(1)), r"pass \[tensor\]"),
+        (lambda: evenly.SAM(list(net().parameters()), where=nn.Linear), "pass the model, not parameters"),
+    ],
+)
+def test_rules_and_parameters_that_cannot_be_meant(build, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        build()
+
+
+@pytest.mark.parametrize("rule", [evenly.SAM, evenly.GSAM, evenly.MSAM, evenly.LSAM])
+@pytest.mark.parametrize(
+    ("closure", "message"),
+    [
+        (lambda model, x: 1.0, "returned float, not a tensor"),
+        (lambda model, x: None, "returned NoneType, not a tensor"),
+        (lambda model, x: model(x), r"shape \(4, 1\)"),
+        (lambda model, x: model(x).sum().detach(), "needs no gradient"),
+    ],
+)
+def test_closures_that_cannot_be_differentiated(rule, closure, message: str) -> None:
+    model, x = net(), torch.ones(4, 2)
+    with pytest.raises(UsageError, match=message):
+        rule(model).backward(lambda: (model(x), closure(model, x))[1])
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_closure_that_calls_backward_itself_is_sent_to_the_optimizer_face() -> None:
+    model = net()
+
+    def closure() -> torch.Tensor:
+        loss = model(torch.ones(4, 2)).sum()
+        loss.backward(retain_graph=True)
+        return loss
+
+    with pytest.raises(UsageError, match="SharpnessAware"):
+        evenly.SAM(model).backward(closure)
+
+
+def test_an_m_that_does_not_divide_names_those_that_do() -> None:
+    model = net()
+    sam = evenly.SAM(model, m=5)
+    with pytest.raises(UsageError, match="m=5 does not divide the batch of 12: take m from 1, 2, 3, 4, 6, 12"):
+        sam.backward(lambda x: model(x).mean(), torch.ones(12, 2))
+    with pytest.raises(UsageError, match="m=5 divides the batch, so the batch must be given"):
+        sam.backward(lambda: model(torch.ones(12, 2)).mean())
+    with pytest.raises(UsageError, match=r"fraction=0\.5 divides the batch"):
+        evenly.SAM(model, fraction=0.5).backward(lambda: model(torch.ones(12, 2)).mean())
+    with pytest.raises(UsageError, match=r"\[3, 4\] examples"):
+        sam.backward(lambda x, y: model(x).mean(), torch.ones(4, 2), torch.ones(3))

@@ -1,0 +1,61 @@
+import pytest
+import torch
+from torch import nn
+
+from evenly.data import Augmentation, Labelled, load
+from evenly.training.evaluate import outputs, scores
+from evenly.training.objective import Objective
+
+
+def test_outputs_are_in_eval_mode_and_leave_every_module_as_it_was() -> None:
+    data = load("digits")["test"]
+    model = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Dropout(0.5), nn.Linear(64, 10))
+    model[1].eval()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    state = torch.get_rng_state()
+    first, second = outputs(model, data, batch_size=100), outputs(model, data, batch_size=7)
+    torch.testing.assert_close(first, second)
+    assert [m.training for m in model] == [True, False, True, True]
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_random_augmentation_is_left_out_and_normalisation_is_not() -> None:
+    data = load("digits")["test"]
+    augment = Augmentation.parse(["mirror:1.0", "normalise:standard"], data=data)
+    found = outputs(nn.Flatten(), data, augment=augment)
+    flat = data.inputs.flatten(1).double() / 255
+    torch.testing.assert_close(found.double(), (flat - flat.mean()) / flat.std(correction=0), atol=1e-4, rtol=1e-4)
+
+
+def made(wrong: list[bool], groups: list[int]) -> tuple[torch.Tensor, Labelled]:
+    labels = torch.zeros(len(wrong), dtype=torch.int64)
+    out = torch.tensor([[0.0, 1.0] if w else [1.0, 0.0] for w in wrong])
+    data = Labelled(
+        torch.zeros(len(wrong), 1),
+        labels,
+        ("a", "b"),
+        attributes={"group": torch.tensor(groups)},
+        values={"group": ("land", "water")},
+    )
+    return out, data
+
+
+def test_groups_are_told_apart_by_name_with_the_worst_and_the_adjusted_average() -> None:
+    out, data = made([False, True, True, True, False], [0, 0, 1, 1, 1])
+    _, train = made([False] * 10, [0] * 9 + [1])
+    found = scores(out, data, objective=Objective(), reference=train)
+    assert found["error"] == pytest.approx(3 / 5)
+    assert found["error.group.land"] == pytest.approx(1 / 2)
+    assert found["error.group.water"] == pytest.approx(2 / 3)
+    assert found["worst.group"] == pytest.approx(2 / 3)
+    assert found["adjusted.group"] == pytest.approx(0.9 * 1 / 2 + 0.1 * 2 / 3)
+
+
+def test_an_attribute_that_is_the_label_or_a_mere_number_is_no_grouping() -> None:
+    data = load("parity", num_train=100).train
+    out = torch.zeros(100, 2)
+    numbered = Labelled(
+        data.inputs, data.labels, data.classes, attributes={"same": data.labels, "number": torch.arange(100)}
+    )
+    assert set(scores(out, numbered, objective=Objective())) == {"loss", "error"}

@@ -1,0 +1,105 @@
+"""Two gloo processes train as one does: same batches, same step, bit-equal replicas."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from evenly.records import Run
+
+WORDS = ["train", "digits", "--model", "mlp", "--epochs", "2", "--batch-size", "96", "--lr", "0.05", "--device", "cpu"]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+NO_DROPOUT = ["--set", "model.options.dropout=0.0", "--set", "model.options.width=64"]
+
+
+def command(processes: int, runs: Path, *more: str) -> list[str]:
+    launch = [sys.executable, "-m"]
+    if processes > 1:
+        # Port 0: each test has a rendezvous of its own.
+        launch += ["torch.distributed.run", "--nproc-per-node", str(processes), "--rdzv-backend", "c10d"]
+        launch += ["--rdzv-endpoint", "localhost:0", "-m"]
+    return [*launch, "evenly", *WORDS, *NO_DROPOUT, "--runs", str(runs), "--json", *more]
+
+
+def run(processes: int, runs: Path, *more: str) -> dict[str, object]:
+    result = subprocess.run(command(processes, runs, *more), capture_output=True, text=True, env=ENVIRONMENT)
+    assert result.returncode == 0, result.stderr[-3000:]
+    found: dict[str, object] = json.loads(result.stdout)
+    return found
+
+
+def weights(found: dict[str, object]) -> dict[str, torch.Tensor]:
+    return load_file(Path(str(found["folder"])) / "weights.safetensors")
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "sam"])
+def test_two_processes_end_where_one_does(optimizer: str, tmp_path: Path) -> None:
+    one, two = (run(n, tmp_path / str(n), "--optimizer", optimizer) for n in (1, 2))
+    assert one["id"] == two["id"]
+    assert one["examples_seen"] == two["examples_seen"]
+    assert two["train.loss"] == pytest.approx(one["train.loss"], rel=1e-4)
+    a, b = weights(one), weights(two)
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], rtol=1e-3, atol=1e-5)
+
+
+def test_sharded_parameters_end_where_whole_ones_do(tmp_path: Path) -> None:
+    one = run(1, tmp_path / "one")
+    two = run(2, tmp_path / "two", "--set", "sharded=true")
+    a, b = weights(one), weights(two)
+    assert a.keys() == b.keys()
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], rtol=1e-3, atol=1e-5)
+
+
+def test_a_sharded_run_that_is_told_to_stop_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    words = ("--set", "sharded=true", "--optimizer", "adamw", "--lr", "0.001", "--epochs", "10")
+    process = subprocess.Popen(
+        command(2, tmp_path, *words, "--pace", "0"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    while not list(tmp_path.glob("*/checkpoints/last.safetensors")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    stopped = Run.open(next(tmp_path.iterdir()))
+    assert stopped.state == "stopped"
+    assert len(stopped.metrics()) < 10
+    again = run(2, tmp_path, *words)
+    whole = run(2, tmp_path / "whole", *words)
+    assert again["train.loss"] == whole["train.loss"]
+    assert all(torch.equal(weights(whole)[name], weights(again)[name]) for name in weights(whole))
+
+
+def test_another_number_of_processes_is_refused_on_resume(tmp_path: Path) -> None:
+    from evenly.recipe import Data, Model, Recipe
+    from evenly.recipe import Optimizer as Settings
+    from evenly.training.train import train
+
+    recipe = Recipe(
+        data=Data("digits"),
+        model=Model("mlp", {"dropout": 0.0, "width": 64}),
+        optimizer=Settings(lr=0.05),
+        epochs=2,
+        batch_size=96,
+    )
+
+    def stop(history: object) -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, runs=tmp_path, device="cpu", pace=0, enough=stop)
+    with pytest.raises(AssertionError, match=r"world was 1 and is 2.*--allow world"):
+        run(2, tmp_path)
+    assert run(2, tmp_path, "--allow", "world")["epoch"] == 2

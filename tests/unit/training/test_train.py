@@ -1,0 +1,153 @@
+"""The loop against a plain one, and what it says when something cannot work."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional
+
+from evenly import models, rng
+from evenly.data import load
+from evenly.data.batches import batches
+from evenly.errors import UsageError
+from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Schedule
+from evenly.training.loop import Diverged
+from evenly.training.train import train
+
+SMALL = Recipe(data=Data("digits"), model=Model("mlp", {"width": 32, "dropout": 0.0}), epochs=2, batch_size=128, seed=3)
+
+
+def plain(recipe: Recipe, *, weights: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
+    """The same recipe in a loop such as anyone writes."""
+    data = load(recipe.data.name, seed=recipe.seed).train
+    model = models.build(
+        recipe.model.name,
+        input_shape=data.shape,
+        num_classes=data.num_classes,
+        rng=rng.generator(recipe.seed, "init"),
+        **recipe.model.options,
+    )
+    chosen = recipe.optimizer
+    optimizer = torch.optim.SGD(
+        model.parameters(), lr=chosen.lr, momentum=chosen.momentum, weight_decay=chosen.weight_decay
+    )
+    for epoch in range(recipe.epochs):
+        for group in optimizer.param_groups:
+            group["lr"] = chosen.lr * (0.1 if epoch >= recipe.epochs / 2 else 1.0)
+        for batch in batches(data, batch_size=recipe.batch_size, seed=recipe.seed, epoch=epoch):
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(model(batch.inputs), batch.labels, reduction="none")
+            factor = 1.0 if weights is None else weights[batch.position]
+            (loss * factor).mean().backward()
+            if recipe.ascent.rule == "sam":
+                grads = [p.grad.clone() for p in model.parameters()]
+                norm = torch.stack([g.norm() for g in grads]).norm()
+                saved = [p.detach().clone() for p in model.parameters()]
+                with torch.no_grad():
+                    for p, g in zip(model.parameters(), grads, strict=True):
+                        p += recipe.ascent.rho * g / norm
+                optimizer.zero_grad()
+                functional.cross_entropy(model(batch.inputs), batch.labels).backward()
+                with torch.no_grad():
+                    for p, w in zip(model.parameters(), saved, strict=True):
+                        p.copy_(w)
+            optimizer.step()
+    return model.state_dict()
+
+
+STEPPED = Recipe(**{**vars(SMALL), "schedule": Schedule("step", milestones=(0.5,))})
+
+
+@pytest.mark.parametrize("rule", ["none", "sam"])
+def test_the_loop_is_the_loop_anyone_would_write(rule: str, tmp_path: Path) -> None:
+    recipe = Recipe(**{**vars(STEPPED), "ascent": Ascent(rule, 0.05)})
+    ours = load_file(train(recipe, runs=tmp_path, device="cpu").path / "weights.safetensors")
+    theirs = plain(recipe)
+    for name, weight in theirs.items():
+        torch.testing.assert_close(ours[name], weight, rtol=1e-4, atol=1e-6)
+
+
+def test_weighted_losses_count_for_each_example_its_own_weight(tmp_path: Path) -> None:
+    weights = 1 + (torch.arange(1438) % 3 == 0).float()
+    ours = load_file(train(STEPPED, runs=tmp_path, device="cpu", weights=weights).path / "weights.safetensors")
+    for name, weight in plain(STEPPED, weights=weights).items():
+        torch.testing.assert_close(ours[name], weight, rtol=1e-4, atol=1e-6)
+
+
+def test_repeated_indices_are_seen_as_often_as_they_stand(tmp_path: Path) -> None:
+    indices = torch.cat([torch.arange(1438), torch.arange(100)])
+    run = train(SMALL, runs=tmp_path, device="cpu", indices=indices)
+    assert run.summary()["examples_seen"] == 2 * 1538
+
+
+def test_training_may_end_early_when_it_is_enough(tmp_path: Path) -> None:
+    run = train(SMALL, runs=tmp_path, device="cpu", enough=lambda history: len(history) == 1)
+    assert [row["epoch"] for row in run.metrics()] == [1]
+
+
+def test_losses_of_examples_are_recorded_where_asked(tmp_path: Path) -> None:
+    recipe = Recipe(**{**vars(SMALL), "record_examples": True, "keep_epochs": (1,)})
+    run = train(recipe, runs=tmp_path, device="cpu")
+    recorded = load_file(run.path / "examples" / "epoch-0002.safetensors")
+    labels = load("digits").train.labels
+    error = (recorded["prediction"] != labels).double().mean().item()
+    assert error == pytest.approx(run.metrics()[-1]["train.clean.error"])
+    assert recorded["loss"].double().mean().item() == pytest.approx(run.metrics()[-1]["train.clean.loss"])
+    assert (run.path / "checkpoints" / "epoch-0001.safetensors").exists()
+
+
+def test_bf16_channels_last_and_clipping_train_to_nearly_the_same(tmp_path: Path) -> None:
+    base = {"data": Data("digits"), "model": Model("convnet"), "epochs": 4, "optimizer": Optimizer(lr=0.05)}
+    plain_run = train(Recipe(**base), runs=tmp_path, device="cpu")
+    quick = train(Recipe(**base, precision="bf16", channels_last=True, clip_norm=10.0), runs=tmp_path, device="cpu")
+    assert abs(plain_run.summary()["test.error"] - quick.summary()["test.error"]) < 0.05
+
+
+def test_the_global_generator_is_left_as_it_was(tmp_path: Path) -> None:
+    before = torch.get_rng_state()
+    train(Recipe(**{**vars(SMALL), "model": Model("mlp", {"width": 8})}), runs=tmp_path, device="cpu")
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_diverging_run_stops_at_once_and_says_where_and_what_to_try(tmp_path: Path) -> None:
+    recipe = Recipe(**{**vars(SMALL), "optimizer": Optimizer(lr=1e30)})
+    with pytest.raises(Diverged, match=r"the loss is (nan|inf) at step \d+ .*optimizer.lr=5e\+29"):
+        train(recipe, runs=tmp_path, device="cpu")
+    (folder,) = tmp_path.iterdir()
+    assert not (folder / "weights.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"batch_size": 5000}, "batch_size=5000 is more than the 1438 training examples"),
+        ({"model": Model("mpl")}, "no model 'mpl'. Did you mean 'mlp'"),
+        ({"model": Model("disentangled")}, "disentangled"),
+        ({"optimizer": Optimizer("sdg")}, "no optimizer 'sdg'. Did you mean 'sgd'"),
+        ({"optimizer": Optimizer("sgd", options={"beta": 1})}, "sgd has no 'beta'"),
+        ({"loss": "squared"}, "loss=squared"),
+        ({"augment": ("miror",)}, "unknown transform 'miror'"),
+        ({"data": Data("digts")}, "no data set 'digts'. Did you mean 'digits'"),
+        ({"ascent": Ascent("sam", 0.1, {"m": 7})}, "m=7 does not divide a batch of 128"),
+        ({"ascent": Ascent("sam", 0.1, {"evry": 2})}, "sam refuses"),
+    ],
+)
+def test_what_cannot_work_is_named_before_training_and_leaves_no_folder(
+    changes: dict[str, object], complaint: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        train(Recipe(**{**vars(SMALL), **changes}), runs=tmp_path / "runs", device="cpu")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_tensorboard_gets_the_numbers_of_the_records(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = train(SMALL, runs=tmp_path, device="cpu", tensorboard=True)
+    events = EventAccumulator(str(run.path / "tensorboard"))
+    events.Reload()
+    written = [(event.step, event.value) for event in events.Scalars("test/error")]
+    recorded = [(row["epoch"], pytest.approx(row["test.error"])) for row in run.metrics()]
+    assert written == recorded
