@@ -94,6 +94,11 @@ def test_a_large_common_offset_does_not_change_the_partition() -> None:
 
 def test_points_that_differ_by_rounding_alone_have_no_two_parts() -> None:
     assert two_means(torch.full((100, 7), 0.1) * 3.7) is None
+    nearly = torch.full((100, 7), 1.0)
+    nearly[::2] = torch.nextafter(nearly[::2], torch.tensor(2.0))
+    assert two_means(nearly) is None
+    nearly[::2] += 1e-5
+    assert two_means(nearly) is not None
     assert two_means(torch.full((1, 3), 2.0)) is None
 
 
@@ -101,11 +106,11 @@ def test_silhouette_is_that_of_scikit_learn() -> None:
     for seed, num in ((0, 40), (1, 200)):
         x = torch.randn(num, 5, generator=generator(seed))
         side = x[:, 0] > 0.3
-        assert silhouette(x, side, sample=num) == pytest.approx(silhouette_score(x.numpy(), side.numpy()), abs=1e-6)
+        assert silhouette(x, side, sample=num) == pytest.approx(silhouette_score(x.numpy(), side.numpy()), abs=1e-5)
     alone = torch.zeros(30, dtype=torch.bool)
     alone[4] = True  # a part of one point counts 0 in both
     x = torch.randn(30, 2, generator=generator(3))
-    assert silhouette(x, alone) == pytest.approx(silhouette_score(x.numpy(), alone.numpy()), abs=1e-6)
+    assert silhouette(x, alone) == pytest.approx(silhouette_score(x.numpy(), alone.numpy()), abs=1e-5)
 
 
 def test_a_sampled_silhouette_is_near_the_exact_one_also_for_a_small_part() -> None:
@@ -113,7 +118,7 @@ def test_a_sampled_silhouette_is_near_the_exact_one_also_for_a_small_part() -> N
     x[:60] += 2.5
     side = torch.arange(3_000) < 60
     exact = silhouette_score(x.numpy(), side.numpy())
-    drawn = [silhouette(x, side, sample=256, rng=generator(seed)) for seed in range(20)]
+    drawn = [silhouette(x, side, rng=generator(seed)) for seed in range(20)]
     assert np.mean(drawn) == pytest.approx(exact, abs=0.02)
     assert np.std(drawn) < 0.05
 
@@ -122,7 +127,11 @@ def test_losses_are_the_cross_entropy_and_one_logit_is_two_with_a_zero() -> None
     logits, labels, _ = early_logits(300, 3)
     z = logits.double().numpy()
     expected = np.log(np.exp(z).sum(1)) - z[np.arange(300), labels.numpy()]
-    np.testing.assert_allclose(separate(logits, labels).losses.numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(separate(logits, labels).losses.numpy(), expected, rtol=2e-6)
+    sure = separate(logits * 4, labels).losses  # as small as 1e-14, where a difference of logarithms is all rounding
+    expected = np.log1p(np.exp(4 * z - 4 * z[np.arange(300), labels.numpy()][:, None]).sum(1) - 1)
+    np.testing.assert_allclose(sure[expected > 1e-9].numpy(), expected[expected > 1e-9], rtol=1e-5)
+    assert float(sure.min()) < 1e-9
     one = torch.randn(200, generator=generator(0)) + torch.arange(200) % 2
     two = torch.stack([torch.zeros(200), one], dim=1)
     single, double = separate(one, torch.arange(200) % 2), separate(two, torch.arange(200) % 2)
@@ -134,7 +143,7 @@ def test_losses_are_the_cross_entropy_and_one_logit_is_two_with_a_zero() -> None
 @pytest.mark.parametrize("on", ["logits", "probabilities"])
 def test_statistics_of_each_class_are_those_of_its_two_parts(on: str) -> None:
     logits, labels, _ = early_logits(600, 3)
-    found = separate(logits, labels, on=on)
+    found = separate(logits, labels, on=on, silhouette_sample=200)
     points = (logits.softmax(1) if on == "probabilities" else logits).double().numpy()
     for split in found.splits:
         members = (labels == split.label).numpy()
@@ -148,7 +157,7 @@ def test_statistics_of_each_class_are_those_of_its_two_parts(on: str) -> None:
         assert split.loss_hard > split.loss_easy
         assert split.inertia == pytest.approx(direct_inertia(points[members], found.hard.numpy()[members]), rel=1e-5)
         assert split.silhouette == pytest.approx(
-            silhouette_score(points[members], found.hard.numpy()[members]), abs=1e-6
+            silhouette_score(points[members], found.hard.numpy()[members]), abs=1e-5
         )
     total = sum(KMeans(2, n_init=10, random_state=0).fit(points[labels.numpy() == c]).inertia_ for c in range(3))
     assert found.inertia <= 1.001 * total

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evenly.resampling.kmeans import inertia_of
+from evenly.resampling.kmeans import inertia_of, means_of
 from evenly.resampling.silhouette import silhouette
 
 
@@ -50,30 +50,35 @@ def described(
     loss_K: Tensor,
     x_KD: Tensor | None = None,
     *,
+    center_D: Tensor | None = None,
     sample: int = 0,
     rng: torch.Generator | None = None,
 ) -> ClassSplit:
     """What can be said of one class from which of its examples are hard, their losses and, if known, their outputs.
+
+    `center_D` is what was taken off the outputs before.
 
     >>> split = described(7, torch.tensor([True, False]), torch.tensor([3.0, 1.0]), torch.tensor([[0.0], [1.0]]))
     >>> split.num_hard, split.loss_hard, split.mean_hard.tolist(), split.inertia
     (1, 3.0, [0.0], 0.0)
     """
     num_hard = int(hard_K.sum())
+    loss_easy, loss_hard = means_of(loss_K.double()[:, None], hard_K).flatten().tolist()
     facts = {"inertia": math.nan, "silhouette": math.nan}
     means = [torch.empty(0), torch.empty(0)]
     if x_KD is not None:
         side_K = hard_K.to(x_KD.device)
-        means = [x_KD[side].mean(dim=0).to("cpu", torch.float32) for side in (~side_K, side_K)]
-        facts["inertia"] = inertia_of(x_KD, side_K)
+        mean_2D = means_of(x_KD, side_K)
+        means = list((mean_2D if center_D is None else mean_2D + center_D).to("cpu", torch.float32))
+        facts["inertia"] = inertia_of(x_KD, side_K, mean_2D)
         if sample:
             facts["silhouette"] = silhouette(x_KD, side_K, sample=sample, rng=rng)
     return ClassSplit(
         label=label,
         num_easy=len(hard_K) - num_hard,
         num_hard=num_hard,
-        loss_easy=float(loss_K[~hard_K].double().mean()),
-        loss_hard=float(loss_K[hard_K].double().mean()),
+        loss_easy=loss_easy,
+        loss_hard=loss_hard,
         mean_easy=means[0],
         mean_hard=means[1],
         **facts,

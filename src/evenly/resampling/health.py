@@ -62,8 +62,9 @@ def health(
     if rng is None:
         rng = generator(0, "health")
     found: dict[int, Distinctness] = {}
+    room = outputs.room()
     for label, members_K in outputs.by_class():
-        facts = distinctness(outputs.points(outputs.read(members_K)), sample=sample, rng=rng)
+        facts = distinctness(outputs.points(outputs.read(members_K, room), room), sample=sample, rng=rng)
         if facts is not None:
             found[label] = facts
     indistinct = tuple(label for label, facts in found.items() if not facts.distinct)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 SHORT = 5  # Lloyd steps of every restart: after these the order of the restarts hardly changes any more
-KEPT = 3  # restarts that go on to a fixed point
+KEPT = 2  # restarts that go on to a fixed point
+PIECE = 2**17  # numbers that are copied at once
 LONGEST = 300  # Lloyd steps of those, if rounding should keep them from one
 
 
@@ -37,26 +38,36 @@ def two_means(x_ND: Tensor, *, rng: torch.Generator | None = None, restarts: int
     """
     if rng is None:
         rng = torch.Generator().manual_seed(0)
-    side_N = sides(x_ND, torch.rand(restarts, 2, generator=rng, device=rng.device, dtype=torch.float64))
+    x_NE = x_ND.new_empty(len(x_ND), x_ND.shape[1] + 1)
+    x_NE[:, :-1] = x_ND
+    center_D = centre(x_NE)
+    side_N = sides(x_NE, center_D, torch.rand(restarts, 2, generator=rng, device=rng.device, dtype=torch.float64))
     return None if side_N is None else TwoMeans(side_N, inertia_of(x_ND, side_N))
 
 
-def sides(x_ND: Tensor, draws_R2: Tensor) -> Tensor | None:
-    """The partition of `two_means` from given uniform numbers, a pair for every restart.
+def centre(x_NE: Tensor) -> Tensor:
+    """Make points ready for `sides`, in place: take off their mean, which is returned, and fill the last column with 1.
 
-    >>> sides(torch.tensor([[0.0], [9.0]]), torch.tensor([[0.1, 0.5]], dtype=torch.float64)).tolist()
-    [False, True]
+    Centred, squares do not drown differences; the column of ones carries thresholds and counts.
+
+    >>> x = torch.tensor([[1.0, 0.0], [3.0, 0.0]])
+    >>> centre(x), x
+    (tensor([2.]), tensor([[-1.,  1.], [ 1.,  1.]]))
     """
-    # Centred, so that squares do not drown differences; the column of ones carries thresholds and counts.
-    x_NE = x_ND.new_empty(len(x_ND), x_ND.shape[1] + 1)
+    x_ND = x_NE[:, :-1]
     center_D = x_ND.mean(dim=0)
-    torch.sub(x_ND, center_D, out=x_NE[:, :-1])
+    x_ND -= center_D
     x_NE[:, -1] = 1
+    return center_D
+
+
+def sides(x_NE: Tensor, center_D: Tensor, draws_R2: Tensor) -> Tensor | None:
+    """The partition of `two_means` for points made ready by `centre`, from a pair of uniform numbers per restart."""
     square_N = torch.linalg.vector_norm(x_NE[:, :-1], dim=1).square_()
     scatter = float(square_N.sum(dtype=torch.float64))
-    if scatter <= len(x_ND) * _rounding(center_D) or len(x_ND) < 2:
+    if scatter <= len(x_NE) * _rounding(center_D) or len(x_NE) < 2:
         return None
-    cut_RE = _starts(x_NE, square_N, draws_R2.to(x_ND.device))
+    cut_RE = _starts(x_NE, square_N, draws_R2.to(x_NE.device))
     cut_RE, _, between_R = _lloyd(x_NE, cut_RE, SHORT)
     best = between_R.topk(min(KEPT, len(between_R))).indices
     _, side_RN, between_R = _lloyd(x_NE, cut_RE[best], LONGEST)
@@ -65,18 +76,28 @@ def sides(x_ND: Tensor, draws_R2: Tensor) -> Tensor | None:
     return side_N if 0 < int(side_N.sum()) < len(side_N) else None
 
 
-def inertia_of(x_ND: Tensor, side_N: Tensor) -> float:
-    """Σ ‖x_i − mean of its side‖²; an empty side adds nothing.
+def inertia_of(x_ND: Tensor, side_N: Tensor, mean_2D: Tensor | None = None) -> float:
+    """Σ ‖x_i − mean of its side‖²; an empty side adds nothing. The means can be given if they are known.
 
     >>> inertia_of(torch.tensor([[0.0], [2.0], [7.0]]), torch.tensor([True, True, False]))
     2.0
     """
+    mean_2D = torch.nan_to_num(means_of(x_ND, side_N) if mean_2D is None else mean_2D)
     total = 0.0
-    for side in (side_N, ~side_N):
-        if bool(side.any()):
-            part_KD = x_ND[side]
-            total += float(part_KD.sub_(part_KD.mean(dim=0)).square_().sum(dtype=torch.float64))
+    size = max(PIECE // x_ND.shape[1], 1)
+    for x, side in zip(torch.split(x_ND, size), torch.split(side_N, size), strict=True):
+        total += float((x - mean_2D[side.long()]).square_().sum(dtype=torch.float64))
     return total
+
+
+def means_of(x_ND: Tensor, side_N: Tensor) -> Tensor:
+    """The mean of the points where `side_N` is false, and where it is true; nan for none.
+
+    >>> means_of(torch.tensor([[0.0], [2.0], [7.0]]), torch.tensor([True, True, False])).tolist()
+    [[7.0], [1.0]]
+    """
+    side_2N = torch.stack([~side_N, side_N]).to(x_ND.dtype)
+    return side_2N @ x_ND / side_2N.sum(dim=1, keepdim=True)
 
 
 def _starts(x_NE: Tensor, square_N: Tensor, draws_R2: Tensor) -> Tensor:
@@ -97,20 +118,26 @@ def _cut(low_RD: Tensor, high_RD: Tensor) -> Tensor:
 
 
 def _lloyd(x_NE: Tensor, cut_RE: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Lloyd's steps of all restarts, until none changes; cuts, sides (0 or 1) and scatter between the two means."""
+    """Lloyd's steps of all restarts, until none changes; cuts, sides (0 or 1) and scatter between the two means.
+
+    The points are centred, so with s the sum of the n₁ of N points on one side the means are s/n₁ and −s/(N − n₁), the
+    scatter between them is b = N‖s‖²/(n₁(N − n₁)), and the plane half way, up to a factor, s·x + b(n₁/N − ½) = 0.
+    """
     num = len(x_NE)
     side_RN = x_NE.new_empty(len(cut_RE), num)
     sums_RE = x_NE.new_full(cut_RE.shape, float("nan"))
+    between_R = x_NE.new_zeros(len(cut_RE))
     for _ in range(steps):
         torch.gt(cut_RE @ x_NE.T, 0, out=side_RN)
         before_RE, sums_RE = sums_RE, side_RN @ x_NE
         if torch.equal(sums_RE, before_RE):
             break
-        count_R1, sum_RD = sums_RE[:, -1:], sums_RE[:, :-1]
-        # The points are centred: the sum of the other side is the negative of this one's.
-        cut_RE = _cut(sum_RD / (count_R1 - num).clamp_max(-1), sum_RD / count_R1.clamp_min(1))
-    count_R, sum_RD = sums_RE[:, -1], sums_RE[:, :-1]
-    between_R = sum_RD.square().sum(dim=1) * num / (count_R * (num - count_R)).clamp_min(1)
+        # As few operations as can be: for small classes they, and not the arithmetic, are what a step costs.
+        count_R = sums_RE[:, -1]
+        between_R = torch.linalg.vector_norm(sums_RE[:, :-1], dim=1).square_()
+        between_R /= torch.addcmul(count_R, count_R, count_R, value=-1 / num).clamp_min_(0.25)  # 0 for an empty side
+        cut_RE = sums_RE.clone()
+        torch.addcmul(between_R * -0.5, between_R, count_R, value=1 / num, out=cut_RE[:, -1])
     return cut_RE, side_RN, between_R
 
 

@@ -17,6 +17,7 @@ from evenly.errors import DataError, UsageError, did_you_mean
 
 Array = Tensor | NDArray[Any]
 On = Literal["logits", "probabilities", "features"]
+PIECE = 2**17  # numbers that are worked on at once where a copy is made of them
 LARGEST = 1e15  # squares of larger outputs overflow in single precision when they are summed
 
 
@@ -45,26 +46,38 @@ class Outputs:
 
     def by_class(self) -> Iterator[tuple[int, Tensor]]:
         """Every class that has an example, with the positions of its examples in rising order."""
-        order_N = self.labels.argsort(stable=True)
         counts = self.labels.bincount().tolist()
-        for label, members_K in enumerate(torch.split(order_N, counts)):
-            if len(members_K):
-                yield label, members_K
+        # numpy sorts short integers by radix, in a time that is linear and a tenth of torch's.
+        short = np.uint16 if len(counts) <= 2**16 else np.int64
+        order = self.labels.numpy().astype(short).argsort(kind="stable")
+        order_N = torch.from_numpy(order.astype(np.int32) if len(order) < 2**31 else order)
+        parts = enumerate(torch.split(order_N, counts))
+        return ((label, members_K.long()) for label, members_K in parts if len(members_K))
 
     def name(self, label: int) -> str:
         """What to call a class when speaking to people."""
         return f"{label} ({self.classes[label]})" if self.classes else str(label)
 
-    def read(self, members_K: Tensor) -> Tensor:
-        """The rows of some examples in at least single precision; only these are copied."""
-        first, last = int(members_K[0]), int(members_K[-1])
-        adjacent = last - first + 1 == len(members_K)
-        if isinstance(self.rows, Tensor):
-            x_KD = self.rows[first : last + 1] if adjacent else self.rows[members_K.to(self.rows.device)]
-        else:
-            x_KD = torch.from_numpy(np.array(self.rows[first : last + 1] if adjacent else self.rows[members_K.numpy()]))
-        x_KD = x_KD.detach()
-        x_KD = x_KD if x_KD.dtype in (torch.float32, torch.float64) else x_KD.float()
+    @property
+    def piece(self) -> int:
+        """Rows that are worked on at once where a copy is made of them: a whole class would take its size again."""
+        return max(PIECE // self.rows.shape[1], 1)
+
+    def room(self, *, extra: int = 0) -> Tensor:
+        """Memory for the rows of the largest class, with `extra` columns, to be used for one class after another."""
+        device = self.rows.device if isinstance(self.rows, Tensor) else torch.device("cpu")
+        dtype = torch.float64 if str(self.rows.dtype).endswith("float64") else torch.float32
+        width = 2 if self.binary and self.on == "probabilities" else self.rows.shape[1]
+        return torch.empty(int(self.labels.bincount().max()), width + extra, dtype=dtype, device=device)
+
+    def read(self, members_K: Tensor, room: Tensor | None = None) -> Tensor:
+        """The rows of some examples in at least single precision, copied into `room` if it is given."""
+        x_KD = (self.room() if room is None else room)[: len(members_K), : self.rows.shape[1]]
+        for part, target in zip(torch.split(members_K, self.piece), torch.split(x_KD, self.piece), strict=True):
+            if isinstance(self.rows, Tensor):
+                target.copy_(self.rows.detach().index_select(0, part.to(self.rows.device)))
+            else:
+                target.copy_(torch.from_numpy(self.rows[part.numpy()]))
         # Comparisons with nan are false, so this catches it too; extremes by row make no copy of the rows.
         good_K = (x_KD.amax(dim=1) < LARGEST) & (x_KD.amin(dim=1) > -LARGEST)
         if not bool(good_K.all()):
@@ -76,16 +89,28 @@ class Outputs:
             )
         return x_KD
 
-    def losses(self, x_KD: Tensor, members_K: Tensor) -> Tensor:
-        """The loss of each: as given, or the cross-entropy −log p(label)."""
+    def losses(self, x_KD: Tensor, members_K: Tensor, label: int) -> Tensor:
+        """The loss of each of one class: as given, or the cross-entropy log(1 + Σ_{j ≠ label} exp(x_j − x_label)).
+
+        In this form small losses keep their digits, which a difference of logarithms loses.
+        """
         if self.given is not None:
             return self.given[members_K]
-        label_K = self.labels[members_K].to(x_KD.device)
         if self.binary:
-            loss_K = functional.softplus((1 - 2 * label_K) * x_KD[:, 0])
-        else:
-            loss_K = functional.cross_entropy(x_KD, label_K, reduction="none")
-        return loss_K.double().cpu()
+            return functional.softplus((1 - 2 * label) * x_KD[:, 0]).double().cpu()
+        loss_K = [functional.softplus(_others(x, label) - x[:, label]) for x in torch.split(x_KD, self.piece)]
+        return torch.cat(loss_K).double().cpu()
+
+    def num_right(self, x_KD: Tensor, label: int) -> int:
+        """How many of one class are predicted as it: no later output is higher than its own, no earlier one as high."""
+        if self.binary:
+            return int(((x_KD[:, 0] > 0) == bool(label)).sum())
+        right_K = torch.ones(len(x_KD), dtype=torch.bool, device=x_KD.device)
+        if label > 0:
+            right_K &= x_KD[:, :label].amax(dim=1) < x_KD[:, label]
+        if label < x_KD.shape[1] - 1:
+            right_K &= x_KD[:, label + 1 :].amax(dim=1) <= x_KD[:, label]
+        return int(right_K.sum())
 
     def predictions(self, x_KD: Tensor) -> Tensor:
         """The class each row says."""
@@ -96,9 +121,14 @@ class Outputs:
         both = torch.cat([torch.zeros_like(x_KD), x_KD], dim=1) if self.binary else x_KD
         return both.softmax(dim=1)
 
-    def points(self, x_KD: Tensor) -> Tensor:
-        """What is clustered."""
-        return self.probabilities(x_KD) if self.on == "probabilities" else x_KD
+    def points(self, x_KD: Tensor, room: Tensor) -> Tensor:
+        """What is clustered, in the `room` where the rows were read."""
+        if self.on != "probabilities":
+            return x_KD
+        target_KD = room[: len(x_KD), : max(x_KD.shape[1], 2)]
+        for x, target in zip(torch.split(x_KD, self.piece), torch.split(target_KD, self.piece), strict=True):
+            target.copy_(self.probabilities(x))
+        return target_KD
 
 
 def checked(
@@ -202,6 +232,13 @@ def _rows(logits: Array) -> Array:
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise DataError(f"logits have shape {tuple(rows.shape)}, expected one row of outputs per example.")
     return rows
+
+
+def _others(x_KD: Tensor, label: int) -> Tensor:
+    """Log Σ exp of all outputs but one."""
+    parts = [x for x in (x_KD[:, :label], x_KD[:, label + 1 :]) if x.shape[1]]
+    sums = [part.logsumexp(dim=1) for part in parts]
+    return sums[0] if len(sums) == 1 else torch.logaddexp(*sums)
 
 
 def _kind(array: Array) -> str:

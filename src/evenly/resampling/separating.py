@@ -14,7 +14,7 @@ from torch import Tensor
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.resampling.baselines import drawn, misclassified, upper_share
 from evenly.resampling.class_split import ClassSplit, described
-from evenly.resampling.kmeans import sides
+from evenly.resampling.kmeans import centre, means_of, sides
 from evenly.resampling.multiset import copies
 from evenly.resampling.outputs import Array, On, Outputs, checked, per_example
 from evenly.resampling.separation import Separation, SeparationWarning
@@ -36,7 +36,7 @@ def separate(
     classes: Sequence[str] | None = None,
     rng: torch.Generator | None = None,
     restarts: int = 10,
-    silhouette_sample: int = 256,
+    silhouette_sample: int = 128,
     max_accuracy: float = 0.99,
 ) -> Separation:
     """Split the examples of each class by the outputs of a network early in training; the part of higher loss is hard.
@@ -102,18 +102,24 @@ def separate(
         chosen_N = _by_rule(outputs, method, score_N=score_N, share=0.5 if share is None else share, rng=rng)
 
     hard_N = torch.zeros(len(outputs), dtype=torch.bool)
-    loss_N = torch.empty(len(outputs), dtype=torch.float64)
+    loss_N = torch.empty(len(outputs))
     right = 0
     splits: list[ClassSplit] = []
-    for label, members_K in outputs.by_class():
-        x_KD = outputs.read(members_K)
-        loss_K = outputs.losses(x_KD, members_K)
+    by_class, room_KE = outputs.by_class(), outputs.room(extra=1)
+    for label, members_K in by_class:
+        x_KD = outputs.read(members_K, room_KE)
+        loss_K = outputs.losses(x_KD, members_K, label)
         if outputs.predict:
-            right += int((outputs.predictions(x_KD) == label).sum())
-        x_KD = outputs.points(x_KD)
-        hard_K = _hard_cluster(x_KD, loss_K, draws_CR2[label]) if chosen_N is None else chosen_N[members_K]
-        splits.append(described(label, hard_K, loss_K, x_KD, sample=silhouette_sample, rng=rng))
-        hard_N[members_K], loss_N[members_K] = hard_K, loss_K
+            right += outputs.num_right(x_KD, label)
+        x_KD = outputs.points(x_KD, room_KE)
+        # From here on the points are centred where they lie: a second copy of a large class would be too much.
+        center_D = centre(room_KE[: len(members_K)])
+        if chosen_N is None:
+            hard_K = _hard_cluster(sides(room_KE[: len(members_K)], center_D, draws_CR2[label]), loss_K)
+        else:
+            hard_K = chosen_N[members_K]
+        splits.append(described(label, hard_K, loss_K, x_KD, center_D=center_D, sample=silhouette_sample, rng=rng))
+        hard_N[members_K], loss_N[members_K] = hard_K, loss_K.float()
 
     accuracy = right / len(outputs) if outputs.predict else math.nan
     remarks = _remarks(outputs, splits) if method == "k-means" else ()
@@ -125,7 +131,7 @@ def separate(
     return Separation(
         hard=hard_N,
         labels=outputs.labels,
-        losses=loss_N.float(),
+        losses=loss_N,
         index=index_N,
         splits=tuple(splits),
         method=method,
@@ -136,13 +142,12 @@ def separate(
     )
 
 
-def _hard_cluster(x_KD: Tensor, loss_K: Tensor, draws_R2: Tensor) -> Tensor:
-    """Which of a class are in the 2-means cluster of higher mean loss; none where there are no two clusters."""
-    side_K = sides(x_KD, draws_R2)
+def _hard_cluster(side_K: Tensor | None, loss_K: Tensor) -> Tensor:
+    """The side of higher mean loss; none where there are no two sides."""
     if side_K is None:
-        return torch.zeros(len(x_KD), dtype=torch.bool)
+        return torch.zeros(len(loss_K), dtype=torch.bool)
     side_K = side_K.cpu()
-    one, other = float(loss_K[side_K].mean()), float(loss_K[~side_K].mean())
+    other, one = means_of(loss_K[:, None], side_K).flatten().tolist()
     if one == other:
         return side_K if 2 * int(side_K.sum()) <= len(side_K) else ~side_K
     return side_K if one > other else ~side_K
@@ -159,7 +164,7 @@ def _by_rule(outputs: Outputs, method: str, *, score_N: Tensor | None, share: fl
         x_KD = outputs.read(members_K)
         if outputs.predict:
             wrong_N[members_K] = misclassified(outputs.predictions(x_KD), torch.full_like(members_K, label))
-        loss_N[members_K] = outputs.losses(x_KD, members_K)
+        loss_N[members_K] = outputs.losses(x_KD, members_K, label)
     return wrong_N if method == "misclassified" else upper_share(loss_N, share)
 
 

@@ -53,7 +53,7 @@ def suspects(
     parts: list[tuple[Tensor, ...]] = []
     for label, members_K in outputs.by_class():
         x_KD = outputs.read(members_K)
-        loss_K = outputs.losses(x_KD, members_K)
+        loss_K = outputs.losses(x_KD, members_K, label)
         probability_K, predicted_K = outputs.probabilities(x_KD).cpu().max(dim=1)
         ordered_K = loss_K.sort().values
         low, high = ordered_K[(len(ordered_K) - 1) // 4], ordered_K[(3 * (len(ordered_K) - 1) + 3) // 4]

@@ -111,6 +111,12 @@ def test_being_sure_and_being_far_are_both_needed() -> None:
     assert suspects(unsure, labels).rows.tolist() == [0]
 
 
+def test_who_is_rightly_predicted_is_no_suspect_however_far_from_the_rest() -> None:
+    logits = torch.stack([torch.linspace(9, 10, 100), torch.zeros(100)], 1)
+    logits[0, 0] = 2.5  # at 92 %, among examples at 99.99 %
+    assert len(suspects(logits, [0] * 100)) == 0
+
+
 def test_one_logit_speaks_for_two_classes() -> None:
     one = torch.linspace(3, 4, 50)
     one[7] = -6

@@ -139,8 +139,15 @@ def test_outputs_that_are_not_finite_are_refused_by_example(bad: float) -> None:
 
 def test_large_outputs_are_taken_and_larger_ones_refused() -> None:
     assert separate(LOGITS * 1e14, LABELS, max_accuracy=1).hard.tolist() == HARD
-    with pytest.raises(DataError, match=r"example 0 are not finite, or beyond ±1e.15"):
-        separate(LOGITS * 1e15, LABELS)
+    for sign in (1, -1):
+        with pytest.raises(DataError, match=r"example 0 are not finite, or beyond ±1e.15"):
+            separate(sign * LOGITS * 1e15, LABELS)
+
+
+def test_of_equal_outputs_the_first_is_the_prediction() -> None:
+    logits = torch.tensor([[1.0, 1.0], [3.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
+    labels = torch.tensor([0, 0, 1, 1])
+    assert separate(logits, labels).accuracy == float((logits.argmax(1) == labels).double().mean()) == 0.75
 
 
 def test_a_network_that_fits_everything_is_refused_unless_asked() -> None:
