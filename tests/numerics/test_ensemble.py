@@ -400,7 +400,7 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
     (cubes, {"rule": "lsam", "rho": 0.1}, UsageError, "lsam displaces a linear head"),
     (cubes, {"rule": "both", "hard": 1.0}, UsageError, "no nn.Linear"),
     (None, {"loss": "hinge"}, UsageError, "no loss 'hinge'"),
-    (None, {"loss": "cross-entropy"}, UsageError, "Did you mean 'cross-entropy'"),
+    (None, {"loss": "crossentropy"}, UsageError, "Did you mean 'cross-entropy'"),
     (dropless, {"loss": "logistic"}, UsageError, "takes one output, not 2"),
     (None, {"loss": "cross-entropy"}, UsageError, "use 'logistic'"),
     (None, {"weights": torch.ones(39)}, UsageError, r"weights are \(39,\)"),
