@@ -156,6 +156,8 @@ class Recipe(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if late := [epoch for epoch in self.keep_epochs if epoch > self.epochs]:
+            raise UsageError(f"keep_epochs: the run has {self.epochs} epochs, and {late[0]} is beyond them.")
         if self.schedule.warmup_epochs >= self.epochs:
             raise UsageError(
                 f"schedule.warmup_epochs: expected fewer than the {self.epochs} epochs of the run, "

@@ -6,8 +6,10 @@ missing extra, 5 ran but the claim did not hold, 75 stopped but resumable, 130 C
 Nothing here imports torch before a verb runs, so that `evenly --help` answers at once.
 """
 
+import logging
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -54,6 +56,7 @@ def parser(verb: str | None = None) -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _speak_plainly()
     try:
         arguments = vars(parser(next((word for word in words if word in VERBS), None)).parse_args(words))
         run = arguments.pop("run")
@@ -61,10 +64,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except EvenlyError as error:
         print(f"evenly: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        print("evenly: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"evenly: {interrupt}" if str(interrupt) else "evenly: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader has gone (`evenly data list | head`): that is no error. Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _speak_plainly() -> None:
+    """Remarks of the library reach a person as one line each, without the place in the code they come from."""
+    logger = logging.getLogger("evenly")
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("evenly: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+    warnings.formatwarning = lambda message, *_, **__: f"evenly: {message}\n"

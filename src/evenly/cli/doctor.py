@@ -31,9 +31,10 @@ def doctor(*, data_root: str | None, json: bool) -> int:
 
     trouble: list[str] = []
     root = root_of(data_root)
+    device = _device(trouble)  # first, since it imports torch: the stamp then knows threads and devices
     report = {
         "environment": stamp(),
-        "device": _device(trouble),
+        "device": device,
         "packages": _packages(),
         "data_root": {"path": str(root), "exists": root.is_dir()},
         "data": _data(root),

@@ -45,9 +45,9 @@ def export(
     from evenly.resampling import exports, load
 
     out = out or Path(OUT[form])
+    path, recipe = _found(source, runs)
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
-    path, recipe = _found(source, runs)
     separation = load(path)
     if recipe is not None:
         factor = recipe["resampling"]["factor"]

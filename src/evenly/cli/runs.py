@@ -37,7 +37,8 @@ def table(*, runs: str, json: bool) -> None:
         row["time"] = duration(row["seconds"]) if row["seconds"] is not None else ""
         row |= {name: "" for name, value in row.items() if value is None}
     print_table(
-        rows, ["id", "state", "data", "model", "optimizer", "seed", "epoch", "train error", "test error", "time"]
+        rows,
+        ["id", "state", "data", "model", "optimizer", "method", "seed", "epoch", "train error", "test error", "time"],
     )
     say(f"\n{len(rows)} runs in {runs}. `evenly runs show ID` tells more of one.")
 
@@ -71,6 +72,7 @@ def _row(run: Any) -> dict[str, Any]:
         "data": recipe.get("data", {}).get("name"),
         "model": recipe.get("model", {}).get("name"),
         "optimizer": recipe.get("optimizer", {}).get("name") if rule == "none" else rule,
+        "method": _method(recipe),
         "seed": recipe.get("seed"),
         "epoch": last.get("epoch", 0),
         "epochs": recipe.get("epochs"),
@@ -78,3 +80,11 @@ def _row(run: Any) -> dict[str, Any]:
         "test error": last.get("test.error"),
         "seconds": run.summary().get("seconds"),
     }
+
+
+def _method(recipe: dict[str, Any]) -> str:
+    """What part a run has in USEFUL: its early stage, the way its examples were chosen, or none."""
+    if recipe.get("until", {}).get("rule", "end") != "end":
+        return "early"
+    method = recipe.get("resampling", {}).get("method", "none")
+    return "" if method == "none" else str(method)

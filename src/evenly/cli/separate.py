@@ -28,6 +28,12 @@ def fill(parser: Parser) -> None:
         "--out", type=Path, default=Path("separation.csv"), help=".csv, .json or .npz (default: %(default)s)"
     )
     parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    parser.add_argument(
+        "--method",
+        choices=["k-means", "quantile", "misclassified", "random"],
+        default="k-means",
+        help="how a class is split (default: %(default)s)",
+    )
     add_moment(parser)
     add_running(parser)
     add_root(parser)
@@ -41,24 +47,27 @@ def separate(
     force: bool,
     at_epoch: int | None,
     at_fraction: float | None,
+    method: str,
     runs: str,
     json: bool,
     **given: Any,
 ) -> None:
     """Separate, look at the health of it, and write it down."""
+    how = running(given)
+    if from_logits is None:
+        recipe = resolved(**given)
+    elif given.get("data"):
+        raise UsageError(f"{given['data']} and --from-logits: give one of them.")
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
-    how = running(given)
     from evenly.resampling import save
     from evenly.resampling.health import health
 
     if from_logits is not None:
-        if given.get("data"):
-            raise UsageError(f"{given['data']} and --from-logits: give one of them.")
-        separation, logits = _from_file(from_logits)
+        separation, logits = _from_file(from_logits, method)
     else:
         until = moment(at_epoch, at_fraction)
-        separation, logits = _from_training(resolved(**given), until, runs, how)
+        separation, logits = _from_training(recipe, until, runs, how, method)
     found = health(separation, logits)
     save(separation, out)
     if json:
@@ -77,11 +86,12 @@ def separate(
     ]
     print_table(rows, ["class", "hard", "of", "loss hard", "loss easy", "silhouette"])
     for sentence in found.sentences:
-        say(sentence)
+        if sentence not in separation.remarks:  # those were said when they were found
+            say(sentence)
     say(f"\n{separation.num_hard:,} of {len(separation):,} examples are hard ({separation.share:.0%}): {out}")
 
 
-def _from_file(path: Path) -> "tuple[Separation, Any]":
+def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
     import numpy as np
 
     from evenly.errors import DataError
@@ -98,10 +108,10 @@ def _from_file(path: Path) -> "tuple[Separation, Any]":
         if name not in arrays:
             raise DataError(f"{path} has no array {name!r}: it has {', '.join(arrays) or 'none'}.")
     given = {name: arrays[name] for name in ("losses", "index") if name in arrays}
-    return split(arrays["logits"], arrays["labels"], **given), arrays["logits"]
+    return split(arrays["logits"], arrays["labels"], method=method, **given), arrays["logits"]  # type: ignore[arg-type]
 
 
-def _from_training(recipe: Any, until: Any, runs: str, how: dict[str, Any]) -> "tuple[Separation, Any]":
+def _from_training(recipe: Any, until: Any, runs: str, how: dict[str, Any], method: str) -> "tuple[Separation, Any]":
     from safetensors.torch import load_file
 
     from evenly.training.parts import load_data
@@ -111,7 +121,7 @@ def _from_training(recipe: Any, until: Any, runs: str, how: dict[str, Any]) -> "
     data = load_data(recipe, data_root=how["data_root"])
     early = train(early_recipe(recipe, until), runs=runs, splits=data, **how)
     say(f"Separated after epoch {early.summary()['separated_at']} of run {early.id}.")
-    return separation_of(early, data.train), load_file(early.path / OUTPUTS)["logits"]
+    return separation_of(early, data.train, method=method), load_file(early.path / OUTPUTS)["logits"]
 
 
 def _plain(separation: "Separation", found: "Health", out: Path) -> dict[str, Any]:
@@ -122,7 +132,10 @@ def _plain(separation: "Separation", found: "Health", out: Path) -> dict[str, An
         "share": separation.share,
         "accuracy": separation.accuracy,
         "classes": [
-            {name: getattr(split, name) for name in ("label", "num_hard", "num_easy", "loss_hard", "loss_easy")}
+            {
+                name: getattr(split, name)
+                for name in ("label", "num_hard", "num_easy", "loss_hard", "loss_easy", "silhouette")
+            }
             for split in separation.splits
         ],
         "remarks": list(found.sentences),

@@ -79,6 +79,8 @@ def resolved(
         words |= {"ascent.rule": optimizer, "ascent.rho": str(SHARPNESS_AWARE[optimizer])}
     elif optimizer is not None:
         words["optimizer.name"] = optimizer
+    if named.get("rho") is not None and optimizer not in SHARPNESS_AWARE and base.ascent.rule == "none":
+        raise UsageError(f"--rho {named['rho']} is the radius of SAM and its family: give --optimizer sam too.")
     paths = {"rho": "ascent.rho", "lr": "optimizer.lr"}
     words |= {paths.get(name, name): value for name, value in named.items() if value is not None}
     given = [f"{path}={_quoted(path, value)}" for path, value in words.items() if value is not None]

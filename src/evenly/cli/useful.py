@@ -9,12 +9,12 @@ from evenly.errors import UsageError
 
 if TYPE_CHECKING:
     from evenly.recipe import Until
-    from evenly.training.useful import Line
+    from evenly.training.useful import Line, Row
 
 EXAMPLES = """
   evenly useful digit-dominoes --model mlp --epochs 30 --controls original,random --seeds 0-4
   evenly useful fashion-mnist --model convnet --epochs 10 --controls original,random,upweight
-  evenly useful photos/ --model resnet18 --optimizer sam --at-epoch 8
+  evenly useful photos/ --model resnet18 --optimizer sam --at-epoch 8 --set data.validation=0.2
 """
 
 
@@ -33,7 +33,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--factor", type=int, default=2, metavar="K", help="how often a hard example is shown")
     parser.add_argument("--drop-suspect", action="store_true", help="leave what looks mislabelled at one copy")
     parser.add_argument("--early-model", metavar="M", help="a smaller network for the first stage")
-    parser.add_argument("--split", default="test", help="where the error is taken (default: %(default)s)")
+    parser.add_argument("--split", help="where the error is taken (default: test, or validation)")
     add_running(parser)
     add_root(parser)
     add_json(parser)
@@ -65,7 +65,7 @@ def useful(
     factor: int,
     drop_suspect: bool,
     early_model: str | None,
-    split: str,
+    split: str | None,
     runs: str,
     json: bool,
     **given: Any,
@@ -96,7 +96,8 @@ def useful(
         print_json({"lines": [asdict(line) for line in lines], "runs": [asdict(row) for row in rows]})
         return
     print_table([_shown(line) for line in lines], ["method", "error %", "difference", "worst %", "hard %", "cost"])
-    say(f"\n{verdict(lines)}\nEach run has a folder in {runs}; `evenly runs` lists them.")
+    chosen = ", ".join(row.run for row in rows if row.method == "useful")
+    say(f"\n{verdict(rows)}\nFor `evenly export`, the runs of the method: {chosen} (in {runs}).")
 
 
 def numbers(text: str) -> list[int]:
@@ -116,21 +117,29 @@ def numbers(text: str) -> list[int]:
     return found
 
 
-def verdict(lines: "list[Line]") -> str:
-    """What the table says, in a sentence: whether the gain is real, and whether it is more than its control's."""
-    by_name = {line.method: line for line in lines}
-    gain = by_name["useful"].difference
-    if gain is None:
+def verdict(rows: "list[Row]") -> str:
+    """What the table says, in a sentence: whether the gain is real, and whether it is more than its controls'."""
+    from evenly.intervals import paired
+
+    def errors(method: str) -> list[float]:
+        return [row.error for row in sorted(rows, key=lambda row: row.seed) if row.method == method]
+
+    if not errors("original"):
         return "Without `--controls original` there is nothing to compare with."
-    points = f"{abs(gain.mean) * 100:.2f} points ({'lower' if gain.mean < 0 else 'higher'})"
+    gain = paired(errors("useful"), errors("original"))
+    word = "lower" if gain.mean < 0 else "higher" if gain.mean > 0 else "the same"
+    told = f"USEFUL changes the error by {abs(gain.mean) * 100:.2f} points ({word})"
     if gain.n < 2:
-        return f"USEFUL changes the error by {points} with one seed: that says nothing yet. Give --seeds 0-4."
+        return f"{told} with one seed: that says nothing yet. Give --seeds 0-4."
     if not gain.excludes_zero:
-        return f"USEFUL changes the error by {points}; the interval of {gain.n} paired seeds includes zero."
-    random = by_name["random"].difference if "random" in by_name else None
-    if random is not None and gain.mean < 0 and random.mean <= gain.mean:
-        return f"USEFUL changes the error by {points}, but random upsampling does as much: it is the extra steps."
-    return f"USEFUL changes the error by {points}; the interval of {gain.n} paired seeds excludes zero."
+        return f"{told}; the interval of {gain.n} paired seeds includes zero."
+    told += f"; the interval of {gain.n} paired seeds excludes zero"
+    for control in ("random", "steps"):
+        if errors(control) and not paired(errors("useful"), errors(control)).excludes_zero:
+            return f"{told}, but the one against {control} does not: it may be the extra steps."
+    if not errors("random") and not errors("steps"):
+        return f"{told}. Add --controls random,steps: it may be the extra steps."
+    return f"{told}, and so does the one against as many examples of any kind."
 
 
 def _shown(line: "Line") -> dict[str, str]:
@@ -144,7 +153,7 @@ def _shown(line: "Line") -> dict[str, str]:
         "method": line.method,
         "error %": percent(line.error),
         "difference": percent(line.difference) if line.difference is not None else "",
-        "worst %": f"{line.worst * 100:.2f}" if line.worst is not None else "",
+        "worst %": f"{line.worst * 100:.2f}",
         "hard %": f"{line.share * 100:.0f}",
         "cost": f"{line.cost:.2f}×",
     }

@@ -51,9 +51,7 @@ def load(path: Path, *, device: torch.device | str = "cpu") -> dict[str, Any]:
             state: dict[str, Any] = _put_together(skeleton, {name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
             return state
     except (SafetensorError, ValueError, KeyError) as error:
-        raise DataError(
-            f"{path} is damaged or truncated ({error}). Remove it: the run then begins again from its last good state."
-        ) from error
+        raise DataError(f"{path} is damaged or truncated ({error}). Remove it: the run then begins again.") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from error
 

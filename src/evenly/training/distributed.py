@@ -55,9 +55,8 @@ class World:
             return model
         from torch.nn.parallel import DistributedDataParallel
 
-        # Buffers stay each process's own between evaluations: BatchNorm sees its share of the batch.
         where = [self.device.index] if self.device.type == "cuda" else None
-        return DistributedDataParallel(model, device_ids=where, broadcast_buffers=True)
+        return DistributedDataParallel(model, device_ids=where)
 
     def summed(self, values: Tensor) -> Tensor:
         """The sum over all processes, in place."""

@@ -70,9 +70,10 @@ def scores(
 ) -> dict[str, float]:
     """Loss and error of outputs on `data`; for every attribute the error of each value, the worst and the adjusted one.
 
-    `error` is the average over examples. `error.group.VALUE` is that of the examples whose attribute `group` has the
-    value, `worst.group` the largest of these, and `adjusted.group` their mean weighted as in `reference`, the
-    training set (Sagawa et al., 2020): what the average would be if the groups were as frequent as in training.
+    `error` is the average over examples, `worst.class` that of the worst class. `error.group.VALUE` is that of the
+    examples whose attribute `group` has the value, `worst.group` the largest of these, and `adjusted.group` their mean
+    weighted as in `reference`, the training set (Sagawa et al., 2020): what the average would be if the groups were as
+    frequent as in training.
 
     >>> group = torch.tensor([0, 1, 1, 1])
     >>> data = Labelled(torch.zeros(4, 1), torch.tensor([0, 0, 1, 1]), ("a", "b"), {"group": group})
@@ -85,6 +86,8 @@ def scores(
     loss_N = objective(outputs_NC, labels_N)
     wrong_N = (predictions(outputs_NC) != labels_N).double()
     found = {"loss": float(loss_N.double().mean()), "error": float(wrong_N.mean())}
+    present = sorted(set(labels_N.tolist()))
+    found["worst.class"] = max(float(wrong_N[labels_N == label].mean()) for label in present)
     for name, values_N in data.attributes.items():
         present = sorted(set(values_N.tolist()))
         if not 1 < len(present) <= MOST_VALUES or torch.equal(values_N, labels_N):

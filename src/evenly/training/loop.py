@@ -4,6 +4,7 @@ A run is a pure function of its recipe and data. Order, augmentation and dropout
 batch), so that a run which is killed at any moment and started again ends with the same bits.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenly import rng
+from evenly import rng, tree
 from evenly.data.batches import Batch
 from evenly.errors import UsageError
 from evenly.optim.schedule import multiplier
@@ -27,6 +28,7 @@ from evenly.training.interruption import Interruption
 from evenly.training.objective import predictions
 from evenly.training.parts import Parts
 
+_log = logging.getLogger(__name__)
 Metrics = dict[str, Any]
 #: Decides after an epoch, from the metrics of all epochs so far, whether training is over.
 Enough = Callable[[Sequence[Metrics]], bool]
@@ -210,12 +212,14 @@ class Loop:
             return
         recipe = self.parts.recipe
         kept = f"the last good checkpoint is {self.path}" if self.path.exists() else "there was no checkpoint yet"
-        halved = f"optimizer.lr={recipe.optimizer.lr / 2:g}"
+        size = float(tree.norm([p.grad for p in self.parts.model.parameters() if p.grad is not None]))
+        advice = f"optimizer.lr={min(recipe.optimizer.lr / 2, 0.1):g}"
         if recipe.ascent.rule != "none":
-            halved += f" or ascent.rho={recipe.ascent.rho / 2:g} (ASAM's is about ten times SAM's)"
+            advice += f" or ascent.rho={min(recipe.ascent.rho / 2, 1.0):g} (ASAM's is about ten times SAM's)"
         raise Diverged(
-            f"the loss is {total} at step {self.step} (epoch {self.epoch + 1}); {kept}. Try --set {halved}, "
-            "a warm-up (schedule.warmup_epochs=5) or clip_norm=1."
+            f"the loss is {total} at step {self.step} (epoch {self.epoch + 1}), with lr {recipe.optimizer.lr:g}, rho "
+            f"{recipe.ascent.rho if recipe.ascent.rule != 'none' else 0:g} and a gradient of norm {size:.3g}; {kept}. "
+            f"Try --set {advice}, a warm-up (schedule.warmup_epochs=5) or clip_norm=1."
         )
 
     def _weights(self) -> dict[str, Tensor]:
@@ -262,6 +266,7 @@ class Loop:
         self.sums_3 = state["sums"] if world.leads else torch.zeros_like(state["sums"])
         if world.leads:
             self.run.truncate_metrics(state["lines"])
+            _log.info("run %s goes on after step %d, in epoch %d.", self.run.id, self.step, self.epoch + 1)
         world.wait()
 
     def _refuse_changed(self, facts: dict[str, tuple[Any, Any]]) -> None:

@@ -144,7 +144,7 @@ def optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     }
     if chosen.name.lower() not in known:
         raise UsageError(
-            f"optimizer.name: there is no optimizer {chosen.name!r}. {did_you_mean(chosen.name.lower(), known)}"
+            f"there is no optimizer {chosen.name!r}. {did_you_mean(chosen.name.lower(), [*known, *ASCENTS])}"
         )
     kind = known[chosen.name.lower()]
     takes = inspect.signature(kind).parameters

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from evenly import rng
 from evenly.data import Labelled
-from evenly.errors import UsageError
+from evenly.errors import DataError, UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, digest
 from evenly.records import Run
 from evenly.resampling import Separation, separate
@@ -22,6 +22,7 @@ from evenly.resampling.baselines import random_like, upweighted
 from evenly.resampling.moment import MAX_ACCURACY, AtEpoch, GainShrinks, Moment, at_fraction
 from evenly.resampling.suspects import suspects
 from evenly.training.checkpoint import save_weights
+from evenly.training.objective import predictions
 
 OUTPUTS = "outputs.safetensors"
 
@@ -44,6 +45,9 @@ def early_recipe(
     """
     if until.rule == "end":
         raise UsageError("until.rule=end: the first stage ends early. Give gain, epoch or fraction.")
+    if recipe.epochs < 2:
+        raise UsageError(f"epochs={recipe.epochs}: USEFUL separates early in training and is not for a single epoch.")
+    moment(until, epochs=recipe.epochs)  # what cannot be meant is said before anything is trained
     return replace(
         recipe,
         model=model or recipe.model,
@@ -73,7 +77,7 @@ def moment(until: Until, *, epochs: int) -> Moment | None:
     if until.rule == "fraction":
         return at_fraction(until.value, epochs=epochs)
     if until.value != int(until.value) or until.value > epochs:
-        raise UsageError(f"until.value={until.value:g}: give a whole epoch from 1 to {epochs}.")
+        raise UsageError(f"cannot separate after epoch {until.value:g}: give a whole epoch from 1 to {epochs}.")
     return AtEpoch(int(until.value))
 
 
@@ -117,6 +121,7 @@ def separation_of(early: Run, data: Labelled, *, method: str = "k-means") -> Sep
     if not path.is_file():
         raise UsageError(f"run {early.id} has left no outputs: it is {early.state}. `evenly useful` makes such runs.")
     kept = load_file(path)
+    _refuse_fitted(early, float((predictions(kept["logits"]) == kept["labels"]).double().mean()), int(kept["epoch"]))
     return separate(
         kept["logits"],
         kept["labels"],
@@ -124,6 +129,22 @@ def separation_of(early: Run, data: Labelled, *, method: str = "k-means") -> Sep
         classes=data.classes,
         method=method,  # type: ignore[arg-type]  # separate refuses what it does not know
         rng=rng.generator(0, "separate", early.id),
+    )
+
+
+def _refuse_fitted(early: Run, accuracy: float, epoch: int) -> None:
+    if not fitted(1 - accuracy):
+        return
+    before = [row for row in early.metrics() if not fitted(row["train.error"]) and row["epoch"] < epoch]
+    remedy = (
+        f"separate after epoch {before[-1]['epoch']} ({1 - before[-1]['train.error']:.1%}): "
+        f"--at-epoch {before[-1]['epoch']}"
+        if before
+        else "learn more slowly at first (--lr, --early-model), or accept that nothing here is hard"
+    )
+    raise DataError(
+        f"after epoch {epoch} the network of run {early.id} fits {accuracy:.2%} of the training set: what is left is "
+        f"noise, and the split would be too. Instead, {remedy}."
     )
 
 

@@ -1,6 +1,7 @@
 """A recipe, trained: the run folder is made or found, training goes on to its end, and the run is marked done."""
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from evenly.training.parts import Parts, assemble, load_data
 from evenly.training.stages import OUTPUTS, chosen, errors_so_far, fitted, keep_outputs, kept_epoch, moment
 from evenly.training.tensorboard import writing
 
+_log = logging.getLogger(__name__)
 CHANGES = frozenset({"data", "world"})
 
 
@@ -81,6 +83,8 @@ def train(
     done = Run(os.path.join(runs, name))
     if world.shared(done.state == "done"):
         return done
+    if recipe.sharded and world.size == 1:
+        _log.info("sharded=true has no effect in one process: start more with torchrun.")
     with torch.random.fork_rng(), Interruption() as interruption:
         data = splits if splits is not None else load_data(recipe, data_root=data_root)
         separation = None
@@ -150,8 +154,9 @@ def summary(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separati
         "gradients": seen * passes,
         "parameters": sum(p.numel() for p in parts.model.parameters()),
         "seconds": round(loop.seconds, 3),
-        "hard_share": separation.share if separation is not None else 0.0,
     }
+    if separation is not None:
+        found["hard_share"] = separation.share
     if parts.recipe.until.rule != "end":
         found["separated_at"] = kept_epoch(loop.run)
     return found

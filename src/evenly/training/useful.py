@@ -26,7 +26,7 @@ class Row:
     run: str
     early: str | None
     error: float
-    worst: float | None
+    worst: float
     share: float
     cost: float
 
@@ -38,7 +38,7 @@ class Line:
     method: str
     error: Interval
     difference: Interval | None
-    worst: float | None
+    worst: float
     share: float
     cost: float
 
@@ -55,7 +55,7 @@ def useful(
     early_optimizer: Optimizer | None = None,
     early_ascent: Ascent | None = None,
     runs: str | os.PathLike[str] = "runs",
-    split: str = "test",
+    split: str | None = None,
     splits: Splits | None = None,
     **running: Any,
 ) -> list[Row]:
@@ -74,7 +74,7 @@ def useful(
     early_model, early_optimizer, early_ascent
         What stands in for the recipe's in the first stage: a smaller proxy, another optimizer.
     split
-        Where the error is taken.
+        Where the error is taken; by default `test`, or `validation` where there is no such split.
     running
         What `train` takes beside a recipe: device, data_root, workers, pace.
     """
@@ -87,26 +87,41 @@ def useful(
         first = early_recipe(mine, until, model=early_model, optimizer=early_optimizer, ascent=early_ascent)
         # Toy data are drawn by the seed; everything else is the same for all and loaded once.
         data = splits if splits is not None else load_data(mine, data_root=running.get("data_root"))
-        if split not in data:
-            raise UsageError(f"{data.name} has no split {split!r} to take the error on: it has {', '.join(data)}.")
+        split = judged_on(data, split)
+        early = train(first, runs=runs, splits=data, **running)
+        separation = separation_of(early, data.train)  # refuses, if it must, before anything long is trained
         if "original" in controls:
             rows.append(_row("original", train(mine, runs=runs, splits=data, **running), mine, split))
-        early = train(first, runs=runs, splits=data, **running)
         for method in ("useful", *(control for control in controls if control not in ("original", "steps"))):
             second = second_recipe(mine, first, method, factor=factor, keep_suspects=keep_suspects)
             run = train(second, runs=runs, splits=data, **running)
             rows.append(_row(method, run, mine, split, early=early))
         if "steps" in controls:
-            share = separation_of(early, data.train).share
-            longer = replace(mine, epochs=round(mine.epochs * (1 + share * (factor - 1))))
+            longer = replace(mine, epochs=round(mine.epochs * (1 + separation.share * (factor - 1))))
             rows.append(_row("steps", train(longer, runs=runs, splits=data, **running), mine, split))
     return rows
+
+
+def judged_on(data: Splits, split: str | None) -> str:
+    """The split on which errors are compared.
+
+    >>> from evenly.data import load
+    >>> judged_on(load("digits"), None)
+    'test'
+    """
+    found = split or next((name for name in ("test", "validation") if name in data), None)
+    if found is None or found not in data:
+        raise UsageError(
+            f"{data.name} has no split {split or 'test'!r} to take the error on: it has {', '.join(data)}. "
+            "Hold some examples out: --set data.validation=0.2"
+        )
+    return found
 
 
 def compared(rows: Sequence[Row]) -> list[Line]:
     """A line for every way of training, with intervals over seeds; the differences are to `original`, if it was run.
 
-    >>> rows = [Row(m, s, "", None, e, None, 0.0, 1.0) for m, s, e in [
+    >>> rows = [Row(m, s, "", None, e, e, 0.0, 1.0) for m, s, e in [
     ...     ("original", 0, 0.10), ("original", 1, 0.12), ("useful", 0, 0.09), ("useful", 1, 0.11)]]
     >>> line = compared(rows)[1]
     >>> line.method, round(line.difference.mean, 6)
@@ -120,13 +135,12 @@ def compared(rows: Sequence[Row]) -> list[Line]:
         difference = None
         if method != "original" and all(row.seed in plain for row in own):
             difference = paired([row.error for row in own], [plain[row.seed] for row in own])
-        worst = [row.worst for row in own if row.worst is not None]
         lines.append(
             Line(
                 method,
                 interval([row.error for row in own]),
                 difference,
-                sum(worst) / len(worst) if worst else None,
+                sum(row.worst for row in own) / len(own),
                 sum(row.share for row in own) / len(own),
                 sum(row.cost for row in own) / len(own),
             )
@@ -136,7 +150,8 @@ def compared(rows: Sequence[Row]) -> list[Line]:
 
 def _row(method: str, run: Run, recipe: Recipe, split: str, *, early: Run | None = None) -> Row:
     summary = run.summary()
-    worst = [value for name, value in summary.items() if name.startswith(f"{split}.worst.")]
+    by_group = [v for name, v in summary.items() if name.startswith(f"{split}.worst.") and name[-6:] != ".class"]
+    worst = by_group or [summary[f"{split}.worst.class"]]
     plain = recipe.epochs * summary["training_examples"]
     seen = summary["gradients"] + (early.summary()["gradients"] if early is not None else 0)
     passes = summary["gradients"] / summary["examples_seen"]
@@ -146,7 +161,7 @@ def _row(method: str, run: Run, recipe: Recipe, split: str, *, early: Run | None
         run=run.id,
         early=early.id if early is not None else None,
         error=summary[f"{split}.error"],
-        worst=max(worst) if worst else None,
-        share=summary["hard_share"],
+        worst=max(worst),
+        share=summary.get("hard_share", 0.0),
         cost=seen / (plain * passes) if method != "original" else 1.0,
     )

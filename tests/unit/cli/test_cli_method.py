@@ -13,7 +13,8 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
 from evenly.cli import main
-from evenly.cli.useful import numbers
+from evenly.cli.useful import numbers, verdict
+from evenly.training.useful import Row
 
 
 def evenly(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -135,6 +136,11 @@ def test_outputs_of_any_network_are_separated_and_exported(tmp_path: Path) -> No
         (["separate"], 2, "which data?"),
         (["separate", "digits", "--from-logits", "none.npz"], 2, "give one of them"),
         (["useful", "digit-dominoes", "--seeds", "a-b"], 2, "--seeds 'a-b'"),
+        (["useful", "digit-dominoes", "--epochs", "1"], 2, "not for a single epoch"),
+        (["useful", "digit-dominoes", "--epochs", "4", "--at-epoch", "99"], 2, "whole epoch from 1 to 4"),
+        (["train", "digits", "--rho", "0.1"], 2, "give --optimizer sam too"),
+        (["train", "digits", "--optimizer", "sma"], 2, "Did you mean 'sam'"),
+        (["train", "digits", "--epochs", "2", "--set", "keep_epochs=[3]"], 2, "3 is beyond them"),
         (["useful", "digit-dominoes", "--controls", "orginal"], 2, "Did you mean 'original'"),
         (["useful", "digit-dominoes", "--at-epoch", "1", "--at-fraction", "0.1"], 2, "give one of them"),
         (["export", "abc", "--as", "csv"], 2, "there is no run 'abc'"),
@@ -156,6 +162,47 @@ def test_what_cannot_be_meant_is_said_in_one_line(
         found = int(str(stop.code))
     assert found == code
     assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists(), "nothing is made before everything is checked"
+
+
+def rows(gains: dict[str, list[float]]) -> list[Row]:
+    return [Row(m, s, "", None, e, e, 0.0, 1.0) for m, errors in gains.items() for s, e in enumerate(errors)]
+
+
+@pytest.mark.parametrize(
+    ("gains", "says"),
+    [
+        ({"useful": [0.1]}, "nothing to compare with"),
+        ({"original": [0.2], "useful": [0.1]}, "says nothing yet"),
+        ({"original": [0.2, 0.2], "useful": [0.2, 0.2]}, "(the same); the interval of 2 paired seeds includes zero"),
+        ({"original": [0.2, 0.3, 0.25], "useful": [0.1, 0.2, 0.151]}, "Add --controls random,steps"),
+        (
+            {"original": [0.2, 0.3, 0.25], "useful": [0.1, 0.2, 0.151], "random": [0.1, 0.21, 0.15]},
+            "but the one against random does not",
+        ),
+        (
+            {"original": [0.2, 0.3, 0.25], "useful": [0.1, 0.2, 0.151], "random": [0.2, 0.3, 0.25]},
+            "and so does the one against as many examples",
+        ),
+    ],
+)
+def test_the_verdict_says_what_the_intervals_say(gains: dict[str, list[float]], says: str) -> None:
+    assert says in verdict(rows(gains))
+
+
+def test_json_is_valid_where_a_class_could_not_be_split(tmp_path: Path) -> None:
+    logits = np.random.default_rng(0).normal(size=(21, 3)).astype(np.float32)
+    np.savez(tmp_path / "lone.npz", logits=logits, labels=np.array([0, 1] * 10 + [2]))
+    result = evenly("separate", "--from-logits", "lone.npz", "--json", cwd=tmp_path)
+    found = json.loads(result.stdout, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert found["classes"][2]["loss_hard"] is None
+    assert "cli/separate.py" not in result.stderr, "a remark names no place in the code"
+
+
+def test_runs_tell_the_stages_of_the_method_apart(tmp_path: Path) -> None:
+    evenly("useful", "digit-dominoes", *QUICK, "--seeds", "0", "--at-epoch", "1", cwd=tmp_path)
+    listed = json.loads(evenly("runs", "--json", cwd=tmp_path).stdout)
+    assert sorted(row["method"] for row in listed) == ["", "early", "random", "useful"]
 
 
 def test_damaged_outputs_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> None:

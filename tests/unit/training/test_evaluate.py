@@ -58,4 +58,4 @@ def test_an_attribute_that_is_the_label_or_a_mere_number_is_no_grouping() -> Non
     numbered = Labelled(
         data.inputs, data.labels, data.classes, attributes={"same": data.labels, "number": torch.arange(100)}
     )
-    assert set(scores(out, numbered, objective=Objective())) == {"loss", "error"}
+    assert set(scores(out, numbered, objective=Objective())) == {"loss", "error", "worst.class"}

@@ -112,7 +112,7 @@ def test_the_global_generator_is_left_as_it_was(tmp_path: Path) -> None:
 
 def test_a_diverging_run_stops_at_once_and_says_where_and_what_to_try(tmp_path: Path) -> None:
     recipe = Recipe(**{**vars(SMALL), "optimizer": Optimizer(lr=1e30)})
-    with pytest.raises(Diverged, match=r"the loss is (nan|inf) at step \d+ .*optimizer.lr=5e\+29"):
+    with pytest.raises(Diverged, match=r"the loss is (nan|inf) at step \d+ .*optimizer.lr=0.1"):
         train(recipe, runs=tmp_path, device="cpu")
     (folder,) = tmp_path.iterdir()
     assert not (folder / "weights.safetensors").exists()
