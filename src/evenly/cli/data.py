@@ -1,7 +1,8 @@
 """`evenly data`: list, look at, fetch and verify data sets."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, assignments, verb
@@ -10,6 +11,7 @@ from evenly.errors import DataError, UsageError
 if TYPE_CHECKING:
     from evenly.data import Labelled, Splits
     from evenly.data.catalogue import Entry
+    from evenly.data.formats.image_files import Broken
 
 _EXAMPLES = """
   evenly data list
@@ -43,7 +45,7 @@ def fill(parser: Parser) -> None:
     show_.add_argument("--force", action="store_true", help="replace the picture if it exists")
     get_ = verb(inner, "get", get, help="download from the publisher", examples="evenly data get cifar10")
     get_.add_argument("names", metavar="NAME", nargs="+", help="a published data set")
-    verify_ = verb(inner, "verify", verify, help="check a data set: files, counts, classes", examples=_VERIFY)
+    verify_ = verb(inner, "verify", verify, help="check a data set: files, images, classes, values", examples=_VERIFY)
     verify_.add_argument("source", metavar="NAME", help="a data set, or the path of your own data")
     for each in (show_, verify_):
         each.add_argument("--set", action="append", default=[], metavar="K=V", dest="options", help="its options")
@@ -88,6 +90,10 @@ def show(
         raise UsageError(f"--per-class {per_class} --classes {classes}: give 1 or more of each.")
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
+    if not out.parent.is_dir():
+        raise UsageError(
+            f"--out {out}: there is no folder {out.parent}. Make it first: mkdir -p {quote(str(out.parent))}"
+        )
     splits = _load(source, options, skip_broken=skip_broken, data_root=data_root)
     part = splits[split]
     draw_sheet(part, out, per_class=per_class, max_classes=classes)
@@ -131,11 +137,12 @@ def get(*, names: list[str], data_root: str | None, json: bool) -> None:
 
 
 def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str | None, json: bool) -> None:
-    """Check files against what was published, then load the data and look at classes and values."""
-    from evenly.data.catalogue import CATALOGUE
+    """Check files against what was published, decode every image, then look at classes and values."""
+    from evenly.data.catalogue import CATALOGUE, load, options_of
     from evenly.data.catalogue import data_root as root_of
     from evenly.data.checks import problems
     from evenly.data.fetch.verify import verify as verify_files
+    from evenly.data.formats.listing import dropped
 
     files = []
     if source in CATALOGUE:
@@ -144,20 +151,37 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
     wrong = [str(check) for check in files if check.state != "ok"]
     if any(check.state == "missing" for check in files) and all(check.state == "missing" for check in files):
         wrong = []  # nothing is here at all: loading says so better than a list of every file
-    splits = _load(source, options, skip_broken=skip_broken, data_root=data_root) if not wrong else None
-    wrong += problems(splits) if splits is not None else []
-    rows = [
-        {"split": split, "examples": len(part), "shape": "×".join(map(str, part.shape)), "classes": part.num_classes,
-         "fingerprint": part.fingerprint}
-        for split, part in (splits or {}).items()
-    ]  # fmt: skip
+    rows: list[dict[str, object]] = []
+    broken: list[Broken] = []
+    if not wrong:
+        given = _options(options, skip_broken=skip_broken)
+        # Skipping decodes every image; whether a broken one is then a problem is for the person to say.
+        decode = {"skip_broken": True} if "skip_broken" in options_of(source) else {}
+        splits = load(source, root=data_root, **(given | decode))
+        broken = dropped(splits)
+        if broken and not given.get("skip_broken"):
+            wrong = [_undecodable(broken)]
+        else:
+            _say_left_out(broken)
+            wrong, rows = problems(splits), [_row(part) for part in splits.values()]
     if json:
-        print_json({"name": source, "files": len(files), "problems": wrong, "splits": rows})
-    else:
-        print_table(rows, ["split", "examples", "shape", "classes", "fingerprint"])
+        listing = [{"path": str(path), "reason": reason} for path, reason in broken]
+        print_json({"name": source, "files": len(files), "problems": wrong, "broken": listing, "splits": rows})
+    elif rows:
+        print_table(rows, list(rows[0]))
     if wrong:
         raise DataError(f"{source} is not sound:\n  " + "\n  ".join(wrong))
     say(f"{source}: {len(files)} published files checked, {len(rows)} splits loaded, no problem found.")
+
+
+def _row(part: "Labelled") -> dict[str, object]:
+    return {
+        "split": part.split,
+        "examples": len(part),
+        "shape": "×".join(map(str, part.shape)),
+        "classes": part.num_classes,
+        "fingerprint": part.fingerprint,
+    }
 
 
 def _needs(entry: "Entry") -> tuple[str, ...]:
@@ -168,15 +192,26 @@ def _needs(entry: "Entry") -> tuple[str, ...]:
 
 def _load(source: str, options: list[str], *, skip_broken: bool, data_root: str | None) -> "Splits":
     from evenly.data.catalogue import load
+    from evenly.data.formats.listing import dropped
 
-    given = assignments(options)
-    if skip_broken:
-        given["skip_broken"] = True
-    splits = load(source, root=data_root, **given)
-    if skip_broken:
-        from evenly.data.formats.listing import dropped
-
-        for path, reason in (broken := dropped(splits)):
-            say(f"left out: {path}: {reason}")
-        say(f"{len(broken)} broken images were left out.")
+    splits = load(source, root=data_root, **_options(options, skip_broken=skip_broken))
+    _say_left_out(dropped(splits))
     return splits
+
+
+def _options(options: list[str], *, skip_broken: bool) -> dict[str, Any]:
+    return assignments(options) | ({"skip_broken": True} if skip_broken else {})
+
+
+def _say_left_out(broken: "list[Broken]") -> None:
+    for path, reason in broken:
+        say(f"left out: {path}: {reason}")
+    if broken:
+        say("1 broken image was left out." if len(broken) == 1 else f"{len(broken):,} broken images were left out.")
+
+
+def _undecodable(broken: "list[Broken]") -> str:
+    from evenly.data.formats.listing import named
+
+    count = "1 image does" if len(broken) == 1 else f"{len(broken):,} images do"
+    return f"{count} not decode: {named(broken)}. Replace such files, or leave them out with --skip-broken."

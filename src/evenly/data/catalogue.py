@@ -186,26 +186,33 @@ def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: M
     return splits
 
 
+def options_of(source: str | os.PathLike[str]) -> Mapping[str, inspect.Parameter]:
+    """What `load(source, …)` can be told beyond where it lies and its seed, by name.
+
+    >>> list(options_of("parity"))
+    ['num_train', 'num_test', 'dim']
+    """
+    if not _is_path(source):
+        return entry(str(source)).options()
+    return dict(list(inspect.signature(_maker(Path(source))).parameters.items())[1:])
+
+
 def _own(path: Path, options: Mapping[str, Any]) -> "Splits":
+    _refuse_unknown(str(path), options, options_of(path))
+    splits: Splits = _maker(path)(path, **options)
+    return splits
+
+
+def _maker(path: Path) -> Any:
     if not path.exists():
         raise DataError(f"{path} does not exist. Give a folder with a folder per class, a manifest or an .npz file.")
     suffix = "" if path.is_dir() else path.suffix.lower()
-    makers = {
-        "": "own.folders:folder",
-        ".csv": "own.manifests:manifest",
-        ".tsv": "own.manifests:manifest",
-        ".parquet": "own.manifests:manifest",
-        ".npz": "own.arrays:arrays",
-    }
-    if suffix not in makers or (suffix == "" and path.is_file()):
+    if suffix not in _OWN or (suffix == "" and path.is_file()):
         raise DataError(
             f"{path}: cannot tell what kind of data this is. Give a folder with a folder per class, a manifest "
             "(.csv, .parquet) or arrays (.npz)."
         )
-    function = Entry(path.name, "embedded", "", _OWN[suffix]).function()
-    _refuse_unknown(str(path), options, dict(list(inspect.signature(function).parameters.items())[1:]))
-    splits: Splits = function(path, **options)
-    return splits
+    return Entry(path.name, "embedded", "", _OWN[suffix]).function()
 
 
 def _is_path(source: str | os.PathLike[str]) -> bool:

@@ -1,7 +1,14 @@
 """What is wrong with a data set before any training starts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+import torch
+from torch import Tensor
+
+from evenly.data.formats.class_folders import listed
+from evenly.data.formats.image_files import ImageFiles, misfits
+from evenly.data.formats.listing import named
 from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
 
@@ -11,73 +18,139 @@ _CHUNK = 4096
 def problems(splits: Splits) -> list[str]:
     """A sentence for everything about `splits` that would make training or its measurements meaningless.
 
-    Empty splits; a class with one training example or with none; inputs that are not finite numbers; inputs
-    that are all the same. Of inputs on disk, sixteen spread over the split are read.
+    Empty splits; one single class; a class with one training example or with none; inputs that are not finite
+    numbers; inputs that are all the same; image files of several sizes. Of inputs on disk, sixteen spread over
+    the split are read.
 
     >>> import torch
     >>> lone = Labelled(torch.eye(3), torch.tensor([0, 0, 1]), ("cat", "dog"))
     >>> problems(Splits("pets", {"train": lone}))
-    ["class 'dog' has one training example: it cannot be split into easy and hard. Add examples, or remove the class."]
+    ["class 'dog' has one training example: it cannot be split into easy and hard, and is kept once. Add examples, ..."]
     """
-    found = [f"the split {name!r} is empty." for name, part in splits.items() if len(part) == 0]
-    if len(splits.train):
-        found += _class_problems(splits)
-    for name, part in splits.items():
-        if len(part):
-            found += _input_problems(name, part)
-    return found
+    found = _findings(splits, read=True)
+    return [*found.fatal, *found.remarks]
 
 
-def check(splits: Splits) -> None:
-    """Raise one `DataError` that lists all `problems` of `splits`, if there are any.
+def check(splits: Splits) -> list[str]:
+    """Raise one `DataError` that lists what makes training on `splits` meaningless; return what only weakens it.
+
+    Fatal are empty splits, one single class, a class that only other splits have, and inputs that are not finite.
+    The rest of `problems` comes back as remarks. Inputs on disk are not read, only their labels are looked at.
 
     >>> import torch
-    >>> check(Splits("pets", {"train": Labelled(torch.zeros(2, 3), torch.tensor([0, 0]), ("cat",))}))
+    >>> check(Splits("pets", {"train": Labelled(torch.eye(3), torch.tensor([0, 0, 1]), ("cat", "dog"))}))
+    ["class 'dog' has one training example: it cannot be split into easy and hard, and is kept once. Add examples, ..."]
+    >>> check(Splits("pets", {"train": Labelled(torch.eye(2), torch.tensor([0, 0]), ("cat",))}))
     Traceback (most recent call last):
-    evenly.errors.DataError: pets: all inputs of 'train' are the same: ...
+    evenly.errors.DataError: pets: the data have one class, 'cat': there is nothing to tell apart. ...
     """
-    found = problems(splits)
-    if len(found) == 1:
-        raise DataError(f"{splits.name}: {found[0]}")
-    if found:
-        raise DataError(f"{splits.name} has {len(found)} problems:\n" + "\n".join(f"- {line}" for line in found))
+    fatal, remarks = _findings(splits, read=False)
+    if len(fatal) == 1:
+        raise DataError(f"{splits.name}: {fatal[0]}")
+    if fatal:
+        raise DataError(f"{splits.name} has {len(fatal)} problems:\n" + "\n".join(f"- {line}" for line in fatal))
+    return remarks
 
 
-def _class_problems(splits: Splits) -> list[str]:
-    counts = splits.train.labels.bincount(minlength=splits.num_classes).tolist()
-    found = []
-    for label, (name, count) in enumerate(zip(splits.classes, counts, strict=True)):
-        if count == 1:
-            found.append(
-                f"class {name!r} has one training example: it cannot be split into easy and hard. "
+class _Findings(NamedTuple):
+    fatal: list[str]
+    remarks: list[str]
+
+
+def _findings(splits: Splits, *, read: bool) -> _Findings:
+    found = _Findings([], [])
+    for name, part in splits.items():
+        if not len(part):
+            meaning = "there is nothing to learn from. Add" if name == "train" else "nothing can be measured on it. Add"
+            found.fatal.append(f"the split {name!r} is empty: {meaning} examples{_or_drop(name)}.")
+    if len(splits.train):
+        _look_at_classes(splits, found)
+    for name, part in splits.items():
+        if len(part) and (read or not part.lazy) and not _look_at_sizes(name, part, found):
+            _look_at_inputs(name, part, found)
+    return found
+
+
+def _or_drop(split: str) -> str:
+    return "" if split == "train" else ", or leave the split out"
+
+
+def _look_at_classes(splits: Splits, found: _Findings) -> None:
+    counts = {split: part.labels.bincount(minlength=splits.num_classes).cpu() for split, part in splits.items()}
+    anywhere = torch.stack(list(counts.values())).sum(0)
+    if int((anywhere > 0).sum()) == 1:
+        only = splits.classes[int(anywhere.argmax())]
+        found.fatal.append(
+            f"the data have one class, {only!r}: there is nothing to tell apart. Add examples of another class."
+        )
+    for label, name in enumerate(splits.classes):
+        elsewhere = [split for split, count in counts.items() if split != "train" and count[label]]
+        if not counts["train"][label] and elsewhere:
+            found.fatal.append(
+                f"class {name!r} has no training example, only in {' and '.join(map(repr, elsewhere))}. "
                 "Add examples, or remove the class."
             )
-        elif count == 0:
-            elsewhere = [split for split, part in splits.items() if bool((part.labels == label).any())]
-            where = f", only in {' and '.join(map(repr, elsewhere))}" if elsewhere else " nor any other"
-            found.append(f"class {name!r} has no training example{where}. Add examples, or remove the class.")
-    return found
+    lone = _names(splits, counts["train"] == 1)
+    if lone:
+        one, they = ("has", "it cannot") if len(lone) == 1 else ("have", "they cannot")
+        each, kept = ("", "is kept once") if len(lone) == 1 else (" each", "are kept once")
+        found.remarks.append(
+            f"{_class(lone)} {one} one training example{each}: {they} be split into easy and hard, and {kept}. "
+            f"Add examples, or remove the {'class' if len(lone) == 1 else 'classes'}."
+        )
+    unused = _names(splits, anywhere == 0)
+    if unused:
+        found.remarks.append(
+            f"{_class(unused)} {'has' if len(unused) == 1 else 'have'} no training example nor any other. "
+            f"Add examples, or remove the {'class' if len(unused) == 1 else 'classes'}."
+        )
 
 
-def _input_problems(name: str, part: Labelled) -> list[str]:
-    num = len(part)
-    if part.lazy:
-        # Spread over the whole split, so that the classes of a sorted listing all have a chance to be seen.
-        chunks: list[Sequence[int]] = [sorted({round(k * (num - 1) / 15) for k in range(16)})]
-    else:
-        chunks = [range(start, min(start + _CHUNK, num)) for start in range(0, num, _CHUNK)]
-    first = part.gather(chunks[0][:1])
-    constant, not_finite = num > 1, 0
-    for positions in chunks:
-        if not constant and not first.is_floating_point():
-            break  # bytes are always finite
-        values = part.gather(positions)
+def _names(splits: Splits, mask_C: Tensor) -> list[str]:
+    return [name for name, chosen in zip(splits.classes, mask_C.tolist(), strict=True) if chosen]
+
+
+def _class(names: Sequence[str]) -> str:
+    return f"{'class' if len(names) == 1 else 'classes'} {listed(names)}"
+
+
+def _look_at_sizes(name: str, part: Labelled, found: _Findings) -> bool:
+    """Whether image files differ in size, so that they cannot be stacked."""
+    odd = misfits(part.inputs) if isinstance(part.inputs, ImageFiles) else []
+    if odd:
+        height, width = part.shape[1:]
+        found.fatal.append(
+            f"{len(odd):,} of {len(part):,} images of {name!r} are not {height}×{width} as the first is: {named(odd)}. "
+            f"Give a size to resize all images to: --set size={max(height, width)}."
+        )
+    return bool(odd)
+
+
+def _look_at_inputs(name: str, part: Labelled, found: _Findings) -> None:
+    first = part.gather([0])
+    constant, not_finite = len(part) > 1, 0
+    for values in _chunks(part):
         constant = constant and bool((values == first).all())
         if values.is_floating_point():
-            not_finite += int((~values.isfinite()).flatten(1).any(1).sum())
-    found = []
+            finite = values.isfinite()
+            if not bool(finite.all()):
+                not_finite += int((~finite).flatten(1).any(1).sum())
+        elif not constant:
+            break  # bytes are always finite
     if not_finite:
-        found.append(f"{not_finite:,} inputs of {name!r} hold NaN or infinity. Remove or replace these values.")
+        inputs = "1 input" if not_finite == 1 else f"{not_finite:,} inputs"
+        verb = "holds" if not_finite == 1 else "hold"
+        found.fatal.append(f"{inputs} of {name!r} {verb} NaN or infinity. Remove or replace these values.")
     if constant:
-        found.append(f"all inputs of {name!r} are the same: nothing can be learned from them. Was it read rightly?")
-    return found
+        found.remarks.append(
+            f"all inputs of {name!r} are the same: nothing can be learned from them. Was it read rightly?"
+        )
+
+
+def _chunks(part: Labelled) -> Iterator[Tensor]:
+    num = len(part)
+    if isinstance(part.inputs, Tensor):
+        yield from torch.split(part.inputs, _CHUNK)  # views, not copies
+    else:
+        # Spread over the whole split, so that the classes of a sorted listing all have a chance to be seen.
+        yield part.gather(sorted({round(k * (num - 1) / 15) for k in range(16)}))

@@ -210,12 +210,16 @@ class Splits(Mapping[str, Labelled]):
     >>> splits = Splits("tiny", {"train": part})
     >>> list(splits), splits.train.split, splits.num_classes
     (['train'], 'train', 2)
+
+    `remarks` are sentences about how the data were loaded that a person should see, such as broken images that
+    were left out.
     """
 
-    def __init__(self, name: str, parts: Mapping[str, Labelled]) -> None:
+    def __init__(self, name: str, parts: Mapping[str, Labelled], *, remarks: Sequence[str] = ()) -> None:
         if "train" not in parts:
             raise DataError(f"{name}: there is no 'train' split among {', '.join(parts) or 'none'}.")
         self.name = name
+        self.remarks: tuple[str, ...] = tuple(remarks)
         self._parts = {split: replace(part, name=name, split=split) for split, part in parts.items()}
 
     def __getitem__(self, split: str) -> Labelled:
@@ -257,7 +261,7 @@ class Splits(Mapping[str, Labelled]):
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def __or__(self, more: Mapping[str, Labelled]) -> "Splits":
-        return Splits(self.name, {**self._parts, **more})
+        return Splits(self.name, {**self._parts, **more}, remarks=self.remarks)
 
 
 def scaled(x: Tensor) -> Tensor:

@@ -69,6 +69,10 @@ def test_the_console_script_and_the_module_are_the_same_program() -> None:
         (["data", "show", "digits", "--per-class", "0"], "give 1 or more"),
         (["data", "show", "digits", "--split", "tset"], "digits has no split 'tset'. Did you mean 'test'"),
         (["data", "show", "digits", "--out", "x.doc"], "cannot draw a .doc file"),
+        (
+            ["data", "show", "digits", "--out", "new folder/x.png"],
+            "there is no folder new folder. Make it first: mkdir",
+        ),
         (["data", "get", "digits"], "digits is embedded: it is always here"),
         ([], "VERB"),
     ],
@@ -151,11 +155,47 @@ def test_a_broken_image_is_named_and_can_be_left_out(tmp_path: Path) -> None:
     (folder / "cat" / "bad.png").write_bytes(b"not a picture")
     result = evenly("data", "verify", str(folder))
     assert result.returncode == 3
-    assert "bad.png" in result.stderr
+    assert result.stdout == "", "a table of what was not loaded"
+    assert "1 image does not decode" in result.stderr
+    assert "bad.png (not in an image format that is known)" in result.stderr
     skipped = evenly("data", "verify", str(folder), "--skip-broken")
     assert skipped.returncode == 0, skipped.stderr
     assert "bad.png" in skipped.stderr
     assert "1 broken image" in skipped.stderr
+
+
+def test_verify_decodes_every_image_and_names_the_first_few_broken_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = photos(tmp_path / "photos", {"cat": 40, "dog": 40})
+    for number in (0, 7, 11, 23, 31):
+        path = folder / "dog" / f"{number}.png"
+        path.write_bytes(path.read_bytes()[:100])
+    assert main(["data", "verify", str(folder), "--json"]) == 3
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["broken"]) == 5
+    assert "5 images do not decode" in err
+    assert "and 2 more" in err
+    assert "--skip-broken" in err
+    assert main(["data", "verify", str(folder), "--set", "skip_broken=true", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["splits"][0]["examples"] == 75
+    assert "5 broken images were left out" in err
+
+
+def test_verify_decodes_the_images_of_published_sets_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenly.data.fetch.verify.verify", lambda *_, **__: [])  # a small stand-in fails the counts
+    for domain in ("art_painting", "cartoon", "photo", "sketch"):
+        photos(tmp_path / "PACS" / domain, {"dog": 12, "house": 12})
+    (tmp_path / "PACS" / "sketch" / "dog" / "3.png").write_bytes(b"")
+    assert main(["data", "verify", "pacs", "--data-root", str(tmp_path)]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "1 image does not decode" in err
+    assert str(Path("sketch", "dog", "3.png")) in err
+    assert main(["data", "verify", "pacs", "--data-root", str(tmp_path), "--skip-broken"]) == 0
 
 
 def test_a_missing_path_is_a_data_error(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ def test_all_splits_and_attributes_are_found_by_their_endings(tmp_path: Path) ->
         attribute_age=np.arange(6),
     )
     splits = arrays(path)
+    assert splits.name == "mine.npz"
     assert list(splits) == ["train", "validation", "test"]
     assert torch.equal(splits.train.inputs, torch.from_numpy(X).float())
     assert splits.classes == ("1", "3")
@@ -78,6 +79,9 @@ def test_label_names_may_be_longer_in_another_split(tmp_path: Path) -> None:
         ({"y": Y}, "no array 'inputs' or 'x'. It holds: y"),
         ({"x": X, "y": Y, "x_test": X}, "no array 'labels_test' or 'y_test'"),
         ({"x": X, "y": Y / 2}, "train labels are float64 .* bin continuous targets"),
+        ({"x": X, "y": Y.astype(float)}, r"train labels are float64 .* Save labels\.astype\(int\)\.$"),
+        ({"x": X[:1], "y": Y[:1].astype(float)}, r"Save labels\.astype\(int\)\.$"),
+        ({"x": X, "y": Y[None] / 1}, r"of shape \(1, 6\), .* Save labels\.reshape\(-1\)\.astype\(int\)\.$"),
         ({"x": X, "y": np.eye(6, dtype=int)}, r"of shape \(6, 6\), .*argmax"),
         ({"x": X.astype(str), "y": Y}, "the inputs are <U32, expected numbers"),
         ({"x": X[:, 0], "y": Y}, r"the inputs have shape \(6,\)"),

@@ -8,6 +8,7 @@ from PIL import Image
 
 from evenly.data.formats.listing import dropped
 from evenly.data.formats.locate import Missing
+from evenly.data.held_out import with_validation
 from evenly.data.own.folders import folder
 from evenly.errors import DataError
 
@@ -96,6 +97,10 @@ def test_broken_image_stops_reading_unless_it_is_skipped_and_listed(tmp_path: Pa
     splits = folder(tmp_path, skip_broken=True)
     assert splits.train.index.tolist() == [1, 2]
     assert splits.train.labels.tolist() == [0, 1]
+    assert splits.remarks == ("1 broken image was left out: a/1.png (not in an image format that is known).",)
+    assert (splits | {"more": splits.train}).remarks == splits.remarks
+    assert with_validation(splits, share=0.5).remarks == splits.remarks
+    assert folder(tree(tmp_path / "whole", ["a/1.png"])).remarks == ()
     [(path, reason)] = dropped(splits)
     assert (path, reason) == (tmp_path / "a/1.png", "not in an image format that is known")
 

@@ -37,7 +37,7 @@ images/2.png,dog,test,sea,7,nan,1
 
 def test_rows_labels_splits_and_attributes_are_kept(root: Path) -> None:
     splits = manifest(write(root, FULL))
-    assert splits.name == "list"
+    assert splits.name == "list.csv"
     assert list(splits) == ["train", "validation", "test"]
     train = splits.train
     assert train.classes == ("cat", "dog")
@@ -122,6 +122,12 @@ def test_columns_of_other_names_can_be_told(root: Path) -> None:
     [
         ("path,lable\nimages/0.png,a\n", r"no column 'label'; its columns: path, lable\. Did you mean 'lable'"),
         ("image,label\nimages/0.png,a\n", r"no column 'path'; its columns: image, label.*path_column="),
+        ("a,label\nx.png,a\n", r"its columns: a, label\. Name the column with path_column=\.$"),
+        ("path,label,split\nimages/0.png,a,train\nimages/1.png,a,trian\n", "'trian' in row 2.*Did you mean 'train'"),
+        (
+            "path,label,split\nimages/0.png,a,7\n",
+            "'7' in row 1, which is not a split .1 such rows.. Known: balanced, pr",
+        ),
         ("path;label\nimages/0.png;a\n", r"its columns: path;label"),
         ("path,label\n", "there is no row below the header"),
         ("", "is empty. Its first line names the columns"),
@@ -167,3 +173,10 @@ def test_broken_images_are_skipped_and_row_numbers_stay(root: Path) -> None:
     assert splits.train.index.tolist() == [1]
     assert splits["test"].index.tolist() == [3]
     assert [b.path.name for b in dropped(splits)] == ["3.png"]
+    assert splits.remarks == ("1 broken image was left out: images/3.png (not in an image format that is known).",)
+
+
+@pytest.mark.parametrize("split", ["probe", "Balanced", "target_train", "target_test"])
+def test_the_further_splits_of_the_catalogue_may_be_listed(root: Path, split: str) -> None:
+    splits = manifest(write(root, f"path,label,split\nimages/0.png,a,Train\nimages/1.png,a,{split}\n"))
+    assert list(splits) == ["train", split.lower()]

@@ -184,6 +184,26 @@ def scan(paths: Sequence[Path]) -> list[Broken]:
     return broken
 
 
+def misfits(files: ImageFiles) -> list[Broken]:
+    """The files that are not of the size of the first, where they are not resized; only headers are read.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for width in (4, 5):
+    ...     Image.new("L", (width, 4)).save(folder / f"{width}.png")
+    >>> [(path.name, reason) for path, reason in misfits(opened(folder, ["4.png", "5.png"]))]
+    [('5.png', '4×5')]
+    """
+    if files.resize:
+        return []
+    paths = [files.root / name for name in files.names]
+    with ThreadPoolExecutor(max(torch.get_num_threads(), 1)) as pool:
+        sizes = pool.map(_size_of, paths)
+        return [
+            Broken(path, f"{size[0]}×{size[1]}") for path, size in zip(paths, sizes, strict=True) if size != files.size
+        ]
+
+
 def _fault(path: Path) -> str | None:
     try:
         with Image.open(path) as image:

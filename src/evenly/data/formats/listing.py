@@ -12,6 +12,7 @@ from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
 
 _ORDER = {"train": 0, "validation": 1, "test": 2, "target_train": 3, "target_test": 4}
+_NAMED = 3  # how many broken images a sentence names before it counts the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,9 @@ def by_split(name: str, whole: Labelled, split_of: Sequence[str]) -> Splits:
     members: dict[str, list[int]] = {split: [] for split in sorted(set(split_of), key=lambda s: (_ORDER.get(s, 5), s))}
     for position, index in enumerate(whole.index.tolist()):
         members[split_of[index]].append(position)
-    return Splits(name, {split: whole.subset(positions) for split, positions in members.items()})
+    files = whole.inputs
+    remarks = left_out(files.dropped, root=files.root) if isinstance(files, ImageFiles) else ()
+    return Splits(name, {split: whole.subset(positions) for split, positions in members.items()}, remarks=remarks)
 
 
 def dropped(splits: Splits) -> list[Broken]:
@@ -73,6 +76,29 @@ def dropped(splits: Splits) -> list[Broken]:
         if isinstance(part.inputs, ImageFiles):
             found.update({broken.path: broken for broken in part.inputs.dropped})
     return list(found.values())
+
+
+def left_out(broken: Sequence[Broken], *, root: Path) -> tuple[str, ...]:
+    """The remark about broken images that were left out, if there are any.
+
+    >>> left_out([Broken(Path("pets/cat/1.png"), "image file is truncated")], root=Path("pets"))
+    ('1 broken image was left out: cat/1.png (image file is truncated).',)
+    """
+    if not broken:
+        return ()
+    count = "1 broken image was" if len(broken) == 1 else f"{len(broken):,} broken images were"
+    return (f"{count} left out: {named(broken, root=root)}.",)
+
+
+def named(broken: Sequence[Broken], *, root: Path = Path()) -> str:
+    """The first few broken images, relative to `root`, each with its reason, and how many more there are.
+
+    >>> named([Broken(Path(f"pets/{i}.png"), "cut short") for i in range(5)], root=Path("pets"))
+    '0.png (cut short), 1.png (cut short), 2.png (cut short) and 2 more'
+    """
+    names = [path.relative_to(root) if path.is_relative_to(root) else path for path, _ in broken[:_NAMED]]
+    head = ", ".join(f"{name} ({reason})" for name, (_, reason) in zip(names, broken, strict=False))
+    return f"{head} and {len(broken) - _NAMED:,} more" if len(broken) > _NAMED else head
 
 
 def grouped(labels: Sequence[int], attribute: Sequence[int], *, num_values: int) -> Tensor:

@@ -29,7 +29,7 @@ def arrays(path: Path) -> Splits:
     >>> path = Path(tempfile.mkdtemp()) / "mine.npz"
     >>> np.savez(path, x=np.zeros((4, 8, 8, 3), np.uint8), y=np.array(["cat", "dog", "cat", "dog"]))
     >>> arrays(path).train
-    <mine train: 4 examples of 3×8×8, 2 classes>
+    <mine.npz train: 4 examples of 3×8×8, 2 classes>
     """
     path = Path(path)
     if not path.is_file():
@@ -41,7 +41,7 @@ def arrays(path: Path) -> Splits:
     labels, classes = _classes(path, {s: members["labels"] for s, members in present.items()}, content.get("classes"))
     attributes, values = _attributes(path, present)
     return Splits(
-        path.stem,
+        path.name,
         {
             split: Labelled(
                 _inputs(path, members["inputs"]),
@@ -49,7 +49,7 @@ def arrays(path: Path) -> Splits:
                 classes,
                 attributes=attributes[split],
                 values=values,
-                name=path.stem,
+                name=path.name,
                 split=split,
             )
             for split, members in present.items()
@@ -128,7 +128,7 @@ def _classes(
         if array.dtype.kind not in "biuU" or array.ndim != 1:
             raise DataError(
                 f"{path}: the {split} labels are {array.dtype} of shape {array.shape}, expected one whole number or "
-                "name per example. Round or bin continuous targets; take argmax(axis=1) of one-hot ones."
+                f"name per example. {_advice(array)}"
             )
     if classes is not None:
         if classes.ndim != 1 or any(array.dtype.kind == "U" for array in labels.values()):
@@ -142,6 +142,15 @@ def _classes(
             raise DataError(f"{path}: class {listed([str(s) for s in strange])} of {split} has no training example.")
     coded = {split: torch.from_numpy(np.searchsorted(trained, array)) for split, array in labels.items()}
     return coded, tuple(str(label) for label in trained)
+
+
+def _advice(labels: NDArray[Any]) -> str:
+    """The line that mends labels of the wrong kind or shape."""
+    flat = labels.ndim == 1 or (labels.ndim == 2 and len(labels) == 1)
+    whole = labels.dtype.kind in "biu" or (labels.dtype.kind == "f" and bool((labels == np.floor(labels)).all()))
+    if flat and whole:
+        return f"Save labels{'' if labels.ndim == 1 else '.reshape(-1)'}.astype(int)."
+    return "Round or bin continuous targets; take argmax(axis=1) of one-hot ones."
 
 
 def _attributes(

@@ -14,6 +14,8 @@ from evenly.data.own.folders import SPLIT_NAMES
 from evenly.errors import DataError, SetupError, did_you_mean
 
 Columns = dict[str, list[str]]
+_USUAL_SPLITS = ("train", "validation", "val", "valid", "test")
+_MORE_SPLITS = ("probe", "balanced", "target_train", "target_test")
 
 
 def manifest(
@@ -28,9 +30,10 @@ def manifest(
     """Images listed in a `.csv`, `.tsv` or `.parquet` file with columns `path,label[,split][,attribute…]`.
 
     Paths are relative to the manifest. Labels are names or whole numbers, numbered in sorted order. Without a split
-    column all is `train`; `val` and `valid` mean `validation`. Any further column of whole numbers or of text
-    becomes an attribute (text sorted and numbered, an empty cell is a value of its own); columns of other numbers
-    are passed over. A row's number is the example's `index`. `size` and `skip_broken` are as for `folder`.
+    column all is `train`; `val` and `valid` mean `validation`; `probe`, `balanced`, `target_train` and `target_test`
+    are splits too. Any further column of whole numbers or of text becomes an attribute (text sorted and numbered, an
+    empty cell is a value of its own); columns of other numbers are passed over. A row's number is the example's
+    `index`. `size` and `skip_broken` are as for `folder`.
 
     >>> import tempfile
     >>> from PIL import Image
@@ -39,7 +42,7 @@ def manifest(
     >>> _ = (root / "list.csv").write_text("path,label,place\\n1.png,cat,indoors\\n1.png,dog,outdoors\\n")
     >>> data = manifest(root / "list.csv").train
     >>> data, data.classes, data.values["place"]
-    (<list train: 2 lazy examples of 3×8×8, 2 classes, attributes place>, ('cat', 'dog'), ('indoors', 'outdoors'))
+    (<list.csv train: 2 lazy examples of 3×8×8, 2 classes, attributes place>, ('cat', 'dog'), ('indoors', 'outdoors'))
     """
     path = Path(path)
     if not path.is_file():
@@ -47,9 +50,11 @@ def manifest(
     columns = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
     for column, option in ((path_column, "path_column"), (label_column, "label_column")):
         if column not in columns:
+            hint = did_you_mean(column, columns)
+            near = f"{hint} " if hint.startswith("Did") else ""  # else it would list the columns a second time
             raise DataError(
                 f"{path}: there is no column {column!r}; its columns: {', '.join(columns)}. "
-                f"{did_you_mean(column, columns)} Name the column with {option}=."
+                f"{near}Name the column with {option}=."
             )
     names = columns.pop(path_column)
     if not names:
@@ -63,7 +68,7 @@ def manifest(
     attributes = {name: numbers for name, (numbers, _) in numbered.items()}
     values = {name: words for name, (_, words) in numbered.items() if words is not None}
     listing = Listing(path.parent, names, labels, classes, attributes, values)
-    return by_split(path.stem, listing.labelled(size=size, skip_broken=skip_broken), split_of)
+    return by_split(path.name, listing.labelled(size=size, skip_broken=skip_broken), split_of)
 
 
 def _read_csv(path: Path) -> Columns:
@@ -140,7 +145,16 @@ def _attribute(cells: list[str]) -> tuple[list[int], tuple[str, ...] | None] | N
 
 def _splits(path: Path, column: str, cells: list[str]) -> list[str]:
     _refuse_empty(path, column, cells)
-    return [SPLIT_NAMES.get(cell.lower(), cell) for cell in cells]
+    known = SPLIT_NAMES | {split: split for split in _MORE_SPLITS}
+    wrong = [row for row, cell in enumerate(cells) if cell.lower() not in known]
+    if wrong:
+        first = cells[wrong[0]]
+        raise DataError(
+            f"{path}: column {column!r} holds {first!r} in row {wrong[0] + 1:,}, which is not a split "
+            f"({len(wrong):,} such rows). {did_you_mean(first.lower(), [*_USUAL_SPLITS, *_MORE_SPLITS])} "
+            "If the column means something else, name another with split_column=."
+        )
+    return [known[cell.lower()] for cell in cells]
 
 
 def _refuse_untrained(path: Path, labels: list[int], classes: Sequence[str], split_of: Sequence[str]) -> None:

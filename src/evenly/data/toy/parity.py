@@ -22,9 +22,9 @@ def parity(*, rng: torch.Generator, num_train: int = 100, num_test: int = 1_000,
         return Labelled(
             (2 * bits_ND - 1).float(),
             labels_N,
-            ("−1", "+1"),
+            ("-1", "+1"),
             attributes={"x0": bits_ND[:, 0], "x1": bits_ND[:, 1]},
-            values={"x0": ("−1", "+1"), "x1": ("−1", "+1")},
+            values={"x0": ("-1", "+1"), "x1": ("-1", "+1")},
         )
 
     return Splits("parity", {"train": draw(num_train), "test": draw(num_test)})

@@ -59,7 +59,7 @@ def patches(
         return Labelled(
             ordered_NPD[torch.arange(num)[:, None], order_NP],
             labels_N,
-            ("−1", "+1"),
+            ("-1", "+1"),
             attributes={"easy": labels_N, "hard": labels_N, "easy_present": present_N.long()},
             values={"easy_present": ("absent", "present")},
             planted=_planted(features_2D),

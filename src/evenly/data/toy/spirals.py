@@ -73,7 +73,7 @@ def spirals(
         return Labelled(
             torch.cat([x_easy_N2, x_hard_N2], dim=1),
             hard_N,
-            ("−1", "+1"),
+            ("-1", "+1"),
             attributes={
                 "easy": easy_N,
                 "hard": hard_N,
