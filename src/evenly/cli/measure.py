@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 EXAMPLES = """
   evenly measure 3f2a sharpness probing importance
   evenly measure runs/3f2a91c04b7d --at-epochs 1,5,10 --json
+  evenly measure runs/3f2a91c04b7d/checkpoints/epoch-0005.safetensors rank
 """
 
 
 def fill(parser: Parser) -> None:
     """The arguments of `evenly measure`."""
     parser.calls(measure, examples=EXAMPLES)
-    parser.add_argument("run_id", metavar="RUN", help="the ID of a run, its beginning, or its folder")
+    parser.add_argument("run_id", metavar="RUN", help="the ID of a run, its beginning, its folder, or its weights file")
     parser.add_argument(
         "what", metavar="WHAT", nargs="*", help="sharpness, rise, importance, rank, probing, reliance (default: all)"
     )
@@ -45,12 +46,13 @@ def measure(
     json: bool,
 ) -> None:
     """Measure a run at its kept epochs, and write down what was found."""
-    from evenly.records import Run
-    from evenly.training.loaded import loaded
+    from evenly.training.loaded import loaded, opened
 
-    run = Run.open(run_id, runs)
+    run, pointed = opened(run_id, runs)
+    if pointed is not None and at_epochs is not None:
+        raise UsageError(f"{run_id} is epoch {pointed} already: give --at-epochs {at_epochs} with {run.path} instead.")
     rows = []
-    for epoch in _epochs(at_epochs):
+    for epoch in _epochs(at_epochs) if pointed is None else [pointed]:
         found = loaded(run, epoch=epoch, data_root=data_root)
         numbers = {"epoch": found.epoch, **_measured(found, what, examples=examples, rho=rho, layer=layer)}
         name = f"measurements/epoch-{found.epoch:04d}.json"

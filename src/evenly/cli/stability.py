@@ -12,6 +12,7 @@ EXAMPLES = """
   evenly stability solutions --c 2,3,4,5
   evenly stability map --out figure1.png
   evenly stability threshold --run 3f2a
+  evenly stability threshold --gram gram.npy --batch 32
 """
 
 
@@ -34,10 +35,12 @@ def fill(parser: Parser) -> None:
     bound = verb(
         inner, "threshold", threshold, help="where a trained network's learning rate stands", examples=EXAMPLES
     )
-    bound.add_argument("--run", dest="run_id", metavar="RUN", help="the ID of a run, its beginning, or its folder")
+    bound.add_argument(
+        "--run", dest="run_id", metavar="RUN", help="the ID of a run, its beginning, or its folder or weights"
+    )
     bound.add_argument("--gram", type=Path, metavar="FILE", help="an .npy file with the Gram matrix")
-    bound.add_argument("--batch", type=int, help="batch size (default: the run's)")
-    bound.add_argument("--lr", type=float, help="learning rate (default: the run's)")
+    bound.add_argument("--batch", type=int, help="batch size (default: the run's; --gram needs it)")
+    bound.add_argument("--lr", type=float, help="learning rate (default: the run's initial one)")
     bound.add_argument("--examples", type=int, default=500, metavar="N", help="training examples (default: 500)")
     bound.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
     add_root(bound)
@@ -60,7 +63,7 @@ def solutions(*, c: str, d: int, n: int, batch: int, ratio: float, seed: int, js
         print_json(rows)
         return
     columns = ["c", "trace", "lambda_max", "sigma", "eta_criterion", "eta_exact", "eta_theorem_3_2", "eta_exact_sam"]
-    print_table([{name: shown(row[name]) for name in columns} for row in rows], columns)
+    print_table([{name: _words(row[name]) for name in columns} for row in rows], columns)
     say(
         "\nThe criterion is the same for every C; the exact threshold rises with C: coherent solutions are less stable."
     )
@@ -108,74 +111,110 @@ def threshold(
     """Print where a learning rate stands among the criteria."""
     if (run_id is None) == (gram is None):
         raise UsageError("give either --run RUN or --gram FILE.")
-    report = (
-        _of_run(run_id, batch, lr, ratio, examples, runs, data_root)
-        if run_id is not None
-        else _of_gram(gram, batch, lr, ratio)
-    )
+    if gram is not None:
+        report = _of_gram(gram, batch, lr, ratio)
+    else:
+        report = _of_run(str(run_id), batch, lr, ratio, examples, runs, data_root)
     if json:
         print_json(report)
         return
-    print_table(
-        [
-            {"what": k, "value": shown(report[k])}
-            for k in ("num_examples", "batch", "lr", "trace", "lambda_max", "rank")
-        ],
-        ["what", "value"],
-    )
+    facts = ("num_examples", "batch", "lr", "lr_initial", "lr_last", "trace", "lambda_max", "rank")
+    print_table([{"what": k, "value": shown(report[k])} for k in facts if report.get(k) is not None], ["what", "value"])
+    judged = report["lr"] is not None
     for name, method in report["methods"].items():
         print()
         rows = [
-            {"criterion": row["name"], "critical lr": shown(row["eta"]), "lr over it": shown(row["lr_over_eta"])}
+            {"criterion": row["name"], "critical lr": _words(row["eta"])}
+            | ({"lr over it": shown(row["lr_over_eta"])} if judged else {})
             for row in method["criteria"]
         ]
-        print_table(rows, ["criterion", "critical lr", "lr over it"], title=f"{name}: {method['stands']}")
+        facing = f"σ = {method['sigma']:.4g}, max λmax(H_i) = {method['largest_example']:.4g}"
+        columns = ["criterion", "critical lr", *(["lr over it"] if judged else [])]
+        print_table(rows, columns, title=f"{name}: {method['stands']}; {facing}")
+    if report["notes"]:
+        say("")
     for note in report["notes"]:
         say(note)
 
 
 def _of_run(
-    run_id: str | None,
-    batch: int | None,
-    lr: float | None,
-    ratio: float,
-    examples: int,
-    runs: str,
-    data_root: str | None,
+    run_id: str, batch: int | None, lr: float | None, ratio: float, examples: int, runs: str, data_root: str | None
 ) -> dict[str, Any]:
-    from evenly.records import Run
+    from evenly.diagnostics.measure import even_part
+    from evenly.rng import generator
     from evenly.stability import network_report
-    from evenly.training.loaded import loaded
+    from evenly.training.loaded import loaded, opened
 
-    found = loaded(Run.open(str(run_id), runs), data_root=data_root)
-    train = found.splits.train
-    part = train.subset(range(min(examples, len(train))))
-    chosen = batch if batch is not None else min(found.recipe.batch_size, len(part))
-    return network_report(
+    if examples < 1:
+        raise UsageError(f"--examples {examples}: give 1 or more.")
+    run, epoch = opened(run_id, runs)
+    found = loaded(run, epoch=epoch, data_root=data_root)
+    train, recipe = found.splits.train, found.recipe
+    part = even_part(train, examples, generator(recipe.seed, "examples"))
+    chosen = recipe.batch_size if batch is None else batch
+    if chosen > len(part):
+        whose = f"the run's batch of {chosen}" if batch is None else f"--batch {batch}"
+        raise UsageError(
+            f"--examples {examples} is fewer than {whose}: give --examples {chosen} or more, or --batch {len(part)}."
+            if chosen <= len(train)
+            else f"the run has {len(train)} training examples, fewer than {whose}: give --batch {len(part)} or less."
+        )
+    first = recipe.optimizer.lr
+    last = next((float(row["lr"]) for row in run.metrics() if row["epoch"] == found.epoch and "lr" in row), None)
+    report = network_report(
         found.model,
         part,
         batch=chosen,
-        lr=lr if lr is not None else found.recipe.optimizer.lr,
+        lr=first if lr is None else lr,
         rho_over_alpha=ratio,
-        loss=None if found.recipe.loss == "auto" else found.recipe.loss,
+        loss=None if recipe.loss == "auto" else recipe.loss,
     )
+    return report | {"lr_initial": first, "lr_last": last, "notes": [_judged_at(lr, first, last), *report["notes"]]}
 
 
-def _of_gram(path: Path | None, batch: int | None, lr: float | None, ratio: float) -> dict[str, Any]:
-    import numpy as np
+def _judged_at(lr: float | None, first: float, last: float | None) -> str:
+    """Which learning rate the report is about, as a sentence."""
+    if last is None or last == first:
+        course = f"the run had {first:.3g}"
+    else:
+        course = f"the run began with {first:.3g} and ended with {last:.3g}"
+    if lr is not None:
+        return f"Judged at --lr {lr:g}; {course}."
+    other = "" if last is None or last == first else f": give --lr {last:.3g} to judge there"
+    return f"Judged at the initial learning rate; {course}{other}."
+
+
+def _of_gram(path: Path, batch: int | None, lr: float | None, ratio: float) -> dict[str, Any]:
     import torch
 
     from evenly.stability import threshold_report
 
-    if batch is None or lr is None:
-        raise UsageError("--gram: give --batch and --lr too, which no run tells.")
-    if path is None or not path.is_file():
-        raise DataError(f"{path} does not exist. Give an .npy file with an n × n Gram matrix.")
+    matrix = torch.from_numpy(_matrix(path))
+    if batch is None:
+        raise UsageError(f"--gram {path}: give --batch too, which no run tells, such as --batch 32.")
+    return threshold_report(matrix, batch=batch, lr=lr, rho_over_alpha=ratio)
+
+
+def _matrix(path: Path) -> Any:
+    """The numbers of an .npy file, in double precision."""
+    import numpy as np
+
+    wanted = "Write one with numpy.save('gram.npy', K), K an n × n matrix of real numbers."
+    if not path.is_file():
+        raise DataError(f"{path} does not exist. {wanted}")
     try:
-        matrix = np.load(path, allow_pickle=False)
-    except (ValueError, OSError) as error:
-        raise DataError(f"{path} is not an .npy file of numbers ({error}).") from error
-    return threshold_report(torch.from_numpy(matrix).double(), batch=batch, lr=lr, rho_over_alpha=ratio)
+        with path.open("rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise DataError(f"{path} is not an .npy file of numbers ({error}). {wanted}") from error
+    if array.dtype.kind not in "fiu":
+        raise DataError(f"{path} holds {array.dtype}, not real numbers. {wanted}")
+    return array.astype(np.float64)
+
+
+def _words(value: Any) -> str:
+    """A critical learning rate as people read it: none is infinite."""
+    return "∞" if value is None or value == float("inf") else shown(value)
 
 
 def _whole(text: str, option: str) -> list[int]:

@@ -50,13 +50,14 @@ def threshold_report(
     gram: Tensor | Problem,
     *,
     batch: int,
-    lr: float,
+    lr: float | None = None,
     rho_over_alpha: float = 0.0,
     gradient_norm: float | None = None,
     residual: float | None = None,
 ) -> dict[str, Any]:
     """Where a learning rate stands among the criteria, for SGD and, with ρ/α > 0, for SAM; plain values throughout.
 
+    Without `lr` the report holds the thresholds only. An `eta` of None is infinite: JSON has no infinity.
     `gradient_norm` and `residual` (the largest |∂loss/∂output|), where they are known, say how near to a minimum the
     network is: `notes` warns where it is not near.
 
@@ -64,15 +65,19 @@ def threshold_report(
     >>> report["methods"]["SGD"]["eta_exact"], report["methods"]["SGD"]["stands"]
     (4.0, 'stable: lr is 0.025 of the exact threshold')
     """
-    check_lr(lr)
+    if lr is not None:
+        check_lr(lr)
     problem = gram if isinstance(gram, Problem) else Problem.from_gram(gram)
     ratios = {"SGD": 0.0} | ({f"SAM ρ/α={rho_over_alpha:g}": rho_over_alpha} if rho_over_alpha else {})
     methods = {name: _standing(problem, batch=batch, lr=lr, ratio=ratio) for name, ratio in ratios.items()}
-    notes = [note for method in methods.values() for row in method["criteria"] for note in row["notes"]]
+    notes = [
+        f"{row['name']}: {note}." for method in methods.values() for row in method["criteria"] for note in row["notes"]
+    ]
     if (gradient_norm or 0) > 1e-3 * problem.lambda_max or (residual or 0) > 1e-2:
         notes.append(
-            f"not at a minimum (gradient norm {gradient_norm}, largest residual {residual}): linear stability is about "
-            "minima; train longer, or read these numbers as those of the linearised model here"
+            f"The network is not at a minimum ({_known('gradient norm', gradient_norm)}, "
+            f"{_known('largest residual', residual)}). Linear stability is about minima: train longer, or read these "
+            "numbers as those of the model linearised here."
         )
     return {
         "num_examples": problem.num_examples,
@@ -89,11 +94,19 @@ def threshold_report(
     }
 
 
-def _standing(problem: Problem, *, batch: int, lr: float, ratio: float) -> dict[str, Any]:
+def _known(name: str, value: float | None) -> str:
+    return f"{name} unknown" if value is None else f"{name} {float(f'{value:.3g}')}"
+
+
+def _standing(problem: Problem, *, batch: int, lr: float | None, ratio: float) -> dict[str, Any]:
     found = coherence(problem, rho_over_alpha=ratio)
     criteria = all_criteria(problem, batch=batch, rho_over_alpha=ratio)
     exact = criteria[-1].lr
-    word = "stable" if lr < exact else "unstable in mean square"
+    if lr is None:
+        stands = f"stable in mean square below lr = {exact:.3g}"
+    else:
+        word = "stable" if lr < exact else "unstable in mean square"
+        stands = f"{word}: lr is {lr / exact:.3g} of the exact threshold"
     return {
         "lambda_max": found.lambda_max,
         "largest_example": found.largest_example,
@@ -101,9 +114,15 @@ def _standing(problem: Problem, *, batch: int, lr: float, ratio: float) -> dict[
         "sigma": found.sigma,
         "sigma_without_root": found.sigma_without_root,
         "eta_exact": exact,
-        "stands": f"{word}: lr is {lr / exact:.3g} of the exact threshold",
+        "stands": stands,
         "criteria": [
-            {"name": c.name, "eta": _plain(c.lr), "says": c.says, "lr_over_eta": lr / c.lr, "notes": list(c.notes)}
+            {
+                "name": c.name,
+                "eta": _plain(c.lr),
+                "says": c.says,
+                "lr_over_eta": None if lr is None else lr / c.lr,
+                "notes": list(c.notes),
+            }
             for c in criteria
         ],
     }

@@ -1,5 +1,6 @@
 """A run, looked at again: its model with the weights of any kept epoch, and its data as the model sees them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,33 @@ class Loaded:
     model: nn.Module
     splits: Splits
     epoch: int
+
+
+def opened(which: str, root: str = "runs") -> tuple[Run, int | None]:
+    """The run that `which` names and the epoch it points at, None for the last.
+
+    `which` is what `Run.open` takes, or the path of a run's weights: RUN/weights.safetensors, or
+    RUN/checkpoints/epoch-0001.safetensors.
+
+    >>> opened("model.safetensors")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: model.safetensors is not the weights file of a run...
+    """
+    path = Path(which)
+    if path.suffix != ".safetensors":
+        return Run.open(which, root), None
+    if path.name == "weights.safetensors" and (path.parent / "recipe.yaml").is_file():
+        folder, epoch = path.parent, None
+    elif (kept := re.fullmatch(r"epoch-(\d+)", path.stem)) and (path.parent.parent / "recipe.yaml").is_file():
+        folder, epoch = path.parent.parent, int(kept[1])
+    else:
+        raise UsageError(
+            f"{which} is not the weights file of a run: expected runs/ID/weights.safetensors or "
+            "runs/ID/checkpoints/epoch-0001.safetensors. For weights of your own call evenly.measure(model, data)."
+        )
+    if not path.is_file():
+        raise UsageError(f"{which} does not exist. `evenly measure {folder}` measures the last epoch that was kept.")
+    return Run.open(folder), epoch
 
 
 def kept_epochs(run: Run) -> list[int]:

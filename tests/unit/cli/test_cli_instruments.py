@@ -58,6 +58,46 @@ def test_measurements_follow_the_epochs_whose_weights_were_kept(trained: Run) ->
     assert "Did you mean 'sharpness'" in unknown.stderr
 
 
+def test_a_weights_file_of_a_run_is_measured_at_its_epoch(trained: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = trained.path / "checkpoints" / "epoch-0001.safetensors"
+    for path, epoch in ((kept, 1), (trained.path / "weights.safetensors", 3)):
+        assert main(["measure", str(path), "rank", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["epoch"] == epoch
+    assert main(["measure", str(kept), "rank", "--at-epochs", "2"]) == 2
+    assert "is epoch 1 already" in capsys.readouterr().err
+    assert main(["measure", str(kept.with_name("epoch-0009.safetensors"))]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_a_batch_larger_than_the_examples_is_refused_and_not_clamped(
+    trained: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["stability", "threshold", "--run", str(trained.path)]
+    assert main([*words, "--examples", "10"]) == 2
+    assert "--examples 10 is fewer than the run's batch of 64" in capsys.readouterr().err
+    assert main([*words, "--batch", "100000"]) == 2
+    assert "training examples, fewer than --batch 100000" in capsys.readouterr().err
+    assert main([*words, "--examples", "0"]) == 2
+
+
+def test_a_decayed_learning_rate_is_judged_where_it_began_and_both_ends_are_told(
+    trained: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["stability", "threshold", "--run", str(trained.path), "--examples", "10", "--batch", "5"]
+    assert main([*words, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["lr"] == report["lr_initial"] == 0.05
+    assert report["lr_last"] == trained.metrics()[-1]["lr"] < 0.05
+    assert report["notes"][0].startswith("Judged at the initial learning rate; the run began with 0.05 and ended with")
+    assert all(note[0].isupper() and note.endswith(".") for note in report["notes"])
+    assert main([*words, "--batch", "10"]) == 0
+    out = capsys.readouterr().out
+    assert "σ = " in out
+    assert "max λmax(H_i) = " in out
+    assert "∞" in out  # a full batch leaves the coherence criterion without a bound
+    assert "None" not in out
+
+
 def test_a_loaded_run_predicts_what_it_predicted_when_it_was_trained(trained: Run) -> None:
     found = loaded(trained)
     test = found.splits["test"]
@@ -111,12 +151,37 @@ def test_a_gram_file_is_judged_without_a_network(tmp_path: Path) -> None:
     assert json.loads(evenly(*words, cwd=tmp_path).stdout)["methods"]["SGD"]["eta_exact"] == pytest.approx(4.0)
 
 
+def test_a_gram_file_without_a_learning_rate_gives_the_thresholds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "gram.npy", np.eye(4))
+    words = ["stability", "threshold", "--gram", str(tmp_path / "gram.npy")]
+    assert main([*words, "--batch", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "stable in mean square below lr = 4" in out
+    assert "None" not in out
+    assert main(words) == 2
+    assert "give --batch too" in capsys.readouterr().err
+
+
+def test_a_gram_file_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "zip.npz", gram=np.eye(4))
+    np.save(tmp_path / "objects.npy", np.array([[1, None]], dtype=object), allow_pickle=True)
+    np.save(tmp_path / "words.npy", np.array([["a", "b"]]))
+    (tmp_path / "empty.npy").touch()
+    for name in ("zip.npz", "objects.npy", "words.npy", "empty.npy"):
+        assert main(["stability", "threshold", "--gram", str(tmp_path / name)]) == 3
+        assert f"{name}" in (said := capsys.readouterr().err)
+        assert "numpy.save" in said
+
+
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
         (["stability", "threshold"], 2, "either --run RUN or --gram FILE"),
         (["stability", "threshold", "--gram", "none.npy", "--batch", "1", "--lr", "1"], 3, "does not exist"),
-        (["stability", "threshold", "--gram", "none.npy"], 2, "--batch and --lr"),
+        (["stability", "threshold", "--gram", "none.npy"], 3, "does not exist"),
+        (["measure", "model.safetensors"], 2, "not the weights file of a run"),
         (["stability", "solutions", "--c", "two"], 2, "--c 'two'"),
         (["stability", "map", "--ratios", "x"], 2, "--ratios 'x'"),
         (["measure", "nothing"], 2, "there is no run 'nothing'"),

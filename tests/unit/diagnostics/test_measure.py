@@ -1,14 +1,17 @@
 """The one call for all instruments: names, independence of each other, and what it refuses."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
+from evenly.curvature import hessian
 from evenly.data import Labelled, load
 from evenly.diagnostics import importance, measure, sharpness
-from evenly.diagnostics.measure import INSTRUMENTS, _even_part
+from evenly.diagnostics.measure import INSTRUMENTS, even_part
 from evenly.errors import DataError, UsageError
 
 
@@ -61,10 +64,10 @@ def test_numbers_are_those_of_the_instruments() -> None:
 def test_examples_are_taken_evenly_from_the_classes() -> None:
     labels = torch.tensor([0] * 80 + [1] * 15 + [2] * 5)
     data = Labelled(torch.zeros(100, 1), labels, ("a", "b", "c"))
-    part = _even_part(data, 35, generator())
+    part = even_part(data, 35, generator())
     assert torch.bincount(part.labels).tolist() == [15, 15, 5]
     assert part.index.tolist() == sorted(part.index.tolist())
-    assert _even_part(data, 100, generator()) is data
+    assert even_part(data, 100, generator()) is data
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,67 @@ def test_what_cannot_be_measured_is_refused(what, options: dict, error: type[Exc
     data = Labelled(torch.randn(8, 4, generator=generator()), torch.arange(8) % 2, ("a", "b"))
     with pytest.raises(error, match=said):
         measure(network(), data, *what, rng=generator(), **options)
+
+
+def test_data_of_any_promised_kind_give_the_same_numbers() -> None:
+    whole = load("spirals", num_train=40, num_test=20).train
+    x, y = whole.gather(range(40)), whole.labels
+    loader = DataLoader(TensorDataset(x, y), batch_size=16)
+    kinds = (whole, (x, y), [x, y], loader, [(x[:3], y[:3]), (x[3:], y[3:], "more")], ((a, b) for a, b in loader))
+    first, *others = (measure(network(), data, "sharpness", "rise", "rank", rng=generator()) for data in kinds)
+    assert all(found == first for found in others)
+
+
+def test_one_output_tells_two_classes_apart() -> None:
+    model = nn.Linear(4, 1)
+    x = torch.randn(8, 4, generator=generator())
+    assert measure(model, (x, torch.arange(8) % 2), "sharpness", rng=generator())["lambda_max"] > 0
+    with pytest.raises(DataError, match="label 2 of example 2"):
+        measure(model, (x, torch.arange(8) % 3), "sharpness", rng=generator())
+
+
+X, Y = torch.ones(8, 4), torch.arange(8) % 2
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "said"),
+    [
+        ((X, Y.float()), DataError, "labels are torch.float32 of shape .* labels.long()"),
+        ((X, Y + 1), DataError, "label 2 of example 1 is out of range .* 0 to 1"),
+        ((X, Y - 1), DataError, "label -1 of example 0"),
+        ((X[:0], Y[:0]), DataError, "no examples"),
+        ((X, Y[:5]), DataError, "inputs 8, labels 5"),
+        ([], DataError, "no batches"),
+        (X, UsageError, "without labels"),
+        ([X, X, X], UsageError, "without labels"),
+        ([{"x": X}], UsageError, "a batch is a dict"),
+        ([(X, Y), (X[:, :3], Y)], DataError, "do not fit together"),
+        (3, UsageError, "cannot read examples from a int"),
+        ((X[:, :3], Y), UsageError, r"cannot take examples of shape \(3,\) .*'0.weight', has shape \(8, 4\)"),
+        (Labelled(X[:, :3], Y, ("a", "b")), UsageError, r"cannot take examples of shape \(3,\)"),
+        (Labelled(X, Y + 1, ("a", "b", "c")), DataError, "label 2 of example 1"),
+    ],
+)
+def test_data_that_do_not_fit_are_refused_by_what_is_wrong(data: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        measure(network(), data, "sharpness", rng=generator())
+
+
+def test_the_trace_is_known_to_a_tenth_and_within_its_error() -> None:
+    rng = generator()
+    model = nn.Sequential(nn.Linear(4, 30), nn.Tanh(), nn.Linear(30, 2)).double()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(0.5 * torch.randn(p.shape, generator=rng))
+    data = load("spirals", num_train=100, num_test=20).train
+    exact = float(hessian(model, data).dense().trace())
+    for seed in range(5):
+        found = measure(model, data, "sharpness", rng=generator(seed))
+        assert found["trace_error"] <= 0.1 * abs(found["trace"])
+        assert abs(found["trace"] - exact) <= 4 * found["trace_error"] + 1e-9
+    small = measure(nn.Linear(4, 2), data, "sharpness", rng=generator())
+    assert small["trace_error"] == 0  # fewer parameters than steps: nothing is left to estimate
+    assert measure(model, data, "sharpness", rng=rng, options={"sharpness": {"trace_probes": 0}})["trace"] is None
 
 
 def test_every_instrument_has_a_word_in_the_docstring() -> None:
