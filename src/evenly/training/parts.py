@@ -1,6 +1,7 @@
 """From a recipe to the things that train; every mistake that can be found before the first step is found here."""
 
 import inspect
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from evenly import models, optim
 from evenly.data import Splits, load
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
+from evenly.data.checks import check
 from evenly.errors import UsageError, did_you_mean
 from evenly.models.trial import untouched
 from evenly.recipe import Recipe
@@ -32,6 +34,7 @@ ASCENTS = {
 }
 
 
+_log = logging.getLogger(__name__)
 # LBFGS wants to evaluate the loss many times a step, SparseAdam gradients that are sparse: loops of another kind.
 _OTHER_LOOPS = {"Optimizer", "LBFGS", "SparseAdam"}
 
@@ -120,14 +123,17 @@ def assemble(
 
 
 def load_data(recipe: Recipe, *, data_root: str | None = None) -> Splits:
-    """The data that a recipe names.
+    """The data that a recipe names, checked: what cannot be trained on is refused, what is odd is remarked on.
 
     >>> load_data(Recipe()).name
     'digits'
     """
     chosen = recipe.data
     seed = recipe.seed if chosen.seed is None else chosen.seed
-    return load(chosen.name, root=data_root, seed=seed, validation=chosen.validation or None, **chosen.options)
+    splits = load(chosen.name, root=data_root, seed=seed, validation=chosen.validation or None, **chosen.options)
+    for remark in (*splits.remarks, *check(splits)):
+        _log.warning(remark)
+    return splits
 
 
 def optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:

@@ -10,7 +10,7 @@ from torch.nn import functional
 from evenly import models, rng
 from evenly.data import load
 from evenly.data.batches import batches
-from evenly.errors import UsageError
+from evenly.errors import DataError, UsageError
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Schedule
 from evenly.training.loop import Diverged
 from evenly.training.train import train
@@ -132,7 +132,7 @@ def test_a_diverging_run_stops_at_once_and_says_where_and_what_to_try(tmp_path: 
         ({"augment": ("miror",)}, "unknown transform 'miror'"),
         ({"data": Data("digts")}, "no data set 'digts'. Did you mean 'digits'"),
         ({"ascent": Ascent("sam", 0.1, {"m": 7})}, "m=7 does not divide a batch of 128"),
-        ({"ascent": Ascent("sam", 0.1, {"evry": 2})}, "sam refuses"),
+        ({"ascent": Ascent("sam", 0.1, {"evry": 2})}, "has no option .evry.. Did you mean .every."),
     ],
 )
 def test_what_cannot_work_is_named_before_training_and_leaves_no_folder(
@@ -153,3 +153,22 @@ def test_tensorboard_gets_the_numbers_of_the_records(tmp_path: Path) -> None:
     written = [(event.step, event.value) for event in events.Scalars("test/error")]
     recorded = [(row["epoch"], pytest.approx(row["test.error"])) for row in run.metrics()]
     assert written == recorded
+
+
+def test_data_that_cannot_be_trained_on_are_refused_and_odd_ones_remarked_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    import logging
+
+    import numpy as np
+
+    logging.getLogger("evenly").propagate = True  # another test may have run a command, which speaks to stderr itself
+    x = np.random.default_rng(0).normal(size=(21, 4)).astype(np.float32)
+    np.savez(tmp_path / "nan.npz", inputs=np.where(x > 2, np.nan, x), labels=np.arange(21) % 2)
+    np.savez(tmp_path / "lone.npz", inputs=x, labels=np.array([0, 1] * 10 + [2]))
+    recipe = Recipe(model=Model("mlp", {"width": 4}), epochs=1, batch_size=7, data=Data(str(tmp_path / "lone.npz")))
+    with pytest.raises(DataError, match=r"(?i)finite|nan"):
+        train(Recipe(**{**vars(recipe), "data": Data(str(tmp_path / "nan.npz"))}), runs=tmp_path / "r", device="cpu")
+    with caplog.at_level(logging.WARNING, logger="evenly"):
+        assert train(recipe, runs=tmp_path / "r", device="cpu").state == "done"
+    assert "one" in caplog.text
