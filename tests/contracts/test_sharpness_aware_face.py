@@ -156,6 +156,34 @@ def test_accumulation_is_refused_with_the_way_out() -> None:
         optimizer.step(adds)
 
 
+@pytest.mark.parametrize("stepped", [False, True])
+@pytest.mark.parametrize("emptied", [False, True])
+def test_gradients_that_the_closure_would_throw_away_are_refused(stepped: bool, emptied: bool) -> None:
+    model, x, y = problem()
+    optimizer = SharpnessAware(torch.optim.SGD(model.parameters(), lr=0.1), evenly.SAM(model))
+    closure = closure_of(model, optimizer, x, y)
+    if stepped:
+        optimizer.step(closure)
+    if emptied:
+        optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    with pytest.raises(UsageError, match=r"throw them away: use sam\.backward per micro-batch"):
+        optimizer.step(closure)
+    optimizer.zero_grad()
+    optimizer.step(closure)
+
+
+@pytest.mark.parametrize("set_to_none", [False, True])
+def test_gradients_that_were_emptied_or_left_by_a_step_are_no_accumulation(set_to_none: bool) -> None:
+    model, x, y = problem()
+    optimizer = SharpnessAware(torch.optim.SGD(model.parameters(), lr=0.1), evenly.SAM(model))
+    F.cross_entropy(model(x), y).backward()
+    for outside in (True, False, True):
+        if outside:
+            model.zero_grad(set_to_none)
+        optimizer.step(closure_of(model, optimizer, x, y, set_to_none))
+
+
 @pytest.mark.parametrize("options", [{"m": 4}, {"fraction": 0.5}, {"scaler": torch.amp.GradScaler("cpu")}])
 def test_options_that_a_closure_cannot_serve_are_refused(options: dict) -> None:
     model, *_ = problem()

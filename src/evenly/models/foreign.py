@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from evenly.errors import SetupError, UsageError, did_you_mean
+from evenly.errors import EvenlyError, SetupError, UsageError, did_you_mean
 
 EXTRAS = {"timm": "timm", "torchvision": "vision"}
 
@@ -104,10 +104,22 @@ def _users(
 ) -> nn.Module:
     function = _function(_module(module_name, name), module_name, function_name)
     given = _arguments(name, function, facts, options)
-    model = function(**given)
+    try:
+        model = function(**given)
+    except EvenlyError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"{name} failed when called with {_call(given)}: {type(error).__name__}: {error}. "
+            "A function for a model takes input_shape and num_classes by name and returns a torch.nn.Module."
+        ) from error
     if not isinstance(model, nn.Module):
         raise UsageError(f"{name} returned a {type(model).__name__}, not a torch.nn.Module. Return the model itself.")
     return model
+
+
+def _call(given: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value!r}" for key, value in given.items()) or "no arguments"
 
 
 def _module(module_name: str, name: str) -> ModuleType:
@@ -154,7 +166,10 @@ def _arguments(
     name: str, function: Callable[..., Any], facts: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Of the facts what the function asks for, and all options: each must be one that it takes."""
-    parameters = inspect.signature(function).parameters.values()
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some functions in C do not say what they take
+        return {**facts, **options}
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return {**facts, **options}
     takes = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}

@@ -17,6 +17,11 @@ def evaluate(closure: Callable[..., Tensor], batch: tuple[Any, ...], params: Seq
     Traceback (most recent call last):
     evenly.errors.UsageError: the closure returned float, not a tensor: return the loss, as in ...
     """
+    if not callable(closure):
+        raise UsageError(
+            f"backward was given a {type(closure).__name__}, but the loss is computed more than once: give a function: "
+            "sam.backward(lambda: F.cross_entropy(model(x), y))"
+        )
     first = params[0]
     before = first.grad
     version = None if before is None else before._version

@@ -7,10 +7,13 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim.sharpness_aware import Displaced
 
 _KEY = "sharpness_aware"
+#: What a gradient that a step left behind carries: its version then. One without, or changed since, is the user's.
+_LEFT = "evenly_left"
 
 
 class SharpnessAware(Optimizer):
@@ -57,6 +60,7 @@ class SharpnessAware(Optimizer):
             )
 
         params = self.rule.params
+        _refuse_foreign([p.grad for p in params if p.grad is not None])
         held = [p for p in params if p.grad is not None]
         for p in params:
             p.grad = None
@@ -90,6 +94,9 @@ class SharpnessAware(Optimizer):
 
         loss = self.rule.gradient(make, None, ())
         self.optimizer.step()
+        for p in params:
+            if p.grad is not None:
+                vars(p.grad)[_LEFT] = p.grad._version
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -126,3 +133,14 @@ class SharpnessAware(Optimizer):
 
     def __repr__(self) -> str:
         return f"SharpnessAware({self.rule!r}, {self.optimizer!r})"
+
+
+def _refuse_foreign(gradients: list[Tensor]) -> None:
+    """Complain of gradients that were added since the last step: the closure's zero_grad would throw them away."""
+    foreign = [g for g in gradients if vars(g).get(_LEFT) != g._version]
+    if tree.length([g.coalesce().values() if g.is_sparse else g for g in foreign]) != 0:
+        raise UsageError(
+            f"{len(foreign)} parameters have gradients that no step of this optimizer left (accumulation, or a "
+            "closure called before the step), and the closure would throw them away: use sam.backward per "
+            "micro-batch and the plain optimizer, or call optimizer.zero_grad() first if they are not needed"
+        )

@@ -1,9 +1,11 @@
 """What can be said of any rule, and what cannot be meant."""
 
+import inspect
 import math
+from collections.abc import Iterable
 from typing import Any, TypedDict
 
-from evenly.errors import UsageError
+from evenly.errors import UsageError, did_you_mean
 from evenly.optim.rules import Rule
 from evenly.optim.select import Where
 
@@ -18,6 +20,31 @@ class Options(TypedDict, total=False):
     weight_decay: float
     same_dropout: bool
     scaler: Any
+
+
+def refuse_unknown(kind: type, given: Iterable[str]) -> None:
+    """Complain of the options that a class of the family does not take, with those that it does.
+
+    >>> from evenly.optim import ASAM
+    >>> refuse_unknown(ASAM, ["rho", "every", "etta"])
+    Traceback (most recent call last):
+    evenly.errors.UsageError: ASAM has no option 'etta'. Did you mean 'eta'?
+    """
+    known: set[str] = set(Options.__annotations__)
+    for each in kind.__mro__:
+        if (init := vars(each).get("__init__")) is None:
+            continue
+        parameters = inspect.signature(init).parameters.values()
+        known |= {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
+        # A class that hands on `Options` decides the rest itself; one that hands on anything takes its parent's too.
+        if not any(p.kind is p.VAR_KEYWORD and "Options" not in str(p.annotation) for p in parameters):
+            break
+    for name in given:
+        if name not in known:
+            called = kind.__name__
+            if name == "rho" and "sigma" in known:
+                raise UsageError(f"{called} has no radius rho but a deviation sigma: {called}(model, sigma=0.01)")
+            raise UsageError(f"{called} has no option {name!r}. {did_you_mean(name, known - {'self', 'model'})}")
 
 
 def check(rule: Rule, *, every: int, fraction: float, m: int | None, weight_decay: float, same_dropout: bool) -> None:

@@ -3,7 +3,8 @@
 The features do not depend on the last layer, so a second evaluation with other weights there need not compute them
 again. While a closure runs, every module that is called before the head keeps what it returned; when the closure is
 replayed, those modules return it at once. Their outputs carry the graph of the first evaluation, so a backward pass
-from the replayed loss goes through the body as if it had been run again.
+from the replayed loss goes through the body as if it had been run again. Of a plain `nn.Sequential` only what its
+last module before the head returned is kept: what nobody asks for again need not take memory until then.
 """
 
 import contextlib
@@ -36,7 +37,7 @@ def find_head(model: nn.Module, head: nn.Module | str | None) -> tuple[str, nn.M
                 raise UsageError(f"head={name!r} ({type(module).__name__}) has no parameters to displace")
             return name, module
     named = repr(head) if isinstance(head, str) else type(head).__name__
-    hint = did_you_mean(head, modules) if isinstance(head, str) else "Pass one of model.modules()."
+    hint = did_you_mean(head, filter(None, modules)) if isinstance(head, str) else "Pass one of model.modules()."
     raise UsageError(f"head={named} is not a module of the model. {hint}")
 
 
@@ -72,6 +73,7 @@ class Replay:
         self.features: list[Tensor] = []
         self.kept: dict[int, deque[Any]] = {}
         self._inside: list[str] = []
+        self._past_head = self._as_one = False
 
     def _descend(self, module: nn.Module, path: str, name: str) -> None:
         """Collect the modules beside the way from the root to the head: those may be called before it."""
@@ -91,7 +93,7 @@ class Replay:
     def recording(self) -> Iterator[None]:
         """Within the context, keep what the modules before the head return."""
         self.reached, self.features, self.kept = 0, [], {}
-        with self._wrapped(self._record):
+        with self._wrapped(self._record, records=True):
             yield
         if not self.reached:
             raise UsageError(
@@ -103,13 +105,12 @@ class Replay:
     @contextlib.contextmanager
     def replaying(self) -> Iterator[None]:
         """Within the context, the modules before the head return what they returned."""
-        self._left = {key: deque(values) for key, values in self.kept.items()}
-        with self._wrapped(self._give_back):
+        with self._wrapped(self._give_back, records=False):
             yield
 
     def forget(self) -> None:
         """Let go of the features, and so of the graph behind them."""
-        self.features, self.kept, self._left = [], {}, {}
+        self.features, self.kept = [], {}
 
     def _record(self, name: str, module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
         def kept_forward(*args: Any, **kwargs: Any) -> Any:
@@ -118,7 +119,7 @@ class Replay:
                 output = forward(*args, **kwargs)
             finally:
                 self._inside.pop()
-            if not self._past_head:
+            if not self._past_head and not self._as_one:
                 self.kept.setdefault(id(module), deque()).append(output)
             return output
 
@@ -128,20 +129,51 @@ class Replay:
         def known_forward(*args: Any, **kwargs: Any) -> Any:
             if self._past_head:
                 return forward(*args, **kwargs)
-            left = self._left.get(id(module))
-            if not left:
-                raise UsageError(
-                    f"{name!r} was called more often in the second evaluation of the closure than in the first: "
-                    "the closure must do the same each time; use SAM(model, where=...), which makes two passes"
-                )
-            return left.popleft()
+            return self._next(name, module)
 
         return known_forward
 
+    def _next(self, name: str, module: nn.Module) -> Any:
+        left = self.kept.get(id(module))
+        if not left:
+            raise UsageError(
+                f"{name!r} was called more often in the second evaluation of the closure than in the first: "
+                "the closure must do the same each time; use SAM(model, where=...), which makes two passes"
+            )
+        return left.popleft()
+
+    def _in_two(self, root: nn.Sequential, records: bool) -> Callable[..., Any]:
+        """The forward of a Sequential with the head somewhere in it: the members before that are kept as one."""
+        members: list[nn.Module] = list(root)
+        forward: Callable[..., Any] = root.forward
+        way = {id(self.head), *map(id, self.roots)}
+        start = next((i for i, member in enumerate(members) if id(member) in way), 0)
+        if not start:
+            return forward
+
+        def forward_in_two(x: Any) -> Any:
+            if self._past_head:
+                return forward(x)
+            if records:
+                self._as_one = True
+                for member in members[:start]:
+                    x = member(x)
+                self._as_one = False
+                self.kept.setdefault(id(root), deque()).append(x)
+            else:
+                x = self._next(type(root).__name__, root)
+            for member in members[start:]:
+                x = member(x)
+            return x
+
+        return forward_in_two
+
     @contextlib.contextmanager
-    def _wrapped(self, wrap: Callable[[str, nn.Module, Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+    def _wrapped(
+        self, wrap: Callable[[str, nn.Module, Callable[..., Any]], Callable[..., Any]], *, records: bool
+    ) -> Iterator[None]:
         """Put `wrap` around the modules before the head; take it away again."""
-        self._past_head = False
+        self._past_head = self._as_one = False
         head_forward = self.head.forward
 
         def head_reached(features: Any, *args: Any, **kwargs: Any) -> Any:
@@ -170,6 +202,9 @@ class Replay:
 
         try:
             patch(self.head, head_reached)
+            for root in self.roots:
+                if isinstance(root, nn.Sequential) and type(root).forward is nn.Sequential.forward:
+                    patch(root, self._in_two(root, records))
             if self.roots:
                 patch(self.roots[0], from_the_start(self.roots[0].forward))
             for name, module in self.before:

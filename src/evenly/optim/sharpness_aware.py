@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim import groups
 from evenly.optim.closures import evaluate, replayed
-from evenly.optim.options import check
+from evenly.optim.options import check, refuse_unknown
 from evenly.optim.replicas import Replicas
 from evenly.optim.rules import Gradients, Memory, Moment, Rule, settings
 from evenly.optim.select import Where, named_parameters, select
@@ -21,7 +21,6 @@ from evenly.optim.statistics import Once, RunningStatistics
 Closure = Callable[..., Tensor]
 #: How a pass is made: evaluate the closure on a batch, add weight · gradient to `.grad`, return the loss.
 Pass = Callable[[groups.Batch, float], Tensor]
-
 
 _NOTHING = contextlib.nullcontext()
 
@@ -63,6 +62,11 @@ class Displaced:
         A GradScaler; the closure then returns the unscaled loss. Without it, a closure that scales the loss itself
         is right too for rules that divide by a norm.
     """
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Refuse what no `__init__` below takes, before any of them runs."""
+        refuse_unknown(cls, options)
+        return super().__new__(cls)
 
     def __init__(
         self,

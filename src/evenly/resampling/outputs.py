@@ -177,7 +177,7 @@ def class_numbers(labels: Array | Sequence[int]) -> Tensor:
     Traceback (most recent call last):
     evenly.errors.DataError: labels are float..., but examples are split within classes: ... Bin a continuous target ...
     """
-    label_N = torch.as_tensor(labels).detach().cpu()
+    label_N = as_numbers(labels, "labels", "one class number per example, from 0: names.index(word) for words").cpu()
     if not label_N.numel():
         raise DataError("there are no examples: labels are empty.")
     if label_N.is_floating_point() or label_N.is_complex():
@@ -207,7 +207,7 @@ def per_example(values: Array | Sequence[float], num: int, name: str) -> Tensor:
     Traceback (most recent call last):
     evenly.errors.DataError: losses: shape (2,), expected one number for each of the 3 examples. ...
     """
-    value_N = torch.as_tensor(values).detach().to("cpu", torch.float64)
+    value_N = as_numbers(values, name, "one number per example").to("cpu", torch.float64)
     if value_N.shape != (num,):
         raise DataError(
             f"{name}: shape {tuple(value_N.shape)}, expected one number for each of the {num:,} examples. "
@@ -222,8 +222,25 @@ def per_example(values: Array | Sequence[float], num: int, name: str) -> Tensor:
     return value_N
 
 
+def as_numbers(values: Any, name: str, expected: str) -> Tensor:
+    """Values as a tensor without a graph, or an error that names them if they are no numbers.
+
+    >>> as_numbers(["cat", "dog"], "labels", "one class number per example")
+    Traceback (most recent call last):
+    evenly.errors.DataError: labels are a list such as 'cat', not numbers: give one class number per example.
+    """
+    try:
+        return torch.as_tensor(values).detach()
+    except (TypeError, ValueError, RuntimeError) as error:
+        what = repr(values) if values is None else f"a {type(values).__name__}"
+        if isinstance(values, Sequence | np.ndarray) and len(values):
+            what += f" such as {values[0]!r:.60}"
+        raise DataError(f"{name} are {what}, not numbers: give {expected}.") from error
+
+
 def _rows(logits: Array) -> Array:
-    rows = logits if isinstance(logits, Tensor | np.ndarray) else torch.as_tensor(logits)
+    expected = "a row of the network's outputs per example, as a tensor or an array"
+    rows = logits if isinstance(logits, Tensor | np.ndarray) else as_numbers(logits, "logits", expected)
     floating = rows.is_floating_point() if isinstance(rows, Tensor) else rows.dtype.kind == "f"
     if not floating:
         raise DataError(f"logits are {_kind(rows)}: give the network's last outputs as floating-point numbers.")

@@ -16,7 +16,7 @@ from evenly.resampling.baselines import drawn, misclassified, upper_share
 from evenly.resampling.class_split import ClassSplit, described
 from evenly.resampling.kmeans import centre, means_of, sides
 from evenly.resampling.multiset import copies
-from evenly.resampling.outputs import Array, On, Outputs, checked, per_example
+from evenly.resampling.outputs import Array, On, Outputs, as_numbers, checked, per_example
 from evenly.resampling.separation import Separation, SeparationWarning
 from evenly.rng import generator
 
@@ -186,7 +186,7 @@ def _check(method: str, *, share: float | None, score: object, restarts: int) ->
 def _numbers(index: Array | Sequence[int] | None, num: int) -> Tensor:
     if index is None:
         return torch.arange(num)
-    index_N = torch.as_tensor(index).detach().cpu()
+    index_N = as_numbers(index, "index", "the number of the example behind each row").cpu()
     if index_N.is_floating_point() or index_N.shape != (num,):
         raise DataError(f"index: {index_N.dtype} of shape {tuple(index_N.shape)}, expected {num:,} whole numbers.")
     copy_N = copies(index_N)

@@ -87,7 +87,7 @@ def example_rows(separation: Separation) -> Iterable[tuple[int, int, int, str]]:
     """For each row: the example's number, label, 1 if hard, and the loss in as many digits as single precision has."""
     columns = (separation.index, separation.labels, separation.hard.int(), separation.losses)
     for index, label, hard, loss in zip(*(column.tolist() for column in columns), strict=True):
-        yield index, label, hard, f"{loss:.9g}"
+        yield index, label, hard, f"{loss + 0.0:.9g}"  # −0 + 0 = 0: cross-entropy rounds to either zero
 
 
 def _examples(separation: Separation) -> dict[str, Tensor]:

@@ -92,6 +92,8 @@ def test_a_function_of_the_users_gets_what_it_asks_for(here: Path, name: str, op
         ("users_networks.deep:flat", {}, r"users_networks"),
         ("users_broken:flat", {}, r"users_broken was found, but it imports 'a_package_that_is_not_there'"),
         ("users_wrong:flat", {}, r"importing it failed: ZeroDivisionError: division by zero"),
+        ("json:dumps", {}, r"json:dumps failed .*TypeError: .*returns a torch\.nn\.Module"),
+        ("builtins:dict", {}, r"builtins:dict returned a dict, not a torch\.nn\.Module"),
         ("users_networks:", {}, r"expected timm:NAME, torchvision:NAME or module:function"),
         (":flat", {}, r"expected timm:NAME, torchvision:NAME or module:function"),
     ],
@@ -103,10 +105,11 @@ def test_what_is_wrong_with_a_function_of_the_users_is_said(
         make(name, **options)
 
 
-def test_an_error_inside_the_users_function_stays_the_users(here: Path) -> None:
+def test_an_error_inside_the_users_function_is_told_with_its_name_and_is_the_cause(here: Path) -> None:
     before = torch.get_rng_state()
-    with pytest.raises(KeyError, match="mine"):
+    with pytest.raises(UsageError, match=r"networks:draws_and_fails failed .*num_classes=3: KeyError: 'mine'") as e:
         make("users_networks:draws_and_fails")
+    assert isinstance(e.value.__cause__, KeyError)
     assert torch.equal(torch.get_rng_state(), before)
 
 

@@ -6,7 +6,7 @@ from torch import nn
 
 import evenly
 from evenly.errors import UsageError
-from evenly.optim import NORMALISATION
+from evenly.optim import NORMALISATION, RandomPerturbation
 
 
 def net() -> nn.Module:
@@ -42,6 +42,12 @@ def test_settings_that_cannot_be_meant(options: dict, message: str) -> None:
     [
         (lambda: evenly.ASAM(net(), eta=-1.0), "eta=-1.0"),
         (lambda: evenly.ASAM(net(), adapt="kernel*"), "adapt='kernel\\*' matches no parameter"),
+        (lambda: evenly.ASAM(net(), etta=0.1), "ASAM has no option 'etta'. Did you mean 'eta'"),
+        (lambda: evenly.SAM(net(), evry=2), "SAM has no option 'evry'. Did you mean 'every'"),
+        (lambda: evenly.SAM(net(), rule=None), "SAM has no option 'rule'"),
+        (lambda: evenly.LSAM(net(), hed="2"), "LSAM has no option 'hed'. Did you mean 'head'"),
+        (lambda: RandomPerturbation(net(), rho=0.1), r"no radius rho but a deviation sigma: RandomPert.*sigma=0\.01"),
+        (lambda: evenly.LSAM(net(), head="9"), r"head='9' is not a module of the model. Known: 0, 1, 2\."),
         (lambda: evenly.LookSAM(net(), k=0), "k=0 is not a number of steps"),
         (lambda: evenly.FriendlySAM(net(), decay=1.0), "decay=1.0"),
         (lambda: evenly.MSAM(net(), momentum=1.0), "momentum=1.0"),
@@ -99,3 +105,20 @@ def test_an_m_that_does_not_divide_names_those_that_do() -> None:
         evenly.SAM(model, fraction=0.5).backward(lambda: model(torch.ones(12, 2)).mean())
     with pytest.raises(UsageError, match=r"\[3, 4\] examples"):
         sam.backward(lambda x, y: model(x).mean(), torch.ones(4, 2), torch.ones(3))
+
+
+@pytest.mark.parametrize("rule", [evenly.SAM, evenly.LSAM, evenly.MSAM])
+def test_a_loss_in_place_of_a_function_is_refused_with_the_line_that_is_meant(rule) -> None:
+    model = net()
+    with pytest.raises(UsageError, match=r"given a Tensor, .* give a function: sam\.backward\(lambda: "):
+        rule(model).backward(model(torch.ones(4, 2)).sum())
+
+
+def test_a_class_of_ones_own_takes_its_options_and_its_parents() -> None:
+    class Mine(evenly.SAM):
+        def __init__(self, model: nn.Module, *, colour: str = "red", **options) -> None:
+            super().__init__(model, **options)
+
+    assert Mine(net(), colour="blue", rho=0.1, every=2).every == 2
+    with pytest.raises(UsageError, match=r"Mine has no option 'color'\. Did you mean 'colour'"):
+        Mine(net(), color="blue")

@@ -79,3 +79,17 @@ def test_the_second_pass_begins_with_one_copy_of_the_parameters_more_and_no_old_
     model.zero_grad()
     gc.collect()
     assert storages() <= live[0] + 1024
+
+
+def test_lsam_keeps_of_a_sequential_body_what_a_plain_pass_keeps_and_calls_it_once() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+    lsam, x, calls = evenly.LSAM(model), torch.ones(5, 3), []
+    model[0].register_forward_hook(lambda *_: calls.append(0))
+    with lsam.replay.recording():
+        model(x)
+    assert [len(values) for values in lsam.replay.kept.values()] == [1]
+    with lsam.replay.replaying():
+        model(x)
+    assert calls == [0]
+    assert not any(lsam.replay.kept.values())
+    lsam.replay.forget()

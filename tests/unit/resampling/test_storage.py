@@ -110,3 +110,8 @@ def test_other_suffixes_are_refused(separation: Separation, tmp_path: Path) -> N
         save(separation, tmp_path / "s.pt")
     with pytest.raises(UsageError, match=r"\.npz, \.json or \.csv"):
         load(tmp_path / "s.pt")
+
+
+def test_a_loss_of_minus_zero_is_written_as_zero(separation: Separation, tmp_path: Path) -> None:
+    save(replace(separation, losses=torch.full_like(separation.losses, -0.0)), tmp_path / "s.csv")
+    assert {line.split(",")[3] for line in (tmp_path / "s.csv").read_text().split()[1:]} == {"0"}
