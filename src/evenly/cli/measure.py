@@ -69,7 +69,7 @@ def measure(
 
 
 def _measured(found: "Loaded", what: list[str], *, examples: int, rho: float, layer: str | None) -> dict[str, Any]:
-    from evenly.diagnostics.measure import measure as instruments
+    from evenly.diagnostics.measuring import measure as instruments
     from evenly.rng import generator
 
     options = {}

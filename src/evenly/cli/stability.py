@@ -140,7 +140,7 @@ def threshold(
 def _of_run(
     run_id: str, batch: int | None, lr: float | None, ratio: float, examples: int, runs: str, data_root: str | None
 ) -> dict[str, Any]:
-    from evenly.diagnostics.measure import even_part
+    from evenly.diagnostics.measuring import even_part
     from evenly.rng import generator
     from evenly.stability import network_report
     from evenly.training.loaded import loaded, opened

@@ -14,7 +14,7 @@ from evenly.diagnostics.inequality import lorenz as lorenz
 from evenly.diagnostics.inequality import median_map as median_map
 from evenly.diagnostics.learning_order import Learned as Learned
 from evenly.diagnostics.learning_order import learning_order as learning_order
-from evenly.diagnostics.measure import measure as measure
+from evenly.diagnostics.measuring import measure as measure
 from evenly.diagnostics.phantom import Reweighting as Reweighting
 from evenly.diagnostics.phantom import reweighting as reweighting
 from evenly.diagnostics.probe import Probe as Probe

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from evenly.curvature import hessian
 from evenly.data import Labelled, load
 from evenly.diagnostics import importance, measure, sharpness
-from evenly.diagnostics.measure import INSTRUMENTS, even_part
+from evenly.diagnostics.measuring import INSTRUMENTS, even_part
 from evenly.errors import DataError, UsageError
 
 
