@@ -16,6 +16,7 @@ from evenly.data import Splits, load
 from evenly.recipe import Model, Recipe, digest, to_mapping
 from evenly.records import Run
 from evenly.training.distributed import World
+from evenly.training.evaluate import outputs
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
 from evenly.training.parts import Parts, assemble
@@ -128,6 +129,25 @@ def plain_resnet() -> Iterator[float]:
     torch.set_num_threads(2)
     quick = parts("preact-resnet18", 512, precision="bf16", channels_last=True)
     yield from interleaved(whole_loop(quick), plain_loop(parts("preact-resnet18", 512)))
+
+
+@benchmark(
+    "train-outputs",
+    claim="collecting the outputs of every example for a separation against bare forward passes in eval mode: time",
+    at_most=1.1,
+)
+def collecting_outputs() -> Iterator[float]:
+    torch.set_num_threads(2)
+    made = parts("convnet", 5_120)
+    train, model = made.splits.train, made.model.eval()
+    ready = [train.inputs[start : start + 512].float() / 255 for start in range(0, len(train), 512)]
+
+    @torch.no_grad()
+    def forward() -> None:
+        for x in ready:
+            model(x)
+
+    yield from interleaved(lambda: outputs(model, train), forward)
 
 
 @benchmark(

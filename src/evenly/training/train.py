@@ -85,6 +85,8 @@ def train(
         return done
     if recipe.sharded and world.size == 1:
         _log.info("sharded=true has no effect in one process: start more with torchrun.")
+    if recipe.precision == "bf16" and world.device.type == "cpu" and not _has_bfloat16():
+        _log.info("this CPU has no bfloat16 arithmetic: precision=bf16 is slower here than fp32.")
     with torch.random.fork_rng(), Interruption() as interruption:
         data = splits if splits is not None else load_data(recipe, data_root=data_root)
         separation = None
@@ -160,3 +162,9 @@ def summary(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separati
     if parts.recipe.until.rule != "end":
         found["separated_at"] = kept_epoch(loop.run)
     return found
+
+
+def _has_bfloat16() -> bool:
+    """Whether the CPU computes in bfloat16 itself rather than by detours; True where torch cannot tell."""
+    asked = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
+    return any(ask is None or ask() for ask in asked)
