@@ -96,10 +96,11 @@ class World:
         if self.size > 1:
             torch.distributed.barrier()
 
-    def leave(self) -> None:
-        """Give back what `join` took."""
-        if self.size > 1 and torch.distributed.is_initialized():
-            torch.distributed.destroy_process_group()
+
+def leave() -> None:
+    """Give back what `World.join` took, at the end of a program."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def gathered(state: Any) -> Any:

@@ -112,7 +112,9 @@ class Loop:
             if not seen:  # the first pass is at the weights themselves, where progress is measured
                 wrong_B = predictions(out.detach()) != y
                 seen.append(torch.stack([loss_B.detach().double().sum(), wrong_B.double().sum()]))
-            return loss_B.mean() if weight_B is None else (loss_B * weight_B).sum()
+            if weight_B is not None:
+                loss_B = loss_B * weight_B
+            return loss_B.mean() if len(loss_B) else loss_B.sum()
 
         parts.forward.train()
         parts.optimizer.zero_grad(set_to_none=True)
@@ -136,8 +138,9 @@ class Loop:
         if parts.weights_N is None and parts.world.size == 1:
             return ()
         weight_B = torch.ones(len(batch.labels)) if parts.weights_N is None else parts.weights_N[batch.position]
-        # DDP divides by the number of processes, whose shares of a batch may differ by one example.
-        return ((weight_B * (parts.world.size / batch.whole)).to(parts.world.device),)
+        # DDP averages over processes, whose shares of a batch may differ by one example. Weights of a mean, not of a
+        # sum: SAM may divide the share into groups and averages over these.
+        return ((weight_B * (parts.world.size * len(batch.labels) / batch.whole)).to(parts.world.device),)
 
     def _end_of_epoch(self) -> Metrics:
         parts, world = self.parts, self.parts.world

@@ -172,3 +172,13 @@ def test_data_that_cannot_be_trained_on_are_refused_and_odd_ones_remarked_on(
     with caplog.at_level(logging.WARNING, logger="evenly"):
         assert train(recipe, runs=tmp_path / "r", device="cpu").state == "done"
     assert "one" in caplog.text
+
+
+def test_weights_of_one_change_nothing_also_where_sam_divides_the_batch(tmp_path: Path) -> None:
+    recipe = Recipe(**{**vars(SMALL), "ascent": Ascent("sam", 0.05, {"m": 32}), "drop_last": True})
+    plain_run, weighted = (
+        load_file(train(recipe, runs=tmp_path / name, device="cpu", weights=w).path / "weights.safetensors")
+        for name, w in (("plain", None), ("weighted", torch.ones(1438)))
+    )
+    for name, weight in plain_run.items():
+        torch.testing.assert_close(weight, weighted[name], rtol=1e-4, atol=1e-6)
