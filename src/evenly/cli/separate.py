@@ -108,7 +108,8 @@ def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
         if name not in arrays:
             raise DataError(f"{path} has no array {name!r}: it has {', '.join(arrays) or 'none'}.")
     given = {name: arrays[name] for name in ("losses", "index") if name in arrays}
-    return split(arrays["logits"], arrays["labels"], method=method, **given), arrays["logits"]  # type: ignore[arg-type]
+    chosen: Any = method  # one of the parser's choices
+    return split(arrays["logits"], arrays["labels"], method=chosen, **given), arrays["logits"]
 
 
 def _from_training(recipe: Any, until: Any, runs: str, how: dict[str, Any], method: str) -> "tuple[Separation, Any]":

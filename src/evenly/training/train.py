@@ -12,7 +12,7 @@ from torch import Tensor
 from evenly.data import Splits
 from evenly.environment import stamp
 from evenly.errors import UsageError
-from evenly.recipe import Recipe, digest, to_mapping
+from evenly.recipe import Ascent, Recipe, digest, to_mapping
 from evenly.records import Run
 from evenly.resampling import Separation, save
 from evenly.resampling.moment import AtEpoch
@@ -148,12 +148,11 @@ def leave_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
 def summary(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separation | None) -> dict[str, Any]:
     """What a run comes to: the last epoch's metrics, what it cost, and how large the model is."""
     seen = loop.epoch * parts.batches.examples
-    passes = 2 if parts.ascent is not None and parts.recipe.ascent.rule not in ("random", "momentum", "lsam") else 1
     found = {
         **last,
         "training_examples": len(parts.splits.train),
         "examples_seen": seen,
-        "gradients": seen * passes,
+        "gradients": round(seen * passes(parts.recipe.ascent)),
         "parameters": sum(p.numel() for p in parts.model.parameters()),
         "seconds": round(loop.seconds, 3),
     }
@@ -162,6 +161,18 @@ def summary(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separati
     if parts.recipe.until.rule != "end":
         found["separated_at"] = kept_epoch(loop.run)
     return found
+
+
+def passes(ascent: Ascent) -> float:
+    """Gradients per example and step: one, and one more where a rule looks first, as often and on as much as it does.
+
+    >>> passes(Ascent("none")), passes(Ascent("sam")), passes(Ascent("sam", 0.1, {"every": 5})), passes(Ascent("lsam"))
+    (1.0, 2.0, 1.2, 1.0)
+    """
+    if ascent.rule in ("none", "random", "momentum", "lsam"):
+        return 1.0
+    every = ascent.options.get("k", 5) if ascent.rule == "look" else ascent.options.get("every", 1)
+    return float(1 + ascent.options.get("fraction", 1.0) / every)
 
 
 def _has_bfloat16() -> bool:
