@@ -110,11 +110,9 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
             print(yaml_text.render(to_mapping(recipe)), end="")
             say(f"\n{cost['examples']:,} examples in {cost['steps']:,} steps, about {duration(cost['seconds'])} here.")
         return
-    from evenly.training.distributed import leave
     from evenly.training.train import train as run_training
 
     run = run_training(recipe, runs=runs, **how)
-    leave()
     if leads():
         summary = run.summary()
         if json:

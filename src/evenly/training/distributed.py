@@ -97,12 +97,6 @@ class World:
             torch.distributed.barrier()
 
 
-def leave() -> None:
-    """Give back what `World.join` took, at the end of a program."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
-
-
 def gathered(state: Any) -> Any:
     """A state dict with every shard of FSDP2 put together again; every process must ask.
 
