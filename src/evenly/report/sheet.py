@@ -45,13 +45,17 @@ def sheet(
 
 
 def save(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 150) -> None:
-    """Write the figure whole or not at all, in the format its suffix names."""
+    """Write the figure whole or not at all, in the format its suffix names; the same figure is the same bytes."""
+    import matplotlib
+
     suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
     known = figure.canvas.get_supported_filetypes()
     if suffix not in known:
         raise UsageError(f"cannot draw a .{suffix} file: {path}. Known: {', '.join(sorted(known))}.")
-    with atomic.replacing(path) as file:
-        figure.savefig(file, dpi=dpi, format=suffix)
+    # The time of day and random names of marks would make every drawing another file.
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "ps": {}, "eps": {}}
+    with atomic.replacing(path) as file, matplotlib.rc_context({"svg.hashsalt": "evenly"}):
+        figure.savefig(file, dpi=dpi, format=suffix, metadata=undated.get(suffix))
 
 
 def _figure(width: float, height: float, title: str) -> "Figure":
