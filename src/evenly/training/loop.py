@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from evenly import rng, tree
+from evenly.data import Splits
 from evenly.data.batches import Batch
 from evenly.errors import UsageError
 from evenly.optim.schedule import multiplier
@@ -27,6 +28,7 @@ from evenly.training.evaluate import autocast, formatted, outputs, scores
 from evenly.training.interruption import Interruption
 from evenly.training.objective import predictions
 from evenly.training.parts import Parts
+from evenly.training.tally import Tally
 
 _log = logging.getLogger(__name__)
 Metrics = dict[str, Any]
@@ -57,7 +59,10 @@ class Loop:
     batch: int = 0
     step: int = 0
     seconds: float = 0.0
-    sums_3: Tensor = field(default_factory=lambda: torch.zeros(3, dtype=torch.float64))
+    tally: Tally = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tally = Tally(self.parts.hard_N, device=self.parts.world.device)
 
     @property
     def path(self) -> Path:
@@ -103,22 +108,21 @@ class Loop:
             group["lr"] = recipe.optimizer.lr * factor
         # Dropout draws from the global generator: its state, too, is a function of where training stands.
         _seed_global(rng.key(recipe.seed, "dropout", parts.world.rank, self.epoch, self.batch), parts.world.device)
-        seen: list[Tensor] = []
+        self.tally.begin(batch.position)
 
-        def loss(x: Tensor, y: Tensor, weight_B: Tensor | None = None) -> Tensor:
+        def loss(x: Tensor, y: Tensor, place_B: Tensor, weight_B: Tensor | None = None) -> Tensor:
             with autocast(parts.world.device, recipe.precision):
                 out = parts.forward(x)
             loss_B = parts.objective(out.float(), y)
-            if not seen:  # the first pass is at the weights themselves, where progress is measured
-                wrong_B = predictions(out.detach()) != y
-                seen.append(torch.stack([loss_B.detach().double().sum(), wrong_B.double().sum()]))
+            self.tally.see(place_B, loss_B, out, y)
             if weight_B is not None:
                 loss_B = loss_B * weight_B
             return loss_B.mean() if len(loss_B) else loss_B.sum()
 
         parts.forward.train()
         parts.optimizer.zero_grad(set_to_none=True)
-        arguments = (formatted(batch.inputs, parts.memory_format), batch.labels, *self._weights_of(batch))
+        x, places_B = formatted(batch.inputs, parts.memory_format), torch.arange(len(batch.labels))
+        arguments = (x, batch.labels, places_B, *self._weights_of(batch))
         if parts.ascent is None:
             loss(*arguments).backward()  # type: ignore[no-untyped-call]
         else:
@@ -128,7 +132,6 @@ class Loop:
         if recipe.clip_norm is not None:
             torch.nn.utils.clip_grad_norm_(parts.model.parameters(), recipe.clip_norm)
         parts.optimizer.step()
-        self.sums_3 += torch.cat([seen[0].cpu(), torch.tensor([float(len(batch.labels))], dtype=torch.float64)])
         self.step, self.batch = self.step + 1, self.batch + 1
         self._check_finite()
 
@@ -144,15 +147,14 @@ class Loop:
 
     def _end_of_epoch(self) -> Metrics:
         parts, world = self.parts, self.parts.world
-        loss, wrong, num = world.summed(self.sums_3.clone().to(world.device)).tolist()
+        seen = self.tally.metrics(world.summed(self.tally.sums_G3.clone()))
         self.epoch, self.batch = self.epoch + 1, 0
-        self.sums_3.zero_()
+        self.tally.sums_G3.zero_()
         metrics: Metrics = {
             "epoch": self.epoch,
             "step": self.step,
             "lr": parts.optimizer.param_groups[0]["lr"],
-            "train.loss": loss / num,
-            "train.error": wrong / num,
+            **seen,
         }
         if parts.ascent is not None and parts.ascent.skipped:
             metrics["ascents_skipped"] = parts.ascent.skipped
@@ -210,7 +212,7 @@ class Loop:
         return between_epochs and self.enough is not None and self.enough(history)
 
     def _check_finite(self) -> None:
-        total = float(self.sums_3[0])
+        total = float(self.tally.sums_G3[:, 0].sum())
         if math.isfinite(total):
             return
         recipe = self.parts.recipe
@@ -239,9 +241,9 @@ class Loop:
             "batch": self.batch,
             "step": self.step,
             "seconds": self.seconds,
-            "sums": world.summed(self.sums_3.clone().to(world.device)).cpu(),
+            "sums": world.summed(self.tally.sums_G3.clone()).cpu(),
             "lines": len(self.run.metrics()) if world.leads else 0,
-            "data": parts.splits.fingerprint,
+            "data": _described(parts.splits),
             "world": world.size,
             "model": self._weights(),
             "optimizer": gathered(parts.optimizer.state_dict()),
@@ -259,14 +261,14 @@ class Loop:
             world.wait()
             return
         state = checkpoint.load(self.path)
-        self._refuse_changed({"data": (state["data"], parts.splits.fingerprint), "world": (state["world"], world.size)})
+        self._refuse_changed({"data": (state["data"], _described(parts.splits)), "world": (state["world"], world.size)})
         restore(parts.model, parts.optimizer, state["model"], state["optimizer"])
         if parts.ascent is not None:
             parts.ascent.load_state_dict(state["ascent"])
         self.epoch, self.batch, self.step = state["epoch"], state["batch"], state["step"]
         self.seconds = state["seconds"]
         # The sums of all processes are kept by one of them; they are added up again at the end of the epoch.
-        self.sums_3 = state["sums"] if world.leads else torch.zeros_like(state["sums"])
+        self.tally.sums_G3.copy_(state["sums"] if world.leads else torch.zeros_like(state["sums"]))
         if world.leads:
             self.run.truncate_metrics(state["lines"])
             _log.info("run %s goes on after step %d, in epoch %d.", self.run.id, self.step, self.epoch + 1)
@@ -285,3 +287,8 @@ def _seed_global(key: int, device: torch.device) -> None:
     torch.default_generator.manual_seed(key)
     if device.type == "cuda":
         torch.cuda.manual_seed(key)
+
+
+def _described(splits: Splits) -> str:
+    """The data as a checkpoint remembers them: their fingerprint, and sizes that a person can compare."""
+    return f"{splits.fingerprint} ({', '.join(f'{len(part):,} {name}' for name, part in splits.items())})"

@@ -53,6 +53,7 @@ class Parts:
     augment: Augmentation
     batches: Batches
     weights_N: Tensor | None
+    hard_N: Tensor | None
     world: World
 
     @property
@@ -68,12 +69,13 @@ def assemble(
     splits: Splits,
     indices: Tensor | None = None,
     weights: Tensor | None = None,
+    hard: Tensor | None = None,
     workers: int = 0,
 ) -> Parts:
     """Make the parts of a recipe for its data.
 
     `indices` is a multiset of positions in the training set, `weights` a factor for the loss of every training
-    example.
+    example, and `hard` whether a separation found it hard: statistics of training then tell the two apart.
     """
     train = splits.train
     if recipe.batch_size > (num := len(train) if indices is None else len(indices)):
@@ -118,6 +120,7 @@ def assemble(
             share=(world.rank, world.size),
         ),
         weights_N=weights,
+        hard_N=hard,
         world=world,
     )
 

@@ -7,7 +7,7 @@ method, the same call finds what is done and goes on with the rest (Nguyen et al
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, digest
 from evenly.records import Run
-from evenly.resampling import Separation, separate
+from evenly.resampling import Separation, matching, separate
 from evenly.resampling.baselines import random_like, upweighted
 from evenly.resampling.moment import MAX_ACCURACY, AtEpoch, GainShrinks, Moment, at_fraction
 from evenly.resampling.suspects import suspects
@@ -148,20 +148,29 @@ def _refuse_fitted(early: Run, accuracy: float, epoch: int) -> None:
     )
 
 
-def chosen(
-    recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled
-) -> tuple[Separation, Tensor | None, Tensor | None]:
-    """What the recipe's resampling means for `data`: the separation, and indices to train on or weights of losses."""
+class Chosen(NamedTuple):
+    """What a resampling means for the training set: indices to train on, or weights of losses; which are hard."""
+
+    separation: Separation
+    indices: Tensor | None
+    weights: Tensor | None
+    hard_N: Tensor
+
+
+def chosen(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> Chosen:
+    """What the recipe's resampling means for `data`, by the outputs that its early run has left."""
     wanted = recipe.resampling
     early = Run.open(str(wanted.early), runs)
     rules = {"quantile": "quantile", "misclassified": "misclassified"}
     separation = separation_of(early, data, method=rules.get(wanted.method, "k-means"))
     if wanted.method == "random":
         separation = random_like(separation, rng=rng.generator(recipe.seed, "random upsampling"))
+    hard_N = torch.zeros(len(data), dtype=torch.bool)
+    hard_N[matching.positions(data, separation.index, separation.labels)] = separation.hard
     if wanted.method == "upweight":
-        return separation, None, upweighted(separation, factor=wanted.factor, dataset=data)
+        return Chosen(separation, None, upweighted(separation, factor=wanted.factor, dataset=data), hard_N)
     once = None if wanted.keep_suspects else suspected(early, separation)
-    return separation, separation.positions(data, wanted.factor, once=once), None
+    return Chosen(separation, separation.positions(data, wanted.factor, once=once), None, hard_N)
 
 
 def suspected(early: Run, separation: Separation) -> Tensor:

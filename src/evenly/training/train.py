@@ -89,10 +89,11 @@ def train(
         _log.info("this CPU has no bfloat16 arithmetic: precision=bf16 is slower here than fp32.")
     with torch.random.fork_rng(), Interruption() as interruption:
         data = splits if splits is not None else load_data(recipe, data_root=data_root)
-        separation = None
+        separation, hard = None, None
         if recipe.resampling.method != "none":
-            separation, indices, weights = chosen(recipe, runs=runs, data=data.train)
-        parts = assemble(recipe, world=world, splits=data, indices=indices, weights=weights, workers=workers)
+            separation, indices, weights, hard = chosen(recipe, runs=runs, data=data.train)
+        given = {"indices": indices, "weights": weights, "hard": hard}
+        parts = assemble(recipe, world=world, splits=data, workers=workers, **given)
         environment = stamp(data=parts.splits.fingerprint) if world.leads else None
         if world.leads:
             run = Run.create(runs, to_mapping(recipe), name, environment=environment)

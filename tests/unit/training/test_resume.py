@@ -150,7 +150,9 @@ def test_other_data_are_refused_with_what_changed_and_the_way_out(tmp_path: Path
 
     folder = interrupted(SMALL, tmp_path)
     other = load("digits") | {"test": load("digits").train}
-    with pytest.raises(UsageError, match=r"data was \w+ and is \w+.*--allow data"):
+    with pytest.raises(
+        UsageError, match=r"data was \w+ \(1,438 train, 359 test\) and is \w+ \(1,438 train, 1,438 test\).*--allow data"
+    ):
         train(SMALL, runs=tmp_path, splits=other, device="cpu")
     assert train(SMALL, runs=tmp_path, splits=other, device="cpu", allow=["data"]).path == folder
 

@@ -1,0 +1,63 @@
+"""What training itself sees of its examples: loss and error over an epoch, of easy and hard ones apart where known.
+
+Shapes: N training examples, B of them in a batch, G clusters (one, or easy and hard).
+"""
+
+import torch
+from torch import Tensor
+
+from evenly.training.objective import predictions
+
+
+class Tally:
+    """Sums over the examples of an epoch, each taken where it is first seen in a step: at the weights themselves.
+
+    `hard_N` says of every training example whether it is hard. Only sums are kept, on `device`, so that a step waits
+    for nothing and what is kept can be added up over processes and put back after a stop.
+
+    >>> tally = Tally(torch.tensor([False, True]))
+    >>> tally.begin(torch.tensor([1, 0]))
+    >>> outputs, labels = torch.tensor([[0.0, 1.0], [0.0, 1.0]]), torch.tensor([0, 1])
+    >>> for _ in range(2):  # the second pass of a step is not counted
+    ...     tally.see(torch.arange(2), torch.tensor([1.5, 0.5]), outputs, labels)
+    >>> tally.metrics(tally.sums_G3)["train.loss"], tally.metrics(tally.sums_G3)["train.hard.error"]
+    (1.0, 1.0)
+    """
+
+    def __init__(self, hard_N: Tensor | None = None, *, device: torch.device | str = "cpu") -> None:
+        self.hard_N = hard_N
+        self.sums_G3 = torch.zeros(1 if hard_N is None else 2, 3, dtype=torch.float64, device=device)
+        self._hard_B: Tensor | None = None
+        self._seen: set[int] = set()
+
+    def begin(self, position_B: Tensor) -> None:
+        """A step begins, on the training examples at these positions."""
+        self._seen.clear()
+        self._hard_B = None if self.hard_N is None else self.hard_N[position_B]
+
+    def see(self, place_B: Tensor, loss_B: Tensor, outputs_BC: Tensor, labels_B: Tensor) -> None:
+        """Outputs and losses of those of the step's examples that stand at `place_B`; each counts the first time.
+
+        SAM may take a batch in groups or climb on its beginning: a part is known by the place of its first example.
+        """
+        if not len(place_B) or int(place_B[0]) in self._seen:
+            return
+        self._seen.add(int(place_B[0]))
+        loss_B, wrong_B = loss_B.detach().double(), (predictions(outputs_BC.detach()) != labels_B).double()
+        if self._hard_B is None:
+            count = loss_B.new_full((), len(loss_B))
+            self.sums_G3 += torch.stack([loss_B.sum(), wrong_B.sum(), count])
+            return
+        hard_B = self._hard_B[place_B]
+        member_2B = torch.stack([~hard_B, hard_B]).to(loss_B)
+        self.sums_G3 += member_2B @ torch.stack([loss_B, wrong_B, torch.ones_like(loss_B)], dim=1)
+
+    def metrics(self, sums_G3: Tensor) -> dict[str, float]:
+        """What sums, of this process or of all, come to: means over all examples, and over each cluster."""
+        loss, wrong, num = sums_G3.sum(0).tolist()
+        found = {"train.loss": loss / num, "train.error": wrong / num}
+        if len(sums_G3) == 2:
+            for cluster, (loss, wrong, num) in zip(("easy", "hard"), sums_G3.tolist(), strict=True):
+                if num:
+                    found |= {f"train.{cluster}.loss": loss / num, f"train.{cluster}.error": wrong / num}
+        return found

@@ -1,0 +1,142 @@
+"""Statistics of training: every example once, where it is first seen, and easy and hard ones apart."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Until, dump
+from evenly.records import Run
+from evenly.training.parts import load_data
+from evenly.training.stages import early_recipe, second_recipe, separation_of
+from evenly.training.tally import Tally
+from evenly.training.train import train
+
+SMALL = Recipe(
+    data=Data("digit-dominoes"),
+    model=Model("mlp", {"width": 32, "dropout": 0.0}),
+    epochs=3,
+    batch_size=96,
+    optimizer=Optimizer(lr=0.05),
+)
+NAMES = [f"train.{cluster}.{what}" for cluster in ("easy", "hard") for what in ("loss", "error")]
+
+
+def second_stage(runs: Path, recipe: Recipe = SMALL, method: str = "useful") -> Recipe:
+    """The recipe of a second stage whose first is done."""
+    first = early_recipe(recipe, Until("epoch", 1))
+    train(first, runs=runs, device="cpu")
+    return second_recipe(recipe, first, method)
+
+
+def test_clusters_are_summed_apart_and_together_make_the_whole() -> None:
+    hard = torch.tensor([False, True, True, False])
+    tally = Tally(hard)
+    tally.begin(torch.tensor([2, 3, 0]))
+    outputs = torch.tensor([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    tally.see(torch.arange(3), torch.tensor([1.0, 2.0, 6.0]), outputs, torch.tensor([1, 1, 1]))
+    found = tally.metrics(tally.sums_G3)
+    assert found == {
+        "train.loss": 3.0,
+        "train.error": pytest.approx(2 / 3),
+        "train.easy.loss": 4.0,
+        "train.easy.error": 0.5,
+        "train.hard.loss": 1.0,
+        "train.hard.error": 1.0,
+    }
+
+
+def test_a_cluster_without_examples_is_left_out() -> None:
+    tally = Tally(torch.tensor([False]))
+    tally.begin(torch.tensor([0]))
+    tally.see(torch.arange(1), torch.ones(1), torch.tensor([[1.0, 0.0]]), torch.tensor([0]))
+    assert set(tally.metrics(tally.sums_G3)) == {"train.loss", "train.error", "train.easy.loss", "train.easy.error"}
+
+
+def first_loss(tmp_path: Path, name: str, **options: object) -> float:
+    """The training loss of a run whose weights hardly move: that of the initial weights on every example."""
+    optimizer = Optimizer(lr=1e-12, momentum=0, weight_decay=0)
+    ascent = Ascent("sam", 0.05, options) if options else Ascent("none")
+    recipe = Recipe(
+        data=SMALL.data, model=SMALL.model, optimizer=optimizer, ascent=ascent, epochs=1, batch_size=96, drop_last=True
+    )
+    return float(train(recipe, runs=tmp_path / name, device="cpu").metrics()[-1]["train.loss"])
+
+
+def test_groups_of_sam_are_all_counted_and_a_part_counts_for_itself(tmp_path: Path) -> None:
+    plain = first_loss(tmp_path, "plain")
+    assert first_loss(tmp_path, "groups", m=24) == pytest.approx(plain, rel=1e-6)
+    assert first_loss(tmp_path, "part", fraction=0.5) == pytest.approx(plain, rel=0.05)
+
+
+@pytest.mark.parametrize("method", ["useful", "upweight", "random"])
+def test_a_second_stage_logs_easy_and_hard_apart(method: str, tmp_path: Path) -> None:
+    run = train(second_stage(tmp_path, method=method), runs=tmp_path, device="cpu")
+    for row in run.metrics():
+        assert set(NAMES) <= set(row)
+        # The whole is the mean of the parts, weighted by how often each is shown.
+        share = (row["train.loss"] - row["train.easy.loss"]) / (row["train.hard.loss"] - row["train.easy.loss"])
+        twice = 1 if method == "upweight" else 2
+        hard = run.summary()["hard_share"]
+        assert share == pytest.approx(twice * hard / (1 + (twice - 1) * hard), abs=1e-6)
+    if method != "random":
+        assert run.metrics()[0]["train.hard.loss"] > run.metrics()[0]["train.easy.loss"]
+
+
+def test_a_first_stage_and_a_plain_run_know_no_clusters(tmp_path: Path) -> None:
+    assert not set(NAMES) & set(train(SMALL, runs=tmp_path, device="cpu").metrics()[0])
+
+
+class Enough(Exception):
+    """Stops a run where a test wants it stopped."""
+
+
+def test_a_second_stage_that_stops_within_an_epoch_ends_with_the_same_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenly.training.loop import Loop
+
+    recipe = second_stage(tmp_path / "a")
+    whole = train(recipe, runs=tmp_path / "a", device="cpu")
+    recipe = second_stage(tmp_path / "b")
+    real, taken = Loop.take, []
+
+    def stopping(self: Loop, batch: object) -> None:
+        if len(taken) == 5:
+            raise Enough
+        taken.append(batch)
+        real(self, batch)
+
+    monkeypatch.setattr(Loop, "take", stopping)
+    with pytest.raises(Enough):
+        train(recipe, runs=tmp_path / "b", device="cpu", pace=0)
+    monkeypatch.setattr(Loop, "take", real)
+    again = train(recipe, runs=tmp_path / "b", device="cpu")
+    assert again.metrics() == whole.metrics()
+
+
+def test_two_processes_count_as_one_does(tmp_path: Path) -> None:
+    recipe = second_stage(tmp_path)
+    first = separation_of(Run.open(str(recipe.resampling.early), tmp_path), load_data(SMALL).train)
+    assert 0 < first.num_hard < len(first)
+    dump(recipe, tmp_path / "second.yaml")
+    launch = ["torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+    launch += ["--rdzv-endpoint", "localhost:0", "-m"]
+    words = ["evenly", "train", "--config", str(tmp_path / "second.yaml"), "--device", "cpu", "--json"]
+    two = subprocess.run(
+        [sys.executable, "-m", *launch, *words, "--runs", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert two.returncode == 0, two.stderr[-3000:]
+    folder = Path(json.loads(two.stdout)["folder"])
+    found = Run(folder).metrics()
+    folder.rename(tmp_path / "moved")
+    expected = train(recipe, runs=tmp_path, device="cpu").metrics()
+    for name in NAMES:
+        assert found[-1][name] == pytest.approx(expected[-1][name], rel=1e-3)
