@@ -1,0 +1,8 @@
+"""The three papers: every figure and table as one command, each with a verdict by rule.
+
+Nothing here imports torch before an experiment runs.
+"""
+
+from evenly.papers.catalogue import CATALOGUE as CATALOGUE
+from evenly.papers.catalogue import PAPERS as PAPERS
+from evenly.papers.catalogue import find as find

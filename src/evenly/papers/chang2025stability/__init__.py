@@ -1,0 +1,15 @@
+"""Chang & Khanna (2025): a unified stability analysis of SAM and SGD."""
+
+from evenly.papers.experiment import Experiment, Paper
+
+PAPER = Paper(
+    key="chang2025",
+    title="A Unified Stability Analysis of SAM vs SGD: Role of Data Coherence and Emergence of Simplicity Bias",
+    authors="Wei-Kai Chang, Rajiv Khanna",
+    bibtex="""@article{chang2025stability,
+  title  = {A Unified Stability Analysis of {SAM} vs {SGD}: Role of Data Coherence and Emergence of Simplicity Bias},
+  author = {Chang, Wei-Kai and Khanna, Rajiv},
+  year   = {2025}
+}""",
+)
+EXPERIMENTS: tuple[Experiment, ...] = ()

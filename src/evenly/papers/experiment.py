@@ -1,0 +1,222 @@
+"""What a figure or table of a paper is to us: claims declared before they are run, and the work that decides them.
+
+An experiment is data. The work itself is named, as `module:function`, and imported when it runs: the catalogue can
+be read, listed and checked without torch.
+"""
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from evenly.errors import UsageError
+
+SCALES = ("smoke", "small", "full")
+Direction = Literal["less", "greater", "equal"]
+ScaleName = Literal["smoke", "small", "full"]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: the beginning of its experiments' keys, and how it is cited."""
+
+    key: str
+    title: str
+    authors: str
+    bibtex: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One comparison that the paper makes and the runs decide.
+
+    `value` is the name of a measured quantity, `against` another one, paired with it seed by seed, or a number.
+
+    Parameters
+    ----------
+    name
+        Its name among the claims of its experiment.
+    says
+        The comparison in one sentence.
+    direction
+        What is claimed of `value` beside `against`: "less", "greater", or "equal" up to `margin`.
+    paper, paper_against
+        The paper's numbers for the two, where it gives them.
+    margin
+        How far our number may be from the paper's; for "equal", how far the two may be apart.
+    corrects
+        The statement is ours, where the paper's is wrong: it is judged alike, and is no part of the paper's verdict.
+    note
+        What is to be known beside it: an erratum, why the margin.
+    """
+
+    name: str
+    says: str
+    value: str
+    direction: Direction
+    against: str | float = 0.0
+    paper: float | None = None
+    paper_against: float | None = None
+    margin: float | None = None
+    corrects: bool = False
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.direction not in ("less", "greater", "equal"):
+            raise UsageError(f"claim {self.name!r}: direction is less, greater or equal, not {self.direction!r}.")
+        if self.direction == "equal" and self.margin is None:
+            raise UsageError(f"claim {self.name!r}: equal needs a margin, up to which.")
+        if self.paper is not None and self.margin is None:
+            raise UsageError(f"claim {self.name!r}: the paper's number {self.paper} needs a margin, set in advance.")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One size of an experiment: `settings` go to its plan.
+
+    `levels` says whether numbers can be held against the paper's (the same network, data and length) or only their
+    order can; `minutes` is the time on two cores.
+    """
+
+    seeds: tuple[int, ...]
+    minutes: float
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    data: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
+    levels: bool = False
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where the work of an experiment finds data and leaves its runs."""
+
+    runs: Path
+    data_root: str | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one piece of work found: a number for every seed under each quantity, and what is drawn, as plain JSON."""
+
+    values: Mapping[str, Mapping[int, float]]
+    series: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of work that can be done on its own and is kept when it is done.
+
+    `work` names a function `f(context, **arguments) -> Found` as `module:function` under `evenly.papers`; the
+    arguments are plain JSON. Equal parts of two experiments are done once.
+    """
+
+    name: str
+    work: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits that name the work, not the experiment it is for."""
+        return _digest([self.work, self.arguments])
+
+    def function(self) -> Callable[..., Found]:
+        """The function that does it, checked to take the arguments."""
+        function: Callable[..., Found] = referred(self.work)
+        try:
+            inspect.signature(function).bind(None, **self.arguments)
+        except TypeError as error:
+            raise UsageError(f"part {self.name!r}: {self.work} {error}.") from error
+        return function
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that the parts of an experiment found: quantities by seed, and what is drawn by the name of its part."""
+
+    values: Mapping[str, Mapping[int, float]]
+    series: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A figure, a table or a theorem of a paper, as a thing that can be run and judged.
+
+    Parameters
+    ----------
+    key
+        `paper/what`, such as `nguyen2024/fig2`.
+    title, claim
+        What the paper shows, and the claim in one sentence.
+    plan
+        `plan(seeds, **settings) -> list[Part]`: the work at one scale. It must not import torch.
+    charts
+        `module:function` of `f(measured) -> list[Chart]`: the figure in the paper's form.
+    errata
+        What is wrong or left open in the paper, as part of the row.
+    """
+
+    key: str
+    title: str
+    claim: str
+    plan: Callable[..., list[Part]]
+    claims: tuple[Claim, ...]
+    scales: Mapping[str, Scale]
+    charts: str
+    errata: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.key.count("/") != 1:
+            raise UsageError(f"experiment {self.key!r}: a key is paper/what, such as nguyen2024/fig2.")
+        for name, scale in self.scales.items():
+            if name not in SCALES:
+                raise UsageError(f"{self.key}: there is no scale {name!r}, only {', '.join(SCALES)}.")
+            try:
+                inspect.signature(self.plan).bind(scale.seeds, **scale.settings)
+            except TypeError as error:
+                raise UsageError(f"{self.key} at {name}: {error}.") from error
+        if "smoke" not in self.scales:
+            raise UsageError(f"{self.key}: declare a smoke scale, of seconds: it is how the experiment is tested.")
+        names = [claim.name for claim in self.claims]
+        if not any(not claim.corrects for claim in self.claims) or len(set(names)) < len(names):
+            raise UsageError(f"{self.key}: declare at least one claim of the paper, and each name once.")
+
+    @property
+    def stem(self) -> str:
+        """The key as a file name."""
+        return self.key.replace("/", "-")
+
+    def parts(self, scale: str, seeds: Sequence[int] | None = None) -> list[Part]:
+        """The work at one scale, for the declared seeds or others."""
+        if scale not in self.scales:
+            raise UsageError(f"{self.key} has no scale {scale!r}: it has {', '.join(self.scales)}.")
+        size = self.scales[scale]
+        parts = self.plan(tuple(seeds or size.seeds), **size.settings)
+        if len({part.name for part in parts}) < len(parts):
+            raise UsageError(f"{self.key} at {scale}: two parts have one name.")
+        return parts
+
+    def digest(self, scale: str, seeds: Sequence[int] | None = None) -> str:
+        """Twelve hex digits of all that decides the row: the work and the claims."""
+        return _digest([[part.digest for part in self.parts(scale, seeds)], [asdict(claim) for claim in self.claims]])
+
+
+def referred(name: str) -> Any:
+    """What `module:function` under `evenly.papers` names.
+
+    >>> referred("verdict:judged").__name__
+    'judged'
+    """
+    module, _, function = name.partition(":")
+    try:
+        return getattr(import_module(f"evenly.papers.{module}"), function)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{name!r} names nothing under evenly.papers: {error}.") from error
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

@@ -1,0 +1,143 @@
+"""The ledger: for every experiment and scale one row of plain JSON, and its figure beside it.
+
+A row says what was claimed, what was found, with every seed, and what that is worth; nothing of it is written by hand.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evenly import atomic, environment
+from evenly.errors import DataError, UsageError
+from evenly.papers.experiment import Experiment, Measured
+from evenly.papers.verdict import Judged, judged, overall
+
+Row = dict[str, Any]
+
+
+def shipped() -> Path:
+    """The ledger that comes with the software: in the package, or at the root of its checkout."""
+    inside = Path(__file__).parent / "claims"
+    return inside if inside.is_dir() else Path(__file__).parents[3] / "claims"
+
+
+def path_of(ledger: str | os.PathLike[str], key: str, scale: str) -> Path:
+    """Where the row of an experiment at one scale lies.
+
+    >>> path_of("claims", "nguyen2024/fig2", "full").name
+    'nguyen2024-fig2-full.json'
+    """
+    return Path(ledger) / f"{key.replace('/', '-')}-{scale}.json"
+
+
+def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequence[int], minutes: float) -> Row:
+    """The row of what was measured: every claim judged, and all it takes to run it again."""
+    size = experiment.scales[scale]
+    claims = [judged(claim, measured.values, levels=size.levels) for claim in experiment.claims]
+    stamp = environment.stamp()
+    source = stamp["source"] or {}
+    return {
+        "key": experiment.key,
+        "title": experiment.title,
+        "claim": experiment.claim,
+        "scale": scale,
+        "verdict": overall(claims),
+        "claims": [_judged(each) for each in claims],
+        "seeds": list(seeds),
+        "declared_seeds": tuple(seeds) == size.seeds,
+        "levels": size.levels,
+        "deviations": list(size.deviations),
+        "errata": list(experiment.errata),
+        "quantities": {name: {str(s): v for s, v in by.items()} for name, by in measured.values.items()},
+        "digest": experiment.digest(scale, seeds),
+        "parts": {part.name: part.digest for part in experiment.parts(scale, seeds)},
+        "command": f"evenly reproduce {experiment.key} --scale {scale}",
+        "minutes": round(minutes, 2),
+        "version": stamp["evenly"],
+        "revision": source.get("revision"),
+        "dirty": source.get("dirty"),
+        "machine": {name: stamp[name] for name in ("cpu", "usable_cpus", "machine", "python", "libraries")},
+        "date": stamp["time"],
+        "figure": None if scale == "smoke" else f"{experiment.stem}-{scale}.svg",
+    }
+
+
+def write(ledger: str | os.PathLike[str], made: Row) -> Path:
+    """Write a row to its place."""
+    path = path_of(ledger, made["key"], made["scale"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.write_text(path, json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    return path
+
+
+def read(ledger: str | os.PathLike[str], key: str, scale: str) -> Row | None:
+    """The row of an experiment at one scale; None where it was not run."""
+    path = path_of(ledger, key, scale)
+    return _read(path) if path.is_file() else None
+
+
+def rows(ledger: str | os.PathLike[str]) -> list[Row]:
+    """Every row there is, in the order of file names."""
+    if not Path(ledger).is_dir():
+        return []
+    return [_read(path) for path in sorted(Path(ledger).glob("*.json"))]
+
+
+def stale(made: Row, experiment: Experiment) -> bool:
+    """Whether a row was written by another revision: its work or its claims are declared differently now."""
+    return bool(made["digest"] != experiment.digest(made["scale"], made["seeds"]))
+
+
+def _read(path: Path) -> Row:
+    try:
+        made: Row = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(made, Mapping) or not {"key", "scale", "verdict", "claims", "digest"} <= set(made):
+            raise ValueError("it is no row of a ledger")
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} cannot be read ({error}). Remove it and run `evenly reproduce` again.") from error
+    return made
+
+
+def _judged(each: Judged) -> dict[str, Any]:
+    claim = each.claim
+    return {
+        "name": claim.name,
+        "says": claim.says,
+        "direction": claim.direction,
+        "value": claim.value,
+        "against": claim.against,
+        "ours": _interval(each.value),
+        "ours_against": _interval(each.against),
+        "difference": _interval(each.difference),
+        "paper": claim.paper,
+        "paper_against": claim.paper_against,
+        "margin": claim.margin,
+        "within": each.within,
+        "verdict": each.verdict,
+        "corrects": claim.corrects,
+        "note": claim.note,
+        "values": {str(seed): value for seed, value in zip(each.seeds, each.values, strict=True)},
+        "references": {str(seed): value for seed, value in zip(each.seeds, each.references, strict=True)},
+    }
+
+
+def _interval(found: Any) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    # One value has no interval, and JSON has no NaN.
+    return {name: None if value != value else value for name, value in asdict(found).items()}
+
+
+def scale_given(text: str, experiment: Experiment) -> str:
+    """The scale that is meant: the one named, or for `auto` the paper's own where it takes an hour at most."""
+    if text != "auto":
+        if text not in experiment.scales:
+            raise UsageError(f"{experiment.key} has no scale {text!r}: it has {', '.join(experiment.scales)}.")
+        return text
+    full = experiment.scales.get("full")
+    if full is not None and (full.minutes <= 60 or "small" not in experiment.scales):
+        return "full"
+    return "small" if "small" in experiment.scales else "smoke"

@@ -1,0 +1,17 @@
+"""Nguyen et al. (2024): USEFUL, changing the training data distribution to reduce simplicity bias."""
+
+from evenly.papers.experiment import Experiment, Paper
+
+PAPER = Paper(
+    key="nguyen2024",
+    title="Changing the Training Data Distribution to Reduce Simplicity Bias Improves In-distribution Generalization",
+    authors="Dang Nguyen, Paymon Haddad, Eric Gan, Baharan Mirzasoleiman",
+    bibtex="""@inproceedings{nguyen2024useful,
+  title     = {Changing the Training Data Distribution to Reduce Simplicity Bias
+               Improves In-distribution Generalization},
+  author    = {Nguyen, Dang and Haddad, Paymon and Gan, Eric and Mirzasoleiman, Baharan},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2024}
+}""",
+)
+EXPERIMENTS: tuple[Experiment, ...] = ()

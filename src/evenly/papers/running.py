@@ -1,0 +1,141 @@
+"""Doing the work of an experiment: part by part, on all cores, each kept when it is done."""
+
+import functools
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from evenly import environment
+from evenly.data.catalogue import data_root as root_of
+from evenly.data.catalogue import entry
+from evenly.errors import DataError, UsageError
+from evenly.papers.experiment import Context, Experiment, Found, Measured, Part
+from evenly.progress import Bar
+from evenly.records import Run
+
+PARTS = "parts"  # of a folder of runs: what is kept of the work of experiments
+FOUND = "found.json"
+
+
+def ready(experiment: Experiment, scale: str, *, seeds: Sequence[int] | None, data_root: str | None) -> list[Part]:
+    """The parts of an experiment, after everything that can be wrong before an hour's work has been looked at."""
+    parts = experiment.parts(scale, seeds)
+    for part in parts:
+        part.function()
+        json.dumps(part.arguments)
+    root = root_of(data_root)
+    for name in experiment.scales[scale].data:
+        missing = entry(name).missing(root)
+        if missing:
+            how = "; ".join(f"evenly data get {each}" for each in missing)
+            raise DataError(f"{experiment.key} at {scale} needs {name}, which is not in {root}. Get it: {how}")
+    return parts
+
+
+def measured(
+    experiment: Experiment,
+    scale: str,
+    *,
+    seeds: Sequence[int] | None = None,
+    runs: str | os.PathLike[str] = "runs",
+    data_root: str | None = None,
+    processes: int | None = None,
+    fresh: bool = False,
+) -> tuple[Measured, float]:
+    """What the parts of an experiment find, and the minutes they took (also those done before).
+
+    Parts that are done are read, the others done on `processes` (by default as many as there are cores and parts);
+    stopped at any moment, the same call goes on with what is left. `fresh` does all again.
+    """
+    parts = ready(experiment, scale, seeds=seeds, data_root=data_root)
+    context = Context(Path(runs), data_root)
+    if fresh:
+        for part in parts:
+            _forget(context, part)
+    waiting = [part for part in parts if not _kept(context, part).is_file()]
+    cores = environment.stamp()["usable_cpus"] or 1
+    workers = min(processes or cores, len(waiting))
+    if processes is not None and processes < 1:
+        raise UsageError(f"processes = {processes}: give 1 or more.")
+    with Bar(f"{experiment.key} at {scale}", total=len(parts)) as bar:
+        bar.advance(len(parts) - len(waiting))
+        if workers <= 1:
+            for part in waiting:
+                done(context, part)
+                bar.advance()
+        else:
+            with _pool(workers, cores) as pool:
+                futures: dict[Future[None], Part] = {pool.submit(done, context, part): part for part in waiting}
+                for future in as_completed(futures):
+                    future.result()
+                    bar.advance()
+    return _together(context, parts)
+
+
+def done(context: Context, part: Part) -> None:
+    """Do one part and keep what it finds; another process that does the same one is refused by its lock."""
+    recipe = {"work": part.work, "arguments": dict(part.arguments)}
+    with Run.create(context.runs / PARTS, recipe, part.digest, environment=environment.stamp()) as run:
+        if run.state == "done":
+            return
+        begun = time.monotonic()
+        found = part.function()(context, **part.arguments)
+        if not isinstance(found, Found):
+            raise UsageError(f"{part.work} returned {type(found).__name__}: return a Found.")
+        values = {name: {str(seed): float(v) for seed, v in by.items()} for name, by in found.values.items()}
+        run.write_json(FOUND, {"values": values, "series": found.series})
+        run.finish({"part": part.name, "minutes": (time.monotonic() - begun) / 60})
+
+
+@contextmanager
+def _pool(workers: int, cores: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that share the cores between them; the work that has not begun is dropped when one fails."""
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=functools.partial(_share, max(1, cores // workers)),
+    )
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _share(threads: int) -> None:
+    """What a working process does first: leave the terminal to the one bar, and take its part of the cores."""
+    import torch
+
+    os.environ["TERM"] = "dumb"
+    torch.set_num_threads(threads)
+
+
+def _kept(context: Context, part: Part) -> Path:
+    return context.runs / PARTS / part.digest / "done"
+
+
+def _forget(context: Context, part: Part) -> None:
+    _kept(context, part).unlink(missing_ok=True)
+
+
+def _together(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
+    values: dict[str, dict[int, float]] = {}
+    series: dict[str, dict[str, Any]] = {}
+    minutes = 0.0
+    for part in parts:
+        run = Run.open(context.runs / PARTS / part.digest)
+        found = run.read_json(FOUND)
+        minutes += run.summary()["minutes"]
+        series[part.name] = found["series"]
+        for name, by_seed in found["values"].items():
+            mine = values.setdefault(name, {})
+            for seed, number in by_seed.items():
+                if int(seed) in mine and mine[int(seed)] != number:
+                    raise UsageError(f"two parts measured {name!r} for seed {seed} and do not agree: name them apart.")
+                mine[int(seed)] = number
+    return Measured({name: dict(sorted(by.items())) for name, by in values.items()}, series), minutes

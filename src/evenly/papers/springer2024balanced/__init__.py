@@ -1,0 +1,16 @@
+"""Springer, Nagarajan & Raghunathan (2024): SAM enhances feature quality via balanced learning."""
+
+from evenly.papers.experiment import Experiment, Paper
+
+PAPER = Paper(
+    key="springer2024",
+    title="Sharpness-Aware Minimization Enhances Feature Quality via Balanced Learning",
+    authors="Jacob Mitchell Springer, Vaishnavh Nagarajan, Aditi Raghunathan",
+    bibtex="""@inproceedings{springer2024balanced,
+  title     = {Sharpness-Aware Minimization Enhances Feature Quality via Balanced Learning},
+  author    = {Springer, Jacob Mitchell and Nagarajan, Vaishnavh and Raghunathan, Aditi},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2024}
+}""",
+)
+EXPERIMENTS: tuple[Experiment, ...] = ()
