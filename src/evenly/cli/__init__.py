@@ -36,6 +36,8 @@ VERBS = {
     "runs": "what has been run, and what came of it",
     "measure": "point the instruments at a run",
     "stability": "which learning rates SGD and SAM can stay at",
+    "reproduce": "any figure or table of the papers, with a verdict",
+    "cite": "BibTeX of the papers",
     "data": "list, look at, fetch and verify data sets",
     "doctor": "what is installed, which data sets are found, how to get the rest",
 }

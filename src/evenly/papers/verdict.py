@@ -84,7 +84,7 @@ def worse(now: str, before: str) -> bool:
     >>> worse("not reproduced", "reproduced"), worse("reproduced", "reproduced"), worse("reproduced", "not run")
     (True, False, False)
     """
-    return before != "not run" and VERDICTS.index(now) > VERDICTS.index(before)  # type: ignore[arg-type]
+    return before != "not run" and VERDICTS.index(now) > VERDICTS.index(before)
 
 
 def _rule(claim: Claim, difference: Interval, within: bool | None) -> Verdict:

@@ -1,0 +1,189 @@
+"""`evenly reproduce`: any figure or table of the papers, run and judged; what the ledger says of all of them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenly.cli.output import print_json, print_table, say
+from evenly.cli.parser import Parser, add_json, add_root
+from evenly.errors import EvenlyError, UsageError
+
+if TYPE_CHECKING:
+    from evenly.papers.experiment import Experiment
+
+EXAMPLES = """
+  evenly reproduce --list                                        every claim, and what became of it
+  evenly reproduce nguyen2024/fig2 --scale full                  one figure, at the paper's size
+  evenly reproduce springer2024/table1-cifar-mnist --dry-run     what it would do, and how long
+  evenly reproduce --all --scale smoke --check                   exit 5 where a verdict is worse than in the ledger
+"""
+
+
+class ClaimWorsened(EvenlyError):
+    """It ran, and a claim that held does not hold any more."""
+
+    exit_code = 5
+
+
+def fill(parser: Parser) -> None:
+    """The arguments of `evenly reproduce`."""
+    parser.calls(reproduce, examples=EXAMPLES)
+    parser.add_argument("keys", metavar="KEY", nargs="*", help="experiments, such as nguyen2024/fig2, or a whole paper")
+    parser.add_argument("--list", dest="listing", action="store_true", help="every experiment with its verdict")
+    parser.add_argument("--all", dest="every", action="store_true", help="every experiment")
+    parser.add_argument(
+        "--scale",
+        default="auto",
+        choices=("auto", "smoke", "small", "full"),
+        help="seconds, this size of machine, or the paper's own; auto is full where that takes an hour at most, "
+        "else small (default)",
+    )
+    parser.add_argument("--seeds", metavar="A-B", help="other seeds than the declared ones")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and check that it can be")
+    parser.add_argument("--check", action="store_true", help="compare with the ledger instead of writing to it")
+    parser.add_argument("--yes", action="store_true", help="begin also what takes days")
+    parser.add_argument("--fresh", action="store_true", help="do again what is done")
+    parser.add_argument("--ledger", type=Path, metavar="DIR", help="where rows and figures are kept (default: claims)")
+    parser.add_argument("--runs", metavar="DIR", default="runs", help="where the work is kept (default: %(default)s)")
+    parser.add_argument("--processes", type=int, metavar="N", help="how many at once (default: as many as cores)")
+    add_root(parser)
+    add_json(parser)
+
+
+def reproduce(
+    *,
+    keys: list[str],
+    listing: bool,
+    every: bool,
+    scale: str,
+    seeds: str | None,
+    dry_run: bool,
+    check: bool,
+    yes: bool,
+    fresh: bool,
+    ledger: Path | None,
+    runs: str,
+    processes: int | None,
+    data_root: str | None,
+    json: bool,
+) -> None:
+    """Run experiments and print their verdicts, or list all of them."""
+    from evenly.cli.useful import numbers
+    from evenly.papers import ledger as book
+    from evenly.papers import reproducing
+
+    if listing:
+        _list(ledger or _default(book.shipped()), json=json)
+        return
+    chosen = [(each, book.scale_given(scale, each)) for each in _experiments(keys, every=every)]
+    given = None if seeds is None else numbers(seeds)
+    for each, size in chosen:
+        reproducing.affordable(each, size, yes=yes or dry_run)
+    plans = _plans(chosen, given, data_root)
+    if dry_run:
+        if json:
+            print_json(plans)
+        else:
+            print_table(plans, ["key", "scale", "seeds", "parts", "cost", "needs"])
+        return
+    into = None if check else ledger or Path("claims")
+    rows = []
+    for each, size in chosen:
+        how: dict[str, Any] = {"runs": runs, "data_root": data_root, "processes": processes, "fresh": fresh}
+        rows.append(reproducing.reproduce(each, size, seeds=given, ledger=into, **how))
+        if not json:
+            _print(rows[-1])
+    if json:
+        print_json(rows)
+    if check:
+        against = ledger or _default(book.shipped())
+        worse = reproducing.worsened(rows, against)
+        if worse:
+            raise ClaimWorsened("worse than in the ledger:\n  " + "\n  ".join(worse))
+        known = sum(book.read(against, row["key"], row["scale"]) is not None for row in rows)
+        say(f"{known} of {len(rows)} rows are in the ledger, and none is worse.")
+    else:
+        say(f"Written to {into}.")
+
+
+def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":
+    from evenly.papers.catalogue import CATALOGUE, PAPERS, find
+
+    if bool(keys) == every:
+        raise UsageError("give the KEY of an experiment, of a paper, or --all; `evenly reproduce --list` shows them.")
+    if every:
+        return [*CATALOGUE.values()]
+    found: dict[str, Experiment] = {}
+    for key in keys:
+        whole = [each for each in CATALOGUE.values() if key in PAPERS and each.key.startswith(f"{key}/")]
+        found |= {each.key: each for each in whole or [find(key)]}
+    return [*found.values()]
+
+
+def _plans(
+    chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None, data_root: str | None
+) -> list[dict[str, Any]]:
+    """What would be done; whatever can be wrong is found here, for all of them, before anything runs."""
+    from evenly.papers.reproducing import lasting
+    from evenly.papers.running import ready
+
+    lines = []
+    for each, size in chosen:
+        scale = each.scales[size]
+        parts = ready(each, size, seeds=seeds, data_root=data_root)
+        lines.append(
+            {
+                "key": each.key,
+                "scale": size,
+                "seeds": len(seeds or scale.seeds),
+                "parts": len(parts),
+                "cost": f"about {lasting(scale.minutes)} on two cores",
+                "needs": ", ".join(scale.data),
+            }
+        )
+    return lines
+
+
+def _list(ledger: Path, *, json: bool) -> None:
+    from evenly.papers.reproducing import lasting, overview
+
+    lines = overview(ledger)
+    if json:
+        print_json(lines)
+        return
+    shown = [line | {"cost": lasting(line["cost"])} for line in lines]
+    print_table(shown, ["key", "claim", "scale", "state", "verdict", "cost"])
+    counted = [line["verdict"] for line in lines]
+    say("\n" + ", ".join(f"{counted.count(word)} {word}" for word in dict.fromkeys(counted)) + ".")
+
+
+def _print(row: dict[str, Any]) -> None:
+    lines = [
+        {
+            "claim": claim["says"] + (" (ours)" if claim["corrects"] else ""),
+            "paper": _pair(claim["paper"], claim["paper_against"]),
+            "ours": _pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
+            "difference": _difference(claim["difference"]),
+            "verdict": claim["verdict"],
+        }
+        for claim in row["claims"]
+    ]
+    title = f"{row['key']} at {row['scale']}, n = {len(row['seeds'])}: {row['verdict']}"
+    print_table(lines, ["claim", "paper", "ours", "difference", "verdict"], title=title)
+    print()
+
+
+def _pair(value: float | None, against: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if against is None else f"{value:.4g} / {against:.4g}"
+
+
+def _difference(found: dict[str, Any]) -> str:
+    if found["low"] is None:
+        return f"{found['mean']:+.3g}"
+    return f"{found['mean']:+.3g} [{found['low']:+.3g}, {found['high']:+.3g}]"
+
+
+def _default(shipped: Path) -> Path:
+    """The ledger of the folder one stands in, else the one that came with the software."""
+    return Path("claims") if Path("claims").is_dir() else shipped

@@ -1,0 +1,120 @@
+"""One command, one row: do the work, judge it, draw it, and put it into the ledger."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evenly.errors import UsageError
+from evenly.papers import ledger as book
+from evenly.papers.catalogue import CATALOGUE
+from evenly.papers.experiment import Experiment, Measured, referred
+from evenly.papers.running import measured
+from evenly.papers.verdict import worse
+
+LONG = 600.0  # minutes from which on an experiment asks before it begins
+
+
+def reproduce(
+    experiment: Experiment,
+    scale: str,
+    *,
+    seeds: Sequence[int] | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    runs: str | os.PathLike[str] = "runs",
+    data_root: str | None = None,
+    processes: int | None = None,
+    fresh: bool = False,
+) -> book.Row:
+    """Run an experiment at one scale and give its row; with `ledger`, write it there with its figure."""
+    found, minutes = measured(
+        experiment, scale, seeds=seeds, runs=runs, data_root=data_root, processes=processes, fresh=fresh
+    )
+    made = book.row(experiment, scale, found, seeds=seeds or experiment.scales[scale].seeds, minutes=minutes)
+    if ledger is not None:
+        if made["figure"]:
+            draw(experiment, found, Path(ledger) / made["figure"])
+        book.write(ledger, made)
+    return made
+
+
+def draw(experiment: Experiment, found: Measured, path: Path) -> None:
+    """The experiment's figure, in the paper's form, as the suffix of `path` says."""
+    from evenly.report.sheet import save
+    from evenly.report.static import figure
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save(figure(referred(experiment.charts)(found), title=experiment.title), path)
+
+
+def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """A line for every experiment and scale that is in the ledger, and one for each that is not there at all.
+
+    States: `done`, `stale` (its work or its claims are declared differently now), `not run`.
+
+    >>> line = overview("nowhere")[0]
+    >>> sorted(line), line["state"]
+    (['claim', 'cost', 'key', 'scale', 'state', 'verdict'], 'not run')
+    """
+    lines = []
+    for experiment in CATALOGUE.values():
+        known = {scale: book.read(ledger, experiment.key, scale) for scale in ("full", "small")}
+        rows = [row for row in known.values() if row is not None]
+        for row in rows:
+            state = "stale" if book.stale(row, experiment) else "done"
+            lines.append(_line(experiment, row["scale"], state, row["verdict"], row["minutes"]))
+        if not rows:
+            scale = book.scale_given("auto", experiment)
+            lines.append(_line(experiment, scale, "not run", "not run", experiment.scales[scale].minutes))
+    return lines
+
+
+def worsened(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> list[str]:
+    """What is worse than the ledger says, a sentence each: whole experiments, and single claims of them."""
+    found = []
+    for row in rows:
+        before = book.read(ledger, row["key"], row["scale"])
+        if before is None:
+            continue
+        if worse(row["verdict"], before["verdict"]):
+            found.append(f"{row['key']} at {row['scale']}: {before['verdict']} → {row['verdict']}")
+        was = {claim["name"]: claim["verdict"] for claim in before["claims"]}
+        for claim in row["claims"]:
+            if claim["name"] in was and worse(claim["verdict"], was[claim["name"]]):
+                name = f"{row['key']} at {row['scale']}, {claim['name']}"
+                found.append(f"{name}: {was[claim['name']]} → {claim['verdict']}")
+    return found
+
+
+def affordable(experiment: Experiment, scale: str, *, yes: bool) -> None:
+    """Refuse what takes days unless it is wanted."""
+    minutes = experiment.scales[scale].minutes
+    if minutes > LONG and not yes:
+        smaller = " or take --scale small" if scale == "full" and "small" in experiment.scales else ""
+        raise UsageError(
+            f"{experiment.key} at {scale} takes about {lasting(minutes)} on two cores. Add --yes to begin{smaller}."
+        )
+
+
+def lasting(minutes: float) -> str:
+    """A time as people say it.
+
+    >>> lasting(0.05), lasting(12.3), lasting(300), lasting(9000)
+    ('3 s', '12 min', '5.0 h', '6.2 days')
+    """
+    if minutes < 1:
+        return f"{minutes * 60:.0f} s"
+    if minutes < 120:
+        return f"{minutes:.0f} min"
+    return f"{minutes / 60:.1f} h" if minutes < 2 * 24 * 60 else f"{minutes / 1440:.1f} days"
+
+
+def _line(experiment: Experiment, scale: str, state: str, verdict: str, minutes: float) -> dict[str, Any]:
+    return {
+        "key": experiment.key,
+        "claim": experiment.claim,
+        "scale": scale,
+        "state": state,
+        "verdict": verdict,
+        "cost": round(minutes, 2),
+    }
