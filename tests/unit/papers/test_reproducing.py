@@ -1,0 +1,189 @@
+"""An experiment is declared, run, stopped, continued, judged, written and checked: with real training throughout."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenly.cli import main
+from evenly.errors import DataError, UsageError
+from evenly.papers import ledger as book
+from evenly.papers.catalogue import CATALOGUE, PAPERS, paper
+from evenly.papers.experiment import Claim, Experiment, Part, Scale
+from evenly.papers.reproducing import affordable, overview, reproduce, worsened
+from evenly.papers.running import measured, ready
+
+RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16}
+
+
+def plan(seeds: tuple[int, ...], *, epochs: int) -> list[Part]:
+    return [
+        Part(f"{name} {seed}", "learning:trained", {"recipe": RECIPE | {"epochs": n}, "seed": seed, "name": name})
+        for name, n in (("short", 1), ("long", epochs))
+        for seed in seeds
+    ]
+
+
+def toy(**more: Any) -> Experiment:
+    settings: dict[str, Any] = {
+        "key": "nguyen2024/toy",
+        "title": "Longer training",
+        "claim": "Training longer fits better.",
+        "plan": plan,
+        "claims": (Claim("fit", "longer fits better", "long.train_error", "less", "short.train_error"),),
+        "scales": {"smoke": Scale((0, 1), 0.1, {"epochs": 8}), "full": Scale((0, 1, 2), 9000, {"epochs": 200})},
+        "charts": "verdict:judged",
+    }
+    return Experiment(**settings | more)
+
+
+def test_a_wrong_keyword_is_an_error_where_it_is_declared():
+    with pytest.raises(UsageError, match=r"nguyen2024/toy at smoke.*epoch"):
+        toy(scales={"smoke": Scale((0,), 0.1, {"epoch": 8})})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"key": "toy"}, "a key is paper/what"),
+        ({"scales": {"tiny": Scale((0,), 1, {"epochs": 2})}}, "no scale 'tiny'"),
+        ({"scales": {"full": Scale((0,), 1, {"epochs": 2})}}, "declare a smoke scale"),
+        ({"claims": ()}, "at least one claim"),
+    ],
+)
+def test_what_cannot_be_judged_cannot_be_declared(wrong: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=message):
+        toy(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"direction": "down"}, "less, greater or equal"),
+        ({"direction": "equal"}, "needs a margin"),
+        ({"direction": "less", "paper": 1.0}, "needs a margin, set in advance"),
+    ],
+)
+def test_a_claim_is_whole_before_anything_runs(wrong: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=message):
+        Claim("name", "says", "value", **wrong)
+
+
+def test_work_that_is_not_there_or_takes_other_arguments_is_found_before_it_runs(tmp_path: Path):
+    missing = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:trian", {})])
+    with pytest.raises(UsageError, match="'learning:trian' names nothing"):
+        ready(missing, "smoke", seeds=None, data_root=None)
+    other = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:trained", {"recipes": 1})])
+    with pytest.raises(UsageError, match=r"learning:trained.*recipe"):
+        ready(other, "smoke", seeds=None, data_root=None)
+
+
+def test_missing_data_are_named_with_the_command_that_gets_them(tmp_path: Path):
+    needs = toy(scales={"smoke": Scale((0,), 0.1, {"epochs": 2}, data=("cifar-mnist",))})
+    with pytest.raises(DataError, match=r"needs cifar-mnist.*evenly data get cifar10; evenly data get mnist"):
+        ready(needs, "smoke", seeds=None, data_root=str(tmp_path))
+
+
+def test_the_row_holds_every_seed_and_two_processes_find_what_one_finds(tmp_path: Path):
+    row = reproduce(toy(), "smoke", runs=tmp_path / "one", processes=1, ledger=tmp_path / "claims")
+    again = reproduce(toy(), "smoke", runs=tmp_path / "two", processes=2)
+    assert row["quantities"] == again["quantities"]
+    assert row["quantities"]["long.train_error"].keys() == {"0", "1"}
+    [claim] = row["claims"]
+    assert claim["ours"]["mean"] < claim["ours_against"]["mean"]
+    assert claim["difference"]["n"] == 2
+    assert row["verdict"] == claim["verdict"] != "not reproduced"
+    assert book.read(tmp_path / "claims", "nguyen2024/toy", "smoke") == json.loads(json.dumps(row))
+    assert not book.stale(row, toy())
+    assert book.stale(row, toy(claims=(replace(toy().claims[0], margin=1.0),)))
+
+
+def test_parts_that_are_done_are_read_and_the_rest_is_done(tmp_path: Path):
+    first, _ = measured(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    done = sorted(path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/done"))
+    both, _ = measured(toy(), "smoke", seeds=[0, 1], runs=tmp_path, processes=1)
+    assert sorted(path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/done"))[: len(done)] == done
+    assert both.values["long.train_error"].keys() == {0, 1}
+    assert first.values["long.train_error"][0] == both.values["long.train_error"][0]
+
+
+def test_a_failing_part_leaves_the_others_done_and_says_why(tmp_path: Path):
+    broken = {"recipe": RECIPE | {"epochs": 1, "model": {"name": "mpl"}}, "seed": 0, "name": "x"}
+    wrong = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), Part("x", "learning:trained", broken)])
+    with pytest.raises(UsageError, match="mpl"):
+        measured(wrong, "smoke", runs=tmp_path, processes=1)
+    assert len([*tmp_path.glob("parts/*/done")]) == 2
+
+
+def test_days_are_asked_for(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"takes about 6.2 days.*--yes"):
+        affordable(toy(), "full", yes=False)
+    affordable(toy(), "full", yes=True)
+
+
+def test_what_is_worse_than_the_ledger_is_said_claim_by_claim(tmp_path: Path):
+    row = reproduce(toy(), "smoke", runs=tmp_path, processes=1)
+    better = json.loads(json.dumps(row))
+    better["verdict"] = better["claims"][0]["verdict"] = "reproduced"
+    book.write(tmp_path / "claims", better)
+    bad = json.loads(json.dumps(row))
+    bad["verdict"] = bad["claims"][0]["verdict"] = "not reproduced"
+    assert worsened([bad], tmp_path / "claims") == [
+        "nguyen2024/toy at smoke: reproduced → not reproduced",
+        "nguyen2024/toy at smoke, fit: reproduced → not reproduced",
+    ]
+    assert worsened([better], tmp_path / "claims") == []
+    assert worsened([bad], tmp_path / "nowhere") == []
+
+
+def test_a_damaged_row_is_named(tmp_path: Path):
+    (tmp_path / "nguyen2024-toy-full.json").write_text('{"key": ')
+    with pytest.raises(DataError, match=r"nguyen2024-toy-full\.json cannot be read"):
+        book.rows(tmp_path)
+
+
+def test_the_list_has_a_line_for_every_experiment(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    assert main(["reproduce", "--list", "--json", "--ledger", str(tmp_path)]) == 0
+    lines = json.loads(capsys.readouterr().out)
+    assert {line["key"] for line in lines} == set(CATALOGUE)
+    assert all(set(line) == {"key", "claim", "scale", "state", "verdict", "cost"} for line in lines)
+    assert {line["state"] for line in lines} == {"not run"}
+    assert lines == overview(tmp_path)
+
+
+def test_listing_needs_no_torch():
+    code = "import sys; from evenly.cli import main; main(['reproduce', '--list']); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nguyen2024/fgi2"], "Did you mean 'nguyen2024/fig2'?"),
+        ([], "give the KEY"),
+        (["--all", "nguyen2024/fig2"], "give the KEY"),
+        (["nguyen2024/fig2", "--seeds", "a"], "--seeds 'a'"),
+        (["nguyen2024/fig2", "--scale", "tiny"], "there is no 'tiny'"),
+    ],
+)
+def test_wrong_words_are_answered_before_anything_runs(words: list[str], message: str, capsys, tmp_path: Path):
+    try:
+        code = main(["reproduce", *words, "--runs", str(tmp_path / "runs")])
+    except SystemExit as leaving:
+        code = leaving.code
+    assert code == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("key", sorted(PAPERS))
+def test_every_paper_can_be_cited(key: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["cite", key]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("@")
+    assert printed.count("{") == printed.count("}")
+    assert paper(f"{key}/anything").key == key
