@@ -1,0 +1,260 @@
+"""One page that needs nothing else: sections of prose, plots, tables and pictures in a single HTML file.
+
+The page makes no network request, works in light and dark, on a phone, on paper and by keyboard; names in it are
+escaped, and a policy inside it forbids anything else.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from evenly.errors import SetupError, UsageError
+from evenly.report.chart import Chart
+from evenly.report.interactive import plot, rows, themed
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Paragraphs, parted by empty lines; what stands between `backticks` is set as code."""
+
+    text: str
+    tone: str = ""  # "warning" sets it apart
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A chart with its sentence, its hover values and its data as CSV."""
+
+    chart: Chart
+    height: int = 340
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under named columns; a row is a list of cells or a mapping by column."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any] | Mapping[str, Any]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One example: a picture (a data URI) or its text, and what is said of it."""
+
+    caption: str
+    alt: str
+    source: str = ""
+    text: str = ""
+    suspect: bool = False
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The examples of one class, in named rows such as easiest and hardest."""
+
+    name: str
+    rows: Mapping[str, Sequence[Picture]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Examples by class, with a filter."""
+
+    shelves: Sequence[Shelf]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A text as it stands, such as a recipe."""
+
+    title: str
+    text: str
+    open: bool = False
+
+
+Block = Prose | Plot | Table | Gallery | Listing
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page; `id` is what a link to it ends with."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+
+
+def render(
+    title: str,
+    verdict: str,
+    sections: Sequence[Section],
+    command: str | None = None,
+    *,
+    facts: Sequence[tuple[str, str]] = (),
+    live: str = "",
+) -> str:
+    """The whole page as text: what was found in a line, the `command` that repeats it, and the sections.
+
+    `facts` are pairs of a few words and a number, shown large under the verdict. With `live`, an address on the
+    page's own server, the page asks there for what has changed (see `content`).
+
+    >>> page = render("Digits", "Nothing <b>was</b> found.", [Section("curves", "Curves", [Prose("None yet.")])])
+    >>> "&lt;b&gt;was" in page, "http://" in page.split("<main")[1].split("</main>")[0]
+    (True, False)
+    """
+    _check(sections)
+    plots = _plots(sections)
+    environment = _environment()
+    return environment.get_template("page.html").render(
+        title=title,
+        verdict=verdict,
+        facts=list(facts),
+        command=command,
+        sections=sections,
+        live=live,
+        css=_file("page.css"),
+        script=_file("page.js"),
+        plotly=_plotly() if plots else "",
+        data=_script_json({"plots": plots, "themes": {name: themed(name) for name in ("light", "dark")}, "live": live}),
+    )
+
+
+def content(verdict: str, sections: Sequence[Section], *, facts: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+    """What a live page asks for: the verdict, every block that is text as HTML, and every plot, by their places."""
+    _check(sections)
+    template = _environment().get_template("blocks.html").module
+    blocks = {
+        f"{section.id}-{number}": str(template.block(block, f"{section.id}-{number}"))  # type: ignore[attr-defined]
+        for section in sections
+        for number, block in enumerate(section.blocks)
+        if not isinstance(block, Plot)
+    }
+    headline = str(template.headline(verdict, list(facts)))  # type: ignore[attr-defined]
+    return {
+        "headline": headline,
+        "sections": [section.id for section in sections],
+        "blocks": blocks,
+        "plots": _plots(sections),
+    }
+
+
+def csv_text(chart: Chart) -> str:
+    """The numbers of a chart as CSV.
+
+    >>> from evenly.report.chart import Line
+    >>> print(csv_text(Chart("Error", "epoch", "%", [Line("SGD", [1], [9])], "It falls.")), end="")
+    series,x,y
+    SGD,1,9
+    """
+    found = rows(chart)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(found[0]) if found else ["series", "x", "y"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    return text.getvalue()
+
+
+def _check(sections: Sequence[Section]) -> None:
+    names = [section.id for section in sections]
+    for name in names:
+        if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+            raise UsageError(f"{name!r} cannot be the id of a section: use small letters, digits and hyphens.")
+        if names.count(name) > 1:
+            raise UsageError(f"two sections have the id {name!r}: give each its own.")
+
+
+def _plots(sections: Sequence[Section]) -> dict[str, Any]:
+    return {
+        f"{section.id}-{number}": plot(block.chart)
+        for section in sections
+        for number, block in enumerate(section.blocks)
+        if isinstance(block, Plot)
+    }
+
+
+def _script_json(value: Any) -> str:
+    """JSON that may stand inside a script element: nothing in it can end the element or begin another."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+@cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"marked": _marked, "kind": lambda block: type(block).__name__, "cells": _cells, "shown": _shown}
+    made.filters |= {"csv_link": lambda chart: "data:text/csv;charset=utf-8," + quote(csv_text(chart), safe=",:-._()")}
+    made.filters |= {"file_name": lambda text: re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "data"}
+    made.filters |= {"numeric": lambda value: isinstance(value, int | float) or bool(_NUMBER.match(str(value)))}
+    return made
+
+
+_NUMBER = re.compile(r"^[+\-−]?[\d.,]+")
+
+
+def _marked(text: str) -> Any:
+    """Escaped text in which `code` is code."""
+    from markupsafe import Markup, escape
+
+    parts = [escape(part) for part in text.split("`")]
+    if len(parts) % 2 == 0:  # an odd backtick is only a backtick
+        parts = [escape(text)]
+    return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts))
+
+
+def _cells(row: Any, columns: Sequence[str]) -> list[Any]:
+    return [row.get(name, "") for name in columns] if isinstance(row, Mapping) else list(row)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "—"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@cache
+def _file(name: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))
+
+
+@cache
+def _plotly() -> Any:
+    """The charting library's own script, as its package brings it."""
+    from importlib.util import find_spec
+
+    from markupsafe import Markup
+
+    found = find_spec("plotly")  # its place is enough: importing it would take longer than all else here
+    if found is None or found.origin is None:
+        raise SetupError("the page needs plotly for its charts. Install it: pip install plotly")
+    path = Path(found.origin).parent / "package_data" / "plotly.min.js"
+    if not path.is_file():
+        raise SetupError(f"plotly's package has no {path.name}. Install it again: pip install --force-reinstall plotly")
+    return Markup(path.read_text(encoding="utf-8").replace("</script", "<\\/script"))
