@@ -9,13 +9,23 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from evenly.errors import SetupError, UsageError
+from evenly.report.blocks import Block as Block
+from evenly.report.blocks import Drawing as Drawing
+from evenly.report.blocks import Gallery as Gallery
+from evenly.report.blocks import Link as Link
+from evenly.report.blocks import Listing as Listing
+from evenly.report.blocks import Picture as Picture
+from evenly.report.blocks import Plot as Plot
+from evenly.report.blocks import Prose as Prose
+from evenly.report.blocks import Section as Section
+from evenly.report.blocks import Shelf as Shelf
+from evenly.report.blocks import Table as Table
 from evenly.report.chart import Chart
 from evenly.report.interactive import plot, rows, themed
 
@@ -23,81 +33,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
-
-
-@dataclass(frozen=True)
-class Prose:
-    """Paragraphs, parted by empty lines; what stands between `backticks` is set as code."""
-
-    text: str
-    tone: str = ""  # "warning" sets it apart
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A chart with its sentence, its hover values and its data as CSV."""
-
-    chart: Chart
-    height: int = 340
-    wide: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows under named columns; a row is a list of cells or a mapping by column."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any] | Mapping[str, Any]]
-    caption: str = ""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """One example: a picture (a data URI) or its text, and what is said of it."""
-
-    caption: str
-    alt: str
-    source: str = ""
-    text: str = ""
-    suspect: bool = False
-
-
-@dataclass(frozen=True)
-class Shelf:
-    """The examples of one class, in named rows such as easiest and hardest."""
-
-    name: str
-    rows: Mapping[str, Sequence[Picture]]
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """Examples by class, with a filter."""
-
-    shelves: Sequence[Shelf]
-    caption: str = ""
-
-
-@dataclass(frozen=True)
-class Listing:
-    """A text as it stands, such as a recipe."""
-
-    title: str
-    text: str
-    open: bool = False
-
-
-Block = Prose | Plot | Table | Gallery | Listing
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of the page; `id` is what a link to it ends with."""
-
-    id: str
-    title: str
-    blocks: Sequence[Block]
 
 
 def render(
@@ -231,9 +166,13 @@ def _cells(row: Any, columns: Sequence[str]) -> list[Any]:
     return [row.get(name, "") for name in columns] if isinstance(row, Mapping) else list(row)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any) -> Any:
     if value is None:
         return "—"
+    if isinstance(value, Link):
+        from markupsafe import Markup
+
+        return Markup('<a href="{}">{}</a>').format(value.address, value.text)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
