@@ -12,13 +12,14 @@ export OMP_NUM_THREADS ?= 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint types tests docs bench install clean
+.PHONY: help demo test lint types tests docs tables bench install clean
 
 help:
 	@echo "make demo    install, run the method on embedded data, end with a page to open"
 	@echo "make test    install, then lint, types, docs and tests"
 	@echo "make bench   speed and memory as ratios, into benchmarks/RESULTS.md (FILTER=data for one part)"
 	@echo "make docs    build the documentation into docs/_build/html and check its links"
+	@echo "make tables  the tables of README and docs, filled from the ledger"
 	@echo "make lint    ruff"
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -47,6 +48,9 @@ docs: $(INSTALLED)
 	$(BIN)/sphinx-build --quiet --fail-on-warning --nitpicky -b html docs docs/_build/html
 	$(BIN)/sphinx-build --quiet --fail-on-warning -b linkcheck docs docs/_build/linkcheck
 	@echo "documentation: docs/_build/html/index.html"
+
+tables: $(INSTALLED)
+	$(BIN)/python docs/tables.py
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks $(FILTER)

@@ -1,0 +1,255 @@
+"""The claims of the papers as a site: a table of all verdicts, and a page for every experiment.
+
+Everything comes from the rows of a ledger and the lines of its overview, which are plain JSON.
+"""
+
+import base64
+import html
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evenly import atomic
+from evenly.errors import DataError, UsageError
+from evenly.report.blocks import Block, Drawing, Link, Listing, Prose, Section, Table
+from evenly.report.page import render
+
+Row = Mapping[str, Any]
+MARK = {"reproduced": "✓", "same direction only": "~", "not reproduced": "✗", "not run": "·"}
+RULE = (
+    "A claim is *reproduced* when its direction holds with a paired 95 % t-interval that excludes zero and, where the "
+    "paper gives a number and the size is the paper's own, ours is within a margin that was set in advance; *same "
+    "direction only* when the mean has the claimed sign but not all of that holds; *not reproduced* otherwise. An "
+    "experiment is as good as the worst of the paper's claims in it."
+).replace("*", "")
+
+
+def write_site(
+    out: str | os.PathLike[str],
+    lines: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
+    *,
+    ledger: str | os.PathLike[str],
+    papers: Mapping[str, str],
+    force: bool = False,
+) -> Path:
+    """Write the site into the folder `out` and give the path of its first page.
+
+    `lines` are those of the overview (every experiment, also what was not run), `rows` those of the ledger, whose
+    folder holds the figures, and `papers` the title of each paper by its key.
+    """
+    out = Path(out)
+    first = out / "index.html"
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file: the site needs a folder, such as --out site/")
+    if first.exists() and not force:
+        raise UsageError(f"{first} exists. Give another --out, or --force to replace the site.")
+    by_key: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["scale"] != "smoke":
+            by_key.setdefault(row["key"], []).append(row)
+    out.mkdir(parents=True, exist_ok=True)
+    for line in lines:
+        found = by_key.get(line["key"], [])
+        atomic.write_text(out / _page(line["key"]), experiment_page(line, found, ledger=ledger, papers=papers))
+    atomic.write_text(first, index_page(lines, by_key, papers=papers))
+    return first
+
+
+def index_page(
+    lines: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Row]], *, papers: Mapping[str, str]
+) -> str:
+    """The first page: what became of every claim, paper by paper."""
+    verdicts = [line["verdict"] for line in lines]
+    facts = [(word, str(verdicts.count(word))) for word in MARK if word in verdicts]
+    sections = []
+    for paper, title in papers.items():
+        own = [line for line in lines if line["key"].startswith(f"{paper}/")]
+        table = Table(
+            ["experiment", "verdict", "claim", "scale", "n", "cost"],
+            [
+                [
+                    Link(line["key"].partition("/")[2], _page(line["key"])),
+                    _word(line),
+                    line["claim"],
+                    line["scale"],
+                    _number_of_seeds(line, rows.get(line["key"], ())),
+                    _minutes(line["cost"]),
+                ]
+                for line in own
+            ],
+        )
+        sections.append(Section(paper, title, [table]))
+    sections.append(Section("rule", "How verdicts come about", [Prose(RULE)]))
+    ran = sum(verdict != "not run" for verdict in verdicts)
+    verdict = (
+        f"{len(verdicts)} experiments of {len(papers)} papers; {ran} were run, and each of them is judged by rule."
+    )
+    return render("Claims and what became of them", verdict, sections, "evenly reproduce --list", facts=facts)
+
+
+def experiment_page(
+    line: Mapping[str, Any], rows: Sequence[Row], *, ledger: str | os.PathLike[str], papers: Mapping[str, str]
+) -> str:
+    """The page of one experiment: at every scale that was run, the figure, each claim, and every seed."""
+    key = line["key"]
+    sections = []
+    for row in rows:
+        blocks: list[Block] = []
+        if row["figure"]:
+            words = " ".join(claim["says"] + "." for claim in row["claims"])
+            blocks.append(Drawing(_picture(Path(ledger) / row["figure"]), f"{row['title']}. {words}"))
+        blocks.append(_claims(row))
+        blocks += [Prose("Differs from the paper: " + text) for text in row["deviations"]]
+        if not row["levels"]:
+            blocks.append(Prose("The size is not the paper's: the order of numbers is judged, not their level."))
+        blocks.append(_seeds(row))
+        blocks.append(Listing("Where it ran", _machine(row)))
+        sections.append(Section(f"{row['scale']}", f"At scale {row['scale']}: {row['verdict']}", blocks))
+    errata = rows[0]["errata"] if rows else []
+    if errata:
+        sections.append(Section("errata", "What is wrong or left open in the paper", [Prose("\n\n".join(errata))]))
+    about: list[Block] = [
+        Prose(f"{papers[key.partition('/')[0]]}."),
+        Table(["", ""], [[Link("All claims", "index.html"), ""]]),
+    ]
+    sections.append(Section("paper", "The paper", about))
+    verdict = line["claim"] + f" {_word(line)}."
+    if line["state"] == "stale":
+        verdict += " The row was written by another revision: the work or the claims are declared differently now."
+    title = rows[0]["title"] if rows else key
+    return render(f"{key}: {title}", verdict, sections, f"evenly reproduce {key} --scale {line['scale']}")
+
+
+def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: str | None = None) -> str:
+    """A table of verdicts for a document, of one paper or of all.
+
+    >>> line = {"key": "nguyen2024/fig2", "claim": "SAM is even.", "scale": "full", "state": "not run",
+    ...         "verdict": "not run", "cost": 3.0}
+    >>> print(markdown([line], []))
+    | experiment | claim | scale | n | verdict |
+    |---|---|---|---|---|
+    | `nguyen2024/fig2` | SAM is even. | full | | · not run |
+    """
+    by_key: dict[str, list[Row]] = {}
+    for row in rows:
+        by_key.setdefault(row["key"], []).append(row)
+    table = ["| experiment | claim | scale | n | verdict |", "|---|---|---|---|---|"]
+    for line in lines:
+        if paper is None or line["key"].startswith(f"{paper}/"):
+            number = _number_of_seeds(line, by_key.get(line["key"], ()))
+            cells = [f"`{line['key']}`", line["claim"].replace("|", "\\|"), line["scale"], number, _word(line)]
+            table.append("| " + " | ".join(cells).replace("|  |", "| |") + " |")
+    return "\n".join(table)
+
+
+def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
+    """A table of numbers for a document: of each experiment named, at the largest scale that was run, its first claim.
+
+    >>> results([], ["nguyen2024/fig2"])
+    '| experiment | what | paper | ours | difference [95 %] | n | verdict |\\n|---|---|---|---|---|---|---|'
+    """
+    table = ["| experiment | what | paper | ours | difference [95 %] | n | verdict |", "|---|---|---|---|---|---|---|"]
+    for key in keys:
+        found = {row["scale"]: row for row in rows if row["key"] == key}
+        row = found.get("full") or found.get("small")
+        if row is None:
+            continue
+        claim = row["claims"][0]
+        cells = [
+            f"`{key}` ({row['scale']})",
+            claim["says"].replace("|", "\\|"),
+            _pair(claim["paper"], claim["paper_against"]) or "—",
+            _pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
+            _interval(claim["difference"]),
+            str(claim["difference"]["n"]),
+            f"{MARK[claim['verdict']]} {claim['verdict']}",
+        ]
+        table.append("| " + " | ".join(cells) + " |")
+    return "\n".join(table)
+
+
+def _claims(row: Row) -> Table:
+    return Table(
+        ["claim", "the paper", "ours", "difference [95 %]", "verdict"],
+        [
+            [
+                claim["says"] + (" (our statement)" if claim["corrects"] else "") + _note(claim),
+                _pair(claim["paper"], claim["paper_against"]),
+                _pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
+                _interval(claim["difference"]),
+                f"{MARK[claim['verdict']]} {claim['verdict']}",
+            ]
+            for claim in row["claims"]
+        ],
+        caption=f"Every claim, over {len(row['seeds'])} seeds; two numbers are what is compared, in this order.",
+    )
+
+
+def _seeds(row: Row) -> Table:
+    named = {name for claim in row["claims"] for name in (claim["value"], claim["against"]) if isinstance(name, str)}
+    shown = [name for name in row["quantities"] if name in named]
+    seeds = [str(seed) for seed in row["seeds"]]
+    listed = [s for s in seeds if any(s in row["quantities"][name] for name in shown)]
+    # Draws of a numerical check are numbered on their own.
+    listed = listed or sorted({s for name in shown for s in row["quantities"][name]}, key=int)
+    return Table(
+        ["quantity", *(f"seed {seed}" for seed in listed)],
+        [[name, *(row["quantities"][name].get(seed) for seed in listed)] for name in shown],
+        caption="Every seed of what was compared.",
+    )
+
+
+def _machine(row: Row) -> str:
+    machine = row["machine"]
+    lines = {
+        "command": row["command"],
+        "date": row["date"],
+        "time": _minutes(row["minutes"]),
+        "evenly": f"{row['version']}, revision {row['revision'] or 'unknown'}",
+        "machine": f"{machine['cpu']}, {machine['usable_cpus']} cores, {machine['python']}",
+        "torch": machine["libraries"].get("torch"),
+        "recipes": ", ".join(sorted(set(row["parts"].values()))),
+    }
+    return "\n".join(f"{name}: {value}" for name, value in lines.items())
+
+
+def _picture(path: Path) -> str:
+    if not path.is_file():
+        raise DataError(f"{path} is named in the ledger and is not there. Run the row's experiment again.")
+    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()
+
+
+def _page(key: str) -> str:
+    return html.escape(key.replace("/", "-")) + ".html"
+
+
+def _word(line: Mapping[str, Any]) -> str:
+    return f"{MARK[line['verdict']]} {line['verdict']}" + (" (stale)" if line["state"] == "stale" else "")
+
+
+def _number_of_seeds(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
+    return next((str(len(row["seeds"])) for row in rows if row["scale"] == line["scale"]), "")
+
+
+def _note(claim: Mapping[str, Any]) -> str:
+    return f". {claim['note']}" if claim["note"] else ""
+
+
+def _pair(value: float | None, against: float | None) -> str:
+    if value is None:
+        return "" if against is None else f"… / {against:.4g}"
+    return f"{value:.4g}" if against is None else f"{value:.4g} / {against:.4g}"
+
+
+def _interval(found: Mapping[str, Any]) -> str:
+    if found["low"] is None:
+        return f"{found['mean']:+.3g}"
+    return f"{found['mean']:+.3g} [{found['low']:+.3g}, {found['high']:+.3g}]"
+
+
+def _minutes(minutes: float) -> str:
+    if minutes < 1:
+        return f"{minutes * 60:.0f} s"
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"

@@ -1,0 +1,112 @@
+"""Every experiment of the catalogue runs at its smoke scale, is judged and drawn; and the ledger tells the truth."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evenly.papers import ledger as book
+from evenly.papers.catalogue import CATALOGUE, PAPERS
+from evenly.papers.experiment import Claim, referred
+from evenly.papers.reproducing import draw, overview, worsened
+from evenly.papers.running import measured
+from evenly.papers.verdict import judged, overall
+
+LEDGER = Path(__file__).parents[2] / "claims"
+KEYS = sorted(CATALOGUE)
+ROWS = book.rows(LEDGER)
+# What the papers show, and so the catalogue must have: each of these begins a key.
+SHOWN = {
+    "nguyen2024": [*(f"fig{n}" for n in range(2, 12)), *(f"table{n}" for n in range(1, 7)),
+                   *(f"theorem3.{n}" for n in range(2, 6))],
+    "springer2024": [*(f"fig{n}" for n in range(1, 12)), "table1", "table2", "appendix"],
+    "chang2025": ["fig1", "fig2", "fig3", "fig4", "table1", "table2",
+                  *(f"theorem3.{n}" for n in range(1, 7)), *(f"mistake{n}" for n in range(1, 11))],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where parts are kept, so that experiments that share them do them once."""
+    return tmp_path_factory.mktemp("experiments")
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_experiment_runs_is_judged_and_drawn_and_is_no_worse_than_in_the_ledger(key: str, kept: Path):
+    experiment = CATALOGUE[key]
+    found, minutes = measured(experiment, "smoke", runs=kept, processes=1)
+    row = book.row(experiment, "smoke", found, seeds=experiment.scales["smoke"].seeds, minutes=minutes)
+    json.dumps(row, allow_nan=False)
+    assert row["verdict"] != "not run"
+    charts = referred(experiment.charts)(found)
+    assert charts
+    assert all(chart.sentence for chart in charts)
+    draw(experiment, found, kept / "figure.svg")
+    assert (kept / "figure.svg").read_text().startswith("<?xml")
+    assert worsened([row], LEDGER) == []
+
+
+@pytest.mark.parametrize(("paper", "shown"), [(paper, what) for paper in SHOWN for what in SHOWN[paper]])
+def test_everything_the_papers_show_is_in_the_catalogue(paper: str, shown: str):
+    assert any(key == f"{paper}/{shown}" or key.startswith((f"{paper}/{shown}-", f"{paper}/{shown}a", f"{paper}/{shown}D"))
+               for key in CATALOGUE), f"{paper}/{shown} is not declared"  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_declaration_is_whole_at_every_scale(key: str):
+    experiment = CATALOGUE[key]
+    assert key.partition("/")[0] in PAPERS
+    assert experiment.claim.endswith(".")
+    for name, scale in experiment.scales.items():
+        for part in experiment.parts(name):
+            part.function()
+            json.dumps(part.arguments, allow_nan=False)
+        assert len(set(scale.seeds)) == len(scale.seeds) >= (2 if name == "smoke" else 3)
+        assert scale.minutes > 0
+        assert all(text.strip() for text in scale.deviations)
+        if name == "smoke":
+            assert not scale.data, "smoke needs no published data"
+    assert any(name in experiment.scales for name in ("small", "full"))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_the_ledger_has_the_smoke_row_of_every_experiment(key: str):
+    assert book.read(LEDGER, key, "smoke") is not None
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['key']}-{row['scale']}")
+def test_a_row_of_the_ledger_is_what_the_rule_says_of_its_own_numbers(row: book.Row):
+    experiment = CATALOGUE[row["key"]]
+    assert not book.stale(row, experiment), "declared differently now: run it again"
+    assert row["declared_seeds"], "rows of the ledger have the seeds that were fixed in advance"
+    assert row["seeds"] == list(experiment.scales[row["scale"]].seeds)
+    quantities = {name: {int(s): v for s, v in by.items()} for name, by in row["quantities"].items()}
+    again = [judged(claim, quantities, levels=row["levels"]) for claim in experiment.claims]
+    assert overall(again) == row["verdict"]
+    assert [each.verdict for each in again] == [claim["verdict"] for claim in row["claims"]]
+    assert [each.difference.mean for each in again] == pytest.approx(
+        [claim["difference"]["mean"] for claim in row["claims"]]
+    )
+    assert row["deviations"] == list(experiment.scales[row["scale"]].deviations)
+    assert row["errata"] == list(experiment.errata)
+    if row["scale"] != "smoke":
+        assert (LEDGER / row["figure"]).is_file()
+
+
+def test_every_file_of_the_ledger_belongs_to_a_row():
+    named = {book.path_of(LEDGER, row["key"], row["scale"]).name for row in ROWS} | {row["figure"] for row in ROWS}
+    assert {path.name for path in LEDGER.iterdir()} <= named
+
+
+def test_the_list_shows_the_ledger():
+    verdicts = {(row["key"], row["scale"]): row["verdict"] for row in ROWS if row["scale"] != "smoke"}
+    lines = {(line["key"], line["scale"]): line["verdict"] for line in overview(LEDGER) if line["state"] == "done"}
+    assert lines == verdicts
+
+
+def test_claims_name_what_they_are_about():
+    for experiment in CATALOGUE.values():
+        for claim in experiment.claims:
+            assert isinstance(claim, Claim)
+            assert claim.says
+            assert claim.value
