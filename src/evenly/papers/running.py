@@ -4,6 +4,7 @@ import functools
 import json
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -112,7 +113,15 @@ def _share(threads: int) -> None:
     import torch
 
     os.environ["TERM"] = "dumb"
+    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     torch.set_num_threads(threads)
+
+
+def _leave_with(parent: int) -> None:
+    """End when the parent was killed: nobody waits for the work, and its lock would be in the way of the next."""
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)
 
 
 def _kept(context: Context, part: Part) -> Path:

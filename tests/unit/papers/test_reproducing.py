@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,32 @@ def test_a_failing_part_leaves_the_others_done_and_says_why(tmp_path: Path):
     with pytest.raises(UsageError, match="mpl"):
         measured(wrong, "smoke", runs=tmp_path, processes=1)
     assert len([*tmp_path.glob("parts/*/done")]) == 2
+
+
+KILLED = """
+from evenly.papers.running import measured
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("declared", sys.argv[1])
+declared = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(declared)
+if __name__ == "__main__":
+    measured(declared.toy(), "smoke", seeds=range(4), runs=sys.argv[2], processes=2)
+"""
+
+
+def test_killed_at_any_moment_the_same_call_goes_on_and_finds_the_same(tmp_path: Path):
+    (tmp_path / "script.py").write_text(KILLED)
+    words = [sys.executable, str(tmp_path / "script.py"), __file__, str(tmp_path / "runs")]
+    process = subprocess.Popen(words)
+    while not [*tmp_path.glob("runs/parts/*/done")]:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    time.sleep(1)  # the orphans notice within a fifth of a second
+    found, _ = measured(toy(), "smoke", seeds=range(4), runs=tmp_path / "runs", processes=1)
+    whole, _ = measured(toy(), "smoke", seeds=range(4), runs=tmp_path / "whole", processes=1)
+    assert found.values == whole.values
 
 
 def test_days_are_asked_for(tmp_path: Path):
