@@ -62,7 +62,7 @@ class Points(_Layer):
 
     name: str
     x: Sequence[Position]
-    y: Sequence[Value]
+    y: Sequence[Position]
     text: Sequence[str] | None = None
     colour: Colour = None
     mark: Literal["dot", "cross", "tick"] = "dot"
@@ -177,15 +177,11 @@ class Chart:
                 f"the chart {self.title!r} has no sentence: say what it shows, for those who cannot see it."
             )
 
-    @property
-    def categories(self) -> list[str]:
-        """The labels along x, in their order; none where x is a number."""
-        found: dict[str, None] = {}
-        for layer in self.layers:
-            for value in getattr(layer, "x", None) or () if not isinstance(layer, Rule) else ():
-                if isinstance(value, str):
-                    found[value] = None
-        return list(found)
+    def labels(self, axis: Literal["x", "y"]) -> list[str]:
+        """The labels along an axis, in their order; none where it is of numbers."""
+        layers = [layer for layer in self.layers if not isinstance(layer, Rule)]
+        values = [value for layer in layers for value in getattr(layer, axis, None) or ()]
+        return list(dict.fromkeys(value for value in values if isinstance(value, str)))
 
 
 def coloured(chart: Chart) -> Iterator[tuple[Layer, str]]:

@@ -38,14 +38,16 @@ def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title
 
 
 def _panel(axes: "Axes", chart: Chart) -> None:
-    places = {label: number for number, label in enumerate(chart.categories)}
+    places = {label: number for number, label in enumerate(chart.labels("x"))}
+    # The first label of an upright axis is at its top, where reading begins.
+    heights = {label: -number for number, label in enumerate(chart.labels("y"))}
     _scales(axes, chart)
     grouped = [layer for layer in chart.layers if isinstance(layer, Bars)]
     for layer, colour in coloured(chart):
         if isinstance(layer, Line):
             _line(axes, layer, colour, places)
         elif isinstance(layer, Points):
-            _points(axes, layer, colour, places)
+            _points(axes, layer, colour, places, heights)
         elif isinstance(layer, Bars):
             _bars(axes, layer, colour, places, grouped.index(layer), len(grouped))
         elif isinstance(layer, Histogram):
@@ -53,7 +55,7 @@ def _panel(axes: "Axes", chart: Chart) -> None:
             axes.stairs(counts, layer.edges, fill=True, color=colour, alpha=0.35)
             axes.stairs(counts, layer.edges, color=colour, label=layer.name or None)
         elif isinstance(layer, Heat):
-            _heat(axes, layer)
+            _heat(axes, layer, places, heights)
         else:
             _rule(axes, layer)
     if places:
@@ -61,6 +63,8 @@ def _panel(axes: "Axes", chart: Chart) -> None:
         axes.set_xticks(
             range(len(places)), list(places), rotation=35 if turned else 0, ha="right" if turned else "center"
         )
+    if heights:
+        axes.set_yticks(list(heights.values()), list(heights))
     _dress(axes, chart)
 
 
@@ -88,11 +92,11 @@ def _line(axes: "Axes", layer: Line, colour: str, places: dict[str, int]) -> Non
         axes.fill_between(x, _numbers(layer.low), _numbers(layer.high), color=colour, alpha=0.18, lw=0)
 
 
-def _points(axes: "Axes", layer: Points, colour: str, places: dict[str, int]) -> None:
+def _points(axes: "Axes", layer: Points, colour: str, places: dict[str, int], heights: dict[str, int]) -> None:
     size, marker = {"dot": (18, "o"), "cross": (26, "x"), "tick": (90, "|")}[layer.mark]
     axes.scatter(
         _positions(layer.x, places),
-        _numbers(layer.y),
+        _positions(layer.y, heights),
         s=size,
         marker=marker,
         color=colour,
@@ -119,10 +123,10 @@ def _bars(axes: "Axes", layer: Bars, colour: str, places: dict[str, int], turn: 
         axes.plot([place + d for d in spread], _numbers(values), "o", ms=3.2, color=colour, mec="white", mew=0.4)
 
 
-def _heat(axes: "Axes", layer: Heat) -> None:
+def _heat(axes: "Axes", layer: Heat, places: dict[str, int], heights: dict[str, int]) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    x, y = _centres(layer.x), _centres(layer.y)
+    x, y = _positions(layer.x, places), _positions(layer.y, heights)
     z = [_numbers(row) for row in layer.z]
     low, high = layer.limits
     cmap: Any = LinearSegmentedColormap.from_list("diverging", list(DIVERGING)) if layer.diverging else "viridis"
@@ -134,9 +138,6 @@ def _heat(axes: "Axes", layer: Heat) -> None:
         x, y, z, cmap=cmap, vmin=low, vmax=high, shading="nearest", rasterized=len(z) * len(x) > 4000
     )
     axes.figure.colorbar(mesh, ax=axes, label=layer.name, fraction=0.05)
-    for labels, axis in ((layer.x, axes.xaxis), (layer.y, axes.yaxis)):
-        if labels and isinstance(labels[0], str) and axis is axes.yaxis:
-            axis.set_ticks(range(len(labels)), [str(label) for label in labels])
 
 
 def _rule(axes: "Axes", layer: Rule) -> None:
@@ -179,10 +180,6 @@ def spreading(num: int, width: float) -> list[float]:
 
 def _positions(values: Sequence[Any], places: dict[str, int]) -> list[float]:
     return [places[value] if isinstance(value, str) else v for value, v in zip(values, _numbers(values), strict=True)]
-
-
-def _centres(values: Sequence[Any]) -> list[float]:
-    return list(range(len(values))) if values and isinstance(values[0], str) else _numbers(values)
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:

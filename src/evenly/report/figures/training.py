@@ -1,0 +1,159 @@
+"""How training went: errors over epochs, errors at the end, errors of groups."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evenly.intervals import interval
+from evenly.report.chart import Bars, Chart, Line
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def training_curves(
+    runs: Mapping[str, Sequence[Rows]], *, metric: str = "test.error", title: str = "", what: str = ""
+) -> Chart | None:
+    """A metric over epochs for every way of training: the mean of its runs, and a band from lowest to highest.
+
+    `runs` maps a name to the metrics of its runs, one list of rows per seed. Errors are shown in per cent.
+
+    >>> rows = [{"epoch": 1, "test.error": 0.5}, {"epoch": 2, "test.error": 0.25}]
+    >>> training_curves({"original": [rows]}).layers[0].y
+    (50.0, 25.0)
+    """
+    percent = metric.endswith("error") or ".worst." in metric
+    layers = [
+        line
+        for number, (name, seeds) in enumerate(runs.items())
+        if (line := _mean_line(name, seeds, metric, 100.0 if percent else 1.0, number)) is not None
+    ]
+    if not layers:
+        return None
+    split, _, rest = metric.partition(".")
+    what = what or f"{'training' if split == 'train' else split} {rest.replace('.', ' ')}"
+    several = max(len(seeds) for seeds in runs.values()) > 1
+    sentence = f"The {what} after every epoch" + (
+        ": lines are means over seeds, bands reach from the lowest seed to the highest." if several else "."
+    )
+    return Chart(title or what[0].upper() + what[1:], "epoch", f"{what} (%)" if percent else what, layers, sentence)
+
+
+def cluster_curves(rows: Rows, *, metric: str = "error", name: str = "") -> Chart | None:
+    """The training error (or loss) of the easy and of the hard cluster, apart, for one run.
+
+    >>> rows = [{"epoch": 1, "train.easy.error": 0.1, "train.hard.error": 0.4}]
+    >>> [layer.name for layer in cluster_curves(rows).layers]
+    ['easy examples', 'hard examples']
+    """
+    scale = 100.0 if metric == "error" else 1.0
+    layers = [
+        Line(
+            f"{part} examples",
+            [row["epoch"] for row in known],
+            [_scaled(row[f"train.{part}.{metric}"], scale) for row in known],
+            colour=number,
+        )
+        for number, part in enumerate(("easy", "hard"))
+        if (known := [row for row in rows if f"train.{part}.{metric}" in row and "epoch" in row])
+    ]
+    if not layers:
+        return None
+    unit = " (%)" if metric == "error" else ""
+    whose = f" of {name}" if name else ""
+    return Chart(
+        f"Easy and hard examples{whose}",
+        "epoch",
+        f"training {metric}{unit}",
+        layers,
+        f"The training {metric}{whose} on the examples the separation calls easy and on those it calls hard: "
+        "the further apart, the later the hard ones are learned.",
+    )
+
+
+def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test") -> Chart | None:
+    """The error of every way of training: a dot per seed, their mean, and its 95 % t-interval.
+
+    >>> chart = error_by_method({"original": [0.10, 0.12], "useful": [0.09, 0.10]})
+    >>> chart.layers[0].x, [round(v, 1) for v in chart.layers[0].y]
+    (('original', 'useful'), [11.0, 9.5])
+    """
+    errors = {name: values for name, values in errors.items() if values}
+    if not errors:
+        return None
+    found = {name: interval([value * 100 for value in values]) for name, values in errors.items()}
+    best = min(found, key=lambda name: found[name].mean)
+    several = max(map(len, errors.values())) > 1
+    spoken = " A dot is a seed, a bar their mean, the whisker its 95 % interval." if several else " A bar is one seed."
+    return Chart(
+        f"Error on {split}, by method",
+        "",
+        f"{split} error (%)",
+        [
+            Bars(
+                "error",
+                list(errors),
+                [i.mean for i in found.values()],
+                [_none(i.low) for i in found.values()] if several else None,
+                [_none(i.high) for i in found.values()] if several else None,
+                dots=[[value * 100 for value in values] for values in errors.values()] if several else None,
+            )
+        ],
+        f"The {split} error after training: lowest on average for {best} ({found[best].mean:.2f} %).{spoken}",
+        y_range=_from_zero(value * 100 for values in errors.values() for value in values),
+    )
+
+
+def group_errors(
+    errors: Mapping[str, Mapping[str, Sequence[float]]], *, attribute: str, split: str = "test"
+) -> Chart | None:
+    """The error of every group under every way of training: `errors[method][group]` holds a value per seed.
+
+    >>> chart = group_errors({"useful": {"land": [0.1], "water": [0.3]}}, attribute="group")
+    >>> chart.layers[0].x, chart.layers[0].y
+    (('land', 'water'), (10.0, 30.0))
+    """
+    groups = list(dict.fromkeys(group for by_group in errors.values() for group in by_group))
+    if not groups:
+        return None
+    layers = []
+    for number, (method, by_group) in enumerate(errors.items()):
+        values = [[value * 100 for value in by_group.get(group, ())] for group in groups]
+        means = [math.fsum(v) / len(v) if v else None for v in values]
+        dots = values if max(map(len, values)) > 1 else None
+        layers.append(Bars(method, groups, means, dots=dots, colour=number))
+    return Chart(
+        f"Error on {split} by {attribute.replace('_', ' ')}",
+        attribute.replace("_", " "),
+        f"{split} error (%)",
+        layers,
+        f"The {split} error of each {attribute.replace('_', ' ')}, side by side for the ways of training; "
+        "a wide gap between groups is hidden by the mean.",
+    )
+
+
+def _mean_line(name: str, seeds: Sequence[Rows], metric: str, scale: float, number: int) -> Line | None:
+    by_epoch: dict[int, list[float]] = {}
+    for rows in seeds:
+        for row in rows:
+            if "epoch" in row and (value := _scaled(row.get(metric), scale)) is not None:
+                by_epoch.setdefault(row["epoch"], []).append(value)
+    if not by_epoch:
+        return None
+    epochs = sorted(by_epoch)
+    values = [by_epoch[epoch] for epoch in epochs]
+    means = [math.fsum(v) / len(v) for v in values]
+    band = {"low": [min(v) for v in values], "high": [max(v) for v in values]} if len(seeds) > 1 else {}
+    return Line(name, epochs, means, dashed=name == "original", colour=number, **band)
+
+
+def _from_zero(values: Any) -> tuple[float, float] | None:
+    highest = max(values, default=0.0)
+    return (0.0, highest * 1.15) if highest > 0 and math.isfinite(highest) else None
+
+
+def _scaled(value: Any, scale: float) -> float | None:
+    return value * scale if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
