@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
   evenly separate digit-dominoes --model mlp --epochs 30
   evenly separate --from-logits logits.npz --out separation.csv
+  evenly separate digits --model mlp --epochs 20 --at-epoch 4 --set keep_epochs=[2,3,4]
 """
 
 
@@ -63,15 +64,16 @@ def separate(
     from evenly.resampling import save
     from evenly.resampling.health import health
 
+    trained: dict[str, Any] = {}
     if from_logits is not None:
         separation, logits = _from_file(from_logits, method)
+        found = health(separation, logits)
     else:
         until = moment(at_epoch, at_fraction)
-        separation, logits = _from_training(recipe, until, runs, how, method)
-    found = health(separation, logits)
+        separation, found, trained = _from_training(recipe, until, runs, how, method)
     save(separation, out)
     if json:
-        print_json(_plain(separation, found, out))
+        print_json(_plain(separation, found, out) | trained)
         return
     rows = [
         {
@@ -85,6 +87,8 @@ def separate(
         for split in separation.splits
     ]
     print_table(rows, ["class", "hard", "of", "loss hard", "loss easy", "silhouette"])
+    for epoch, alike in trained.get("agreement", {}).items():
+        say(f"Of what this or the separation after epoch {epoch} calls hard, {alike['jaccard']:.0%} is hard in both.")
     for sentence in found.sentences:
         if sentence not in separation.remarks:  # those were said when they were found
             say(sentence)
@@ -112,17 +116,30 @@ def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
     return split(arrays["logits"], arrays["labels"], method=chosen, **given), arrays["logits"]
 
 
-def _from_training(recipe: Any, until: Any, runs: str, how: dict[str, Any], method: str) -> "tuple[Separation, Any]":
-    from safetensors.torch import load_file
-
+def _from_training(
+    recipe: Any, until: Any, runs: str, how: dict[str, Any], method: str
+) -> "tuple[Separation, Health, dict[str, Any]]":
+    """The separation of an early run, which is left in the run's folder too, and its agreement over kept epochs."""
+    from evenly.resampling.health import health
+    from evenly.training.evidence import leave_evidence
+    from evenly.training.lasting import separations_at
+    from evenly.training.loaded import kept_epochs
     from evenly.training.parts import load_data
-    from evenly.training.stages import OUTPUTS, early_recipe, separation_of
+    from evenly.training.stages import early_recipe, kept_outputs, separation_of
     from evenly.training.train import train
 
     data = load_data(recipe, data_root=how["data_root"])
-    early = train(early_recipe(recipe, until), runs=runs, splits=data, **how)
-    say(f"Separated after epoch {early.summary()['separated_at']} of run {early.id}.")
-    return separation_of(early, data.train, method=method), load_file(early.path / OUTPUTS)["logits"]
+    early = train(early_recipe(recipe, until, keep_epochs=recipe.keep_epochs), runs=runs, splits=data, **how)
+    epoch = early.summary()["separated_at"]
+    say(f"Separated after epoch {epoch} of run {early.id}.")
+    separation = separation_of(early, data.train, method=method)
+    others = [kept for kept in kept_epochs(early) if kept != epoch] if recipe.keep_epochs else []
+    then = separations_at(early, data.train, epochs=others, data_root=how["data_root"])
+    found = health(separation, kept_outputs(early)["logits"], others=list(then.values()))
+    with early:
+        leave_evidence(early, separation, early=early, data=data.train, found=found)
+    alike = {kept: agreed._asdict() for kept, agreed in zip(then, found.agreements, strict=True)}
+    return separation, found, {"run": early.id, "epoch": epoch, **({"agreement": alike} if alike else {})}
 
 
 def _plain(separation: "Separation", found: "Health", out: Path) -> dict[str, Any]:

@@ -4,17 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import add_recipe, add_running, resolved, running
+from evenly.cli.train import SHARPNESS_AWARE, add_recipe, add_running, duration, resolved, running
 from evenly.errors import UsageError
 
 if TYPE_CHECKING:
-    from evenly.recipe import Until
+    from evenly.recipe import Ascent, Optimizer, Recipe, Until
     from evenly.training.useful import Line, Row
 
 EXAMPLES = """
   evenly useful digit-dominoes --model mlp --epochs 30 --controls original,random --seeds 0-4
   evenly useful fashion-mnist --model convnet --epochs 10 --controls original,random,upweight
   evenly useful photos/ --model resnet18 --optimizer sam --at-epoch 8 --set data.validation=0.2
+  evenly useful cifar10 --model preact-resnet18 --optimizer sam --early-optimizer sgd --dry-run
 """
 
 
@@ -33,7 +34,10 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--factor", type=int, default=2, metavar="K", help="how often a hard example is shown")
     parser.add_argument("--drop-suspect", action="store_true", help="leave what looks mislabelled at one copy")
     parser.add_argument("--early-model", metavar="M", help="a smaller network for the first stage")
+    parser.add_argument("--early-optimizer", metavar="O", help="sgd, adamw, … or sam, … for the first stage")
+    parser.add_argument("--early-lr", type=float, metavar="R", help="the learning rate of that optimizer")
     parser.add_argument("--split", help="where the error is taken (default: test, or validation)")
+    parser.add_argument("--dry-run", action="store_true", help="print both recipes and the cost, train nothing")
     add_running(parser)
     add_root(parser)
     add_json(parser)
@@ -65,7 +69,10 @@ def useful(
     factor: int,
     drop_suspect: bool,
     early_model: str | None,
+    early_optimizer: str | None,
+    early_lr: float | None,
     split: str | None,
+    dry_run: bool,
     runs: str,
     json: bool,
     **given: Any,
@@ -76,28 +83,98 @@ def useful(
     how = running(given)
     recipe = resolved(**given)
     from evenly.recipe import Model
+
+    optimizer, ascent = early_choice(recipe, early_optimizer, early_lr)
+    plan: dict[str, Any] = {
+        "seeds": numbers(seeds),
+        "controls": [word for word in controls.split(",") if word],
+        "until": moment(at_epoch, at_fraction),
+        "factor": factor,
+        "keep_suspects": not drop_suspect,
+        "early_model": Model(early_model) if early_model else None,
+        "early_optimizer": optimizer,
+        "early_ascent": ascent,
+        "runs": runs,
+    }
+    if dry_run:
+        _foretell(recipe, plan, how, json=json)
+        return
+    from evenly.records import Run
+    from evenly.training.lasting import agreement_of
     from evenly.training.useful import compared
     from evenly.training.useful import useful as method
 
-    rows = method(
-        recipe,
-        seeds=numbers(seeds),
-        controls=[word for word in controls.split(",") if word],
-        until=moment(at_epoch, at_fraction),
-        factor=factor,
-        keep_suspects=not drop_suspect,
-        early_model=Model(early_model) if early_model else None,
-        runs=runs,
-        split=split,
-        **how,
-    )
+    rows = method(recipe, split=split, **plan, **how)
     lines = compared(rows)
+    shared = agreement_of([Run(f"{runs}/{row.run}") for row in rows if row.method == "useful"])
     if json:
-        print_json({"lines": [asdict(line) for line in lines], "runs": [asdict(row) for row in rows]})
+        found = {"lines": [asdict(line) for line in lines], "runs": [asdict(row) for row in rows], "agreement": shared}
+        print_json(found)
         return
     print_table([_shown(line) for line in lines], ["method", "error %", "difference", "worst %", "hard %", "cost"])
     chosen = ", ".join(row.run for row in rows if row.method == "useful")
+    if shared is not None:
+        say(
+            f"\nOf the examples that either of two seeds calls hard, {shared['jaccard']:.0%} are hard to both (a mean "
+            f"of {shared['pairs']} pairs; agreement beyond chance, the adjusted Rand index: "
+            f"{shared['adjusted_rand']:.2f})."
+        )
     say(f"\n{verdict(rows)}\nFor `evenly export`, the runs of the method: {chosen} (in {runs}).")
+
+
+def early_choice(recipe: "Recipe", name: str | None, lr: float | None) -> "tuple[Optimizer | None, Ascent | None]":
+    """The optimizer and the ascent of the first stage where they are not those of the second.
+
+    A learning rate is an optimizer's own: another optimizer begins with its usual one.
+
+    >>> from evenly.recipe import Recipe
+    >>> optimizer, ascent = early_choice(Recipe(), "adamw", None)
+    >>> optimizer.name, optimizer.lr, ascent.rule
+    ('adamw', 0.001, 'none')
+    """
+    from dataclasses import replace
+
+    from evenly.recipe import Ascent, Optimizer
+
+    if name is None:
+        if lr is not None:
+            return replace(recipe.optimizer, lr=lr), None
+        return None, None
+    if name in SHARPNESS_AWARE:
+        chosen, ascent = recipe.optimizer, Ascent(name, SHARPNESS_AWARE[name])  # type: ignore[arg-type]  # a rule
+    else:
+        chosen, ascent = recipe.optimizer, Ascent("none")
+        if name.lower() != chosen.name.lower():
+            from evenly.training.parts import usual_lr
+
+            chosen = Optimizer(name, lr=usual_lr(name), weight_decay=chosen.weight_decay)
+    return chosen if lr is None else replace(chosen, lr=lr), ascent
+
+
+def _foretell(recipe: "Recipe", plan: dict[str, Any], how: dict[str, Any], *, json: bool) -> None:
+    """What all of it would be and cost; nothing is trained or written."""
+    from evenly.training.outlook import outlook
+    from evenly.typed import yaml_text
+
+    found = outlook(recipe, **plan, **{name: how[name] for name in ("device", "data_root", "workers")})
+    if json:
+        print_json(found)
+        return
+    for stage, what in (("early", "until it separates"), ("second", "from scratch, by USEFUL")):
+        print(f"# The {stage} stage of seed {plan['seeds'][0]}, {what}: run {found[stage]['id']}")
+        print(yaml_text.render(found[stage]["recipe"]))
+    rows = [
+        {**line, "examples": f"{line['examples']:,}", "time": f"about {duration(line['seconds'])}"}
+        for line in found["lines"]
+    ]
+    print_table(rows, ["method", "runs", "examples", "time"])
+    guess = {"share": f"{found['share']:.0%} of the examples are hard",
+             "early_epochs": f"the gain shrinks after {found['early_epochs']} epochs"}  # fmt: skip
+    told = " and ".join(guess[name] for name in found["assumed"])
+    say(
+        f"\n{found['examples']:,} examples, about {duration(found['seconds'])} here"
+        + (f", if {told}: only the early run can tell." if told else ", by what its early runs have found.")
+    )
 
 
 def numbers(text: str) -> list[int]:

@@ -91,8 +91,8 @@ def _on_clusters(separation: Separation, found: dict[int, Distinctness], indisti
     more = f" and {len(worst) - 5} more" if len(worst) > 5 else ""
     return [
         f"{len(indistinct)} of {len(found)} classes do not fall into two clusters: what is called hard there is one "
-        f"end of a single cloud, not a group of its own: {names}{more}. See whether it lasts: give others= the "
-        "separations of the next epoch or of another seed."
+        f"end of a single cloud, not a group of its own: {names}{more}. See whether it lasts in the next epoch or "
+        "with another seed."
     ]
 
 
@@ -109,7 +109,8 @@ def _on_suspects(separation: Separation, suspected: Suspects) -> list[str]:
     )
     return [
         f"{len(suspected):,} examples look mislabelled, {among:,} of the {separation.num_hard:,} that would be "
-        f"repeated: {shown}. Look at them; once=health.suspects.rows leaves them at one copy."
+        f"repeated: {shown}. Look at them; `evenly useful --drop-suspect`, or once=health.suspects.rows, leaves them "
+        "at one copy."
     ]
 
 

@@ -16,7 +16,7 @@ from evenly.data.batches import Batches
 from evenly.data.checks import check
 from evenly.errors import UsageError, did_you_mean
 from evenly.models.trial import untouched
-from evenly.recipe import Recipe
+from evenly.recipe import Optimizer, Recipe
 from evenly.rng import generator
 from evenly.training.distributed import World
 from evenly.training.objective import Objective
@@ -139,6 +139,29 @@ def load_data(recipe: Recipe, *, data_root: str | None = None) -> Splits:
     return splits
 
 
+def optimizer_kind(name: str) -> type[torch.optim.Optimizer]:
+    """The optimizer of `torch.optim` that has this name, in small letters or not."""
+    known = {
+        other.lower(): kind
+        for other, kind in vars(torch.optim).items()
+        if inspect.isclass(kind) and issubclass(kind, torch.optim.Optimizer) and other not in _OTHER_LOOPS
+    }
+    if name.lower() not in known:
+        raise UsageError(f"there is no optimizer {name!r}. {did_you_mean(name.lower(), [*known, *ASCENTS])}")
+    return known[name.lower()]
+
+
+def usual_lr(name: str) -> float:
+    """The learning rate that an optimizer begins with where none is given: torch's, but for SGD the recipe's.
+
+    >>> usual_lr("sgd"), usual_lr("adamw")
+    (0.1, 0.001)
+    """
+    if name.lower() == "sgd":
+        return Optimizer().lr
+    return float(inspect.signature(optimizer_kind(name)).parameters["lr"].default)
+
+
 def optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     """The optimizer of any `torch.optim` name, with the settings it takes.
 
@@ -146,16 +169,7 @@ def optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     0.9
     """
     chosen = recipe.optimizer
-    known = {
-        name.lower(): kind
-        for name, kind in vars(torch.optim).items()
-        if inspect.isclass(kind) and issubclass(kind, torch.optim.Optimizer) and name not in _OTHER_LOOPS
-    }
-    if chosen.name.lower() not in known:
-        raise UsageError(
-            f"there is no optimizer {chosen.name!r}. {did_you_mean(chosen.name.lower(), [*known, *ASCENTS])}"
-        )
-    kind = known[chosen.name.lower()]
+    kind = optimizer_kind(chosen.name)
     takes = inspect.signature(kind).parameters
     if "weight_decay" not in takes and chosen.weight_decay:
         raise UsageError(f"optimizer.weight_decay={chosen.weight_decay:g}: {chosen.name} has none. Set it to 0.")

@@ -34,10 +34,12 @@ def early_recipe(
     model: Model | None = None,
     optimizer: Optimizer | None = None,
     ascent: Ascent | None = None,
+    keep_epochs: Sequence[int] = (),
 ) -> Recipe:
     """The first stage of `recipe`: the same training until an early epoch, with randomness of its own.
 
-    A smaller `model` may stand in as a proxy, or another optimizer.
+    A smaller `model` may stand in as a proxy, or another optimizer. `keep_epochs` are this stage's own, to compare
+    the separations of several epochs.
 
     >>> first = early_recipe(Recipe(seed=1), Until("fraction", 0.1))
     >>> first.seed == 1, first.until.rule, first.epochs
@@ -60,7 +62,7 @@ def early_recipe(
         resampling=Resampling(),
         evaluate_every=recipe.epochs,
         record_examples=False,
-        keep_epochs=(),
+        keep_epochs=tuple(keep_epochs),
     )
 
 
@@ -113,14 +115,19 @@ def fitted(error: float) -> bool:
     return error < 1 - MAX_ACCURACY
 
 
-def separation_of(early: Run, data: Labelled, *, method: str = "k-means") -> Separation:
-    """The separation that the outputs of an early run give, for the data they were taken on."""
+def kept_outputs(early: Run) -> dict[str, Tensor]:
+    """What `keep_outputs` left: logits, labels, index and epoch."""
     from safetensors.torch import load_file
 
     path = early.path / OUTPUTS
     if not path.is_file():
         raise UsageError(f"run {early.id} has left no outputs: it is {early.state}. `evenly useful` makes such runs.")
-    kept = load_file(path)
+    return load_file(path)
+
+
+def separation_of(early: Run, data: Labelled, *, method: str = "k-means") -> Separation:
+    """The separation that the outputs of an early run give, for the data they were taken on."""
+    kept = kept_outputs(early)
     _refuse_fitted(early, float((predictions(kept["logits"]) == kept["labels"]).double().mean()), int(kept["epoch"]))
     return separate(
         kept["logits"],
@@ -151,6 +158,7 @@ def _refuse_fitted(early: Run, accuracy: float, epoch: int) -> None:
 class Chosen(NamedTuple):
     """What a resampling means for the training set: indices to train on, or weights of losses; which are hard."""
 
+    early: Run
     separation: Separation
     indices: Tensor | None
     weights: Tensor | None
@@ -168,16 +176,14 @@ def chosen(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> C
     hard_N = torch.zeros(len(data), dtype=torch.bool)
     hard_N[matching.positions(data, separation.index, separation.labels)] = separation.hard
     if wanted.method == "upweight":
-        return Chosen(separation, None, upweighted(separation, factor=wanted.factor, dataset=data), hard_N)
+        return Chosen(early, separation, None, upweighted(separation, factor=wanted.factor, dataset=data), hard_N)
     once = None if wanted.keep_suspects else suspected(early, separation)
-    return Chosen(separation, separation.positions(data, wanted.factor, once=once), None, hard_N)
+    return Chosen(early, separation, separation.positions(data, wanted.factor, once=once), None, hard_N)
 
 
 def suspected(early: Run, separation: Separation) -> Tensor:
     """The rows of a separation that look mislabelled."""
-    from safetensors.torch import load_file
-
-    return suspects(load_file(early.path / OUTPUTS)["logits"], separation.labels).rows
+    return suspects(kept_outputs(early)["logits"], separation.labels).rows
 
 
 def second_recipe(recipe: Recipe, early: Recipe, method: str, *, factor: int = 2, keep_suspects: bool = True) -> Recipe:

@@ -14,9 +14,10 @@ from evenly.environment import stamp
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Recipe, digest, to_mapping
 from evenly.records import Run
-from evenly.resampling import Separation, save
+from evenly.resampling import Separation
 from evenly.resampling.moment import AtEpoch
 from evenly.training.distributed import World
+from evenly.training.evidence import leave_evidence
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Enough, Loop
 from evenly.training.objective import predictions
@@ -91,7 +92,7 @@ def train(
         data = splits if splits is not None else load_data(recipe, data_root=data_root)
         separation, hard = None, None
         if recipe.resampling.method != "none":
-            separation, indices, weights, hard = chosen(recipe, runs=runs, data=data.train)
+            first, separation, indices, weights, hard = chosen(recipe, runs=runs, data=data.train)
         given = {"indices": indices, "weights": weights, "hard": hard}
         parts = assemble(recipe, world=world, splits=data, workers=workers, **given)
         environment = stamp(data=parts.splits.fingerprint) if world.leads else None
@@ -102,7 +103,7 @@ def train(
             run = Run(os.path.join(runs, name))
         with run, contextlib.ExitStack() as stack:
             if separation is not None and world.leads:
-                save(separation, run.path / "separation.csv")
+                leave_evidence(run, separation, early=first, data=data.train)
             loop = Loop(parts, run, interruption, pace=pace, enough=enough or early(parts), allow=frozenset(allow))
             heard: list[Callable[[dict[str, Any]], None]] = []
             if tensorboard and world.leads:

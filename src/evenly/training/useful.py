@@ -78,9 +78,7 @@ def useful(
     running
         What `train` takes beside a recipe: device, data_root, workers, pace.
     """
-    for control in controls:
-        if control not in CONTROLS:
-            raise UsageError(f"there is no control {control!r}. {did_you_mean(control, CONTROLS)}")
+    check_controls(controls)
     rows = []
     for seed in seeds:
         mine = replace(recipe, seed=seed)
@@ -100,6 +98,18 @@ def useful(
             longer = replace(mine, epochs=round(mine.epochs * (1 + separation.share * (factor - 1))))
             rows.append(_row("steps", train(longer, runs=runs, splits=data, **running), mine, split))
     return rows
+
+
+def check_controls(controls: Iterable[str]) -> None:
+    """Refuse a control that there is not.
+
+    >>> check_controls(["orginal"])
+    Traceback (most recent call last):
+    evenly.errors.UsageError: there is no control 'orginal'. Did you mean 'original'?
+    """
+    for control in controls:
+        if control not in CONTROLS:
+            raise UsageError(f"there is no control {control!r}. {did_you_mean(control, CONTROLS)}")
 
 
 def judged_on(data: Splits, split: str | None) -> str:

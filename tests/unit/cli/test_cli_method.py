@@ -216,3 +216,46 @@ def test_damaged_outputs_are_refused_and_nothing_is_unpickled(tmp_path: Path) ->
 
 def test_seeds_are_read_as_people_write_them() -> None:
     assert numbers("0-2,7") == [0, 1, 2, 7]
+
+
+def test_a_dry_run_of_the_method_shows_both_recipes_and_the_cost_and_makes_nothing(tmp_path: Path) -> None:
+    words = ["useful", "digits", *QUICK, "--early-optimizer", "adamw", "--early-model", "mlp", "--dry-run"]
+    result = evenly(*words, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("# The ") == 2
+    assert "name: adamw" in result.stdout
+    assert "examples, about" in result.stderr
+    assert "only the early run can tell" in result.stderr
+    found = json.loads(evenly(*words, "--json", cwd=tmp_path).stdout)
+    assert [line["method"] for line in found["lines"]] == ["early", "original", "useful", "random"]
+    assert found["early"]["recipe"]["optimizer"]["lr"] == 0.001
+    assert found["second"]["recipe"]["resampling"]["early"] == found["early"]["id"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_early_optimizer_makes_the_early_run_and_seeds_are_compared(tmp_path: Path) -> None:
+    words = ["useful", "digits", *QUICK, "--at-epoch", "2", "--seeds", "0-1", "--controls", "", "--optimizer", "sam"]
+    words += ["--early-optimizer", "adamw", "--early-lr", "0.01"]
+    result = evenly(*words, "--json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["agreement"]["pairs"] == 1
+    assert -1 <= found["agreement"]["adjusted_rand"] <= 1
+    stages = {row["run"]: row["early"] for row in found["runs"]}
+    listed = {row["id"]: row for row in json.loads(evenly("runs", "--json", cwd=tmp_path).stdout)}
+    assert {listed[early]["optimizer"] for early in stages.values()} == {"adamw"}
+    assert "sam" in {listed[run]["optimizer"] for run in stages}.pop()
+    assert "are hard to both" in evenly(*words, cwd=tmp_path).stderr
+
+
+def test_a_separation_leaves_itself_in_its_run_and_is_compared_over_kept_epochs(tmp_path: Path) -> None:
+    words = ["separate", "digits", *QUICK, "--at-epoch", "2", "--set", "keep_epochs=[1,2]", "--json"]
+    result = evenly(*words, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert list(found["agreement"]) == ["1"]
+    run = tmp_path / "runs" / found["run"]
+    assert (run / "separation.csv").read_text() == (tmp_path / "separation.csv").read_text()
+    assert json.loads((run / "separation.json").read_text())["chosen_epoch"] == 2
+    assert (run / "examples.npz").exists()
+    assert evenly("export", found["run"], "--as", "indices", cwd=tmp_path).returncode == 0

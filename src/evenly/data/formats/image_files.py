@@ -103,7 +103,8 @@ class ImageFiles:
             if not self.resize:
                 raise DataError(
                     f"{path} is {image.height}×{image.width} pixels where the first image is {height}×{width}. "
-                    f"Give a size to resize all images to, such as size=({height}, {width})."
+                    f"Give a size to resize all images to: size=({height}, {width}), or --set "
+                    f"data.options.size=[{height},{width}]."
                 )
             image = image.resize((width, height), Image.Resampling.BILINEAR)
         pixels = np.asarray(image)

@@ -54,7 +54,7 @@ def manifest(
             near = f"{hint} " if hint.startswith("Did") else ""  # else it would list the columns a second time
             raise DataError(
                 f"{path}: there is no column {column!r}; its columns: {', '.join(columns)}. "
-                f"{near}Name the column with {option}=."
+                f"{near}Name the column with {option}=, or --set data.options.{option}=NAME."
             )
     names = columns.pop(path_column)
     if not names:

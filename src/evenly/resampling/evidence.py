@@ -1,0 +1,126 @@
+"""A separation as a page shows it: classes and suspects in plain numbers, and a view of the outputs in two dimensions.
+
+Shapes: N examples, M of them shown, D outputs.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evenly.resampling.health import Health
+from evenly.resampling.outputs import Array
+from evenly.resampling.separation import Separation
+from evenly.rng import generator
+
+MOST_SUSPECTS, MOST_POINTS = 200, 2000
+
+
+def evidence(separation: Separation, logits: Array, found: Health) -> dict[str, Any]:
+    """What a separation found, ready for JSON; what is unknown or undefined is None.
+
+    >>> from evenly.resampling import separate
+    >>> from evenly.resampling.health import health
+    >>> z = torch.tensor([[4.0, 0.0], [5.0, 0.0], [0.2, 0.3], [0.0, 4.0], [0.0, 5.0], [0.4, 0.1]])
+    >>> separation = separate(z, [0, 0, 0, 1, 1, 1], classes=["cat", "dog"])
+    >>> shown = evidence(separation, z, health(separation, z))
+    >>> shown["classes"][1]["name"], shown["classes"][1]["hard"], shown["view"]["hard"]
+    ('dog', 1, [False, False, True, False, False, True])
+    """
+    suspected = found.suspects
+    # Whether clusters are distinct is asked of clusters: other rules make none.
+    distinctness = found.distinctness if separation.method == "k-means" else {}
+    return {
+        "method": separation.method,
+        "accuracy": _known(separation.accuracy),
+        "share": separation.share,
+        "remarks": list(found.sentences),
+        "classes": [
+            {
+                "label": split.label,
+                "name": separation.classes[split.label] if separation.classes else str(split.label),
+                "easy": split.num_easy,
+                "hard": split.num_hard,
+                "loss_easy": _known(split.loss_easy),
+                "loss_hard": _known(split.loss_hard),
+                "silhouette": _known(split.silhouette),
+                "distinct": distinctness[split.label].distinct if split.label in distinctness else None,
+            }
+            for split in separation.splits
+        ],
+        "num_suspects": len(suspected),
+        "suspects": [
+            {"index": int(separation.index[row]), "label": label, "predicted": said, "loss": loss}
+            for row, label, said, loss in zip(
+                suspected.rows[:MOST_SUSPECTS].tolist(),
+                suspected.labels.tolist(),
+                suspected.predicted.tolist(),
+                suspected.losses.tolist(),
+                strict=False,
+            )
+        ],
+        "view": view(separation, logits),
+    }
+
+
+def view(separation: Separation, logits: Array, *, most: int = MOST_POINTS) -> Mapping[str, list[Any]]:
+    """The first two principal components of the outputs of at most `most` examples, as many of each class as can be."""
+    rows_M = evenly_over(separation.labels, most, rng=generator(0, "view"))
+    plane_M2 = principal_plane(rows_of(logits, rows_M))
+    return {
+        "x": [float(f"{x:.4g}") for x in plane_M2[:, 0].tolist()],
+        "y": [float(f"{y:.4g}") for y in plane_M2[:, 1].tolist()],
+        "label": separation.labels[rows_M].tolist(),
+        "hard": separation.hard[rows_M].tolist(),
+        "index": separation.index[rows_M].tolist(),
+    }
+
+
+def principal_plane(x_MD: Tensor) -> Tensor:
+    """The points seen along their two directions of greatest variance, M × 2.
+
+    The sign of a direction is arbitrary: here its largest coordinate is positive, so that the same points always give
+    the same picture.
+
+    >>> principal_plane(torch.tensor([[0.0, 1.0, 5.0], [0.0, 3.0, 5.0]])).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    centred_MD = x_MD.double() - x_MD.double().mean(dim=0)
+    _, vectors_DD = torch.linalg.eigh(centred_MD.T @ centred_MD)
+    axes_D2 = vectors_DD.flip(1)[:, :2]
+    largest_2 = axes_D2.gather(0, axes_D2.abs().argmax(dim=0, keepdim=True))
+    plane_MK = centred_MD @ (axes_D2 * largest_2.sign())
+    return torch.nn.functional.pad(plane_MK, (0, 2 - plane_MK.shape[1])) + 0.0  # no −0
+
+
+def evenly_over(labels_N: Tensor, most: int, *, rng: torch.Generator) -> Tensor:
+    """At most `most` rows, drawn so that every class has as many as another or all it has; in their order.
+
+    >>> labels = torch.tensor([0] * 8 + [1] * 2)
+    >>> labels[evenly_over(labels, 4, rng=torch.Generator().manual_seed(0))].tolist()
+    [0, 0, 1, 1]
+    """
+    if len(labels_N) <= most:
+        return torch.arange(len(labels_N))
+    drawn_N = torch.randperm(len(labels_N), generator=rng, device=rng.device).cpu()
+    label_N, by_class_N = labels_N[drawn_N].sort(stable=True)
+    # The first of each class come before the second of any: a row's turn is its place within its class.
+    start_N = torch.searchsorted(label_N, label_N)
+    turn_N = torch.arange(len(label_N)) - start_N
+    return drawn_N[by_class_N[turn_N.argsort(stable=True)[:most]]].sort().values
+
+
+def rows_of(logits: Array, rows_M: Tensor) -> Tensor:
+    """Some rows of the outputs on the CPU in single precision or better, whatever holds them."""
+    if isinstance(logits, Tensor):
+        found = logits.detach()[rows_M.to(logits.device)].cpu()
+    else:
+        found = torch.as_tensor(logits[rows_M.numpy()])
+    found = found[:, None] if found.ndim == 1 else found
+    return found if found.dtype == torch.float64 else found.float()
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,45 @@
+"""What a separation leaves in a run's folder so that a page can be drawn from it, without the data and without torch.
+
+`separation.csv` has a row per example, `separation.json` what was found of classes, suspects and the moment, and
+`examples.npz` the easiest and hardest examples of each class as they look.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from evenly import atomic
+from evenly.data import Labelled
+from evenly.records import Run
+from evenly.resampling import Separation, save
+from evenly.resampling.evidence import evidence
+from evenly.resampling.gallery import gallery
+from evenly.resampling.health import Health, health
+from evenly.training.stages import errors_so_far, kept_epoch, kept_outputs
+
+EVIDENCE, EXAMPLES = "separation.json", "examples.npz"
+
+
+def leave_evidence(
+    run: Run, separation: Separation, *, early: Run, data: Labelled, found: Health | None = None
+) -> Health:
+    """Write a separation by the outputs of `early` into `run`, which may be the same run; return its health."""
+    logits = kept_outputs(early)["logits"]
+    found = found or health(separation, logits)
+    save(separation, run.file("separation.csv"))
+    run.write_json(EVIDENCE, {**evidence(separation, logits, found), **moment_of(early, data)})
+    with atomic.replacing(run.file(EXAMPLES)) as file:
+        np.savez_compressed(file, **gallery(separation, logits, data, suspects=found.suspects.rows))  # type: ignore[arg-type]
+    return found
+
+
+def moment_of(early: Run, data: Labelled) -> dict[str, Any]:
+    """When an early run was separated, and the curve by which that was decided: from chance on."""
+    epoch = kept_epoch(early)
+    errors = errors_so_far(early.metrics(), num_classes=data.num_classes)
+    return {
+        "early": early.id,
+        "epoch": epoch,
+        "chosen_epoch": epoch,
+        "early_curve": [{"epoch": number, "error": error} for number, error in enumerate(errors)],
+    }

@@ -1,0 +1,93 @@
+"""What the method and its controls will cost, before any of it is trained."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Until, digest, to_mapping
+from evenly.records import Run
+from evenly.resampling.moment import AtEpoch
+from evenly.training.cost import estimate
+from evenly.training.stages import early_recipe, moment, second_recipe
+from evenly.training.useful import check_controls
+
+SHARE, EPOCHS = 0.4, 6  # the hard part of all examples, and the epochs before the gain shrinks, as they often are
+
+
+def outlook(
+    recipe: Recipe,
+    *,
+    seeds: Sequence[int] = (0,),
+    controls: Sequence[str] = ("original",),
+    until: Until = Until("gain"),  # noqa: B008  # frozen
+    factor: int = 2,
+    keep_suspects: bool = True,
+    early_model: Model | None = None,
+    early_optimizer: Optimizer | None = None,
+    early_ascent: Ascent | None = None,
+    runs: str | os.PathLike[str] = "runs",
+    **where: Any,
+) -> dict[str, Any]:
+    """The recipes of both stages, and examples and seconds of every way of training, over all seeds.
+
+    What only the early run can tell is assumed, and said so in `assumed`: 40 % hard examples and, by gain, six epochs
+    before the separation. Where the stages of the first seed are done already, their own numbers are taken.
+
+    >>> from evenly.recipe import Data
+    >>> small = Recipe(data=Data("parity", {"dim": 5}), epochs=10, batch_size=50)
+    >>> found = outlook(small, until=Until("epoch", 2), device="cpu")
+    >>> [(line["method"], line["examples"]) for line in found["lines"]]
+    [('early', 200), ('original', 1000), ('useful', 1400)]
+    """
+    check_controls(controls)
+    mine = replace(recipe, seed=next(iter(seeds)))
+    first = early_recipe(mine, until, model=early_model, optimizer=early_optimizer, ascent=early_ascent)
+    second = second_recipe(mine, first, "useful", factor=factor, keep_suspects=keep_suspects)
+    plain = estimate(mine, **where)
+    alike = (first.model, first.optimizer, first.ascent) == (mine.model, mine.optimizer, mine.ascent)
+    early = plain if alike else estimate(first, **where)
+    share, epochs, assumed = _known(first, second, until, runs)
+    repeated = 1 + share * (factor - 1)
+    parts = {"original": 1.0, "upweight": 1.0, "useful": repeated, "random": repeated, "steps": repeated}
+    parts |= {"quantile": 1 + 0.5 * (factor - 1), "misclassified": repeated}
+    costs = {"early": (early, epochs / recipe.epochs)}
+    for method in dict.fromkeys([*(["original"] if "original" in controls else []), "useful", *controls]):
+        costs[method] = (plain, parts[method])
+    num = len(list(seeds))
+    lines = [
+        {
+            "method": method,
+            "runs": num,
+            "examples": round(num * cost["examples"] * part),
+            "seconds": round(num * cost["seconds"] * part, 1),
+        }
+        for method, (cost, part) in costs.items()
+    ]
+    return {
+        "early": {"id": digest(first), "recipe": to_mapping(first)},
+        "second": {"id": digest(second), "recipe": to_mapping(second)},
+        "share": share,
+        "early_epochs": epochs,
+        "assumed": assumed,
+        "lines": lines,
+        "examples": sum(line["examples"] for line in lines),
+        "seconds": round(sum(line["seconds"] for line in lines), 1),
+    }
+
+
+def _known(
+    first: Recipe, second: Recipe, until: Until, runs: str | os.PathLike[str]
+) -> tuple[float, int, tuple[str, ...]]:
+    """Share and epochs as recorded, if these stages are done; else as the moment says, else as they usually are."""
+    share, epochs, assumed = SHARE, min(EPOCHS, first.epochs), ["share", "early_epochs"]
+    rule = moment(until, epochs=first.epochs)
+    if isinstance(rule, AtEpoch):
+        epochs, assumed = rule.epoch, ["share"]
+    for recipe, name in ((first, "epoch"), (second, "hard_share")):
+        done = Run(os.path.join(runs, digest(recipe))).summary()
+        if name == "epoch" and name in done:
+            epochs, assumed = int(done[name]), ["share"]
+        elif name in done:
+            share, assumed = float(done[name]), [word for word in assumed if word != "share"]
+    return share, epochs, tuple(assumed)
