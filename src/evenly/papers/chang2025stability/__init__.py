@@ -1,5 +1,6 @@
 """Chang & Khanna (2025): a unified stability analysis of SAM and SGD."""
 
+from evenly.papers.chang2025stability import figure1, mistakes, table2, theorems, training
 from evenly.papers.experiment import Experiment, Paper
 
 PAPER = Paper(
@@ -12,4 +13,10 @@ PAPER = Paper(
   year   = {2025}
 }""",
 )
-EXPERIMENTS: tuple[Experiment, ...] = ()
+EXPERIMENTS: tuple[Experiment, ...] = (
+    *figure1.EXPERIMENTS,
+    *training.EXPERIMENTS,
+    *table2.EXPERIMENTS,
+    *theorems.EXPERIMENTS,
+    *mistakes.EXPERIMENTS,
+)
