@@ -1,6 +1,9 @@
 """Nguyen et al. (2024): USEFUL, changing the training data distribution to reduce simplicity bias."""
 
 from evenly.papers.experiment import Experiment, Paper
+from evenly.papers.nguyen2024useful.figures import EXPERIMENTS as _FIGURES
+from evenly.papers.nguyen2024useful.tables import EXPERIMENTS as _TABLES
+from evenly.papers.nguyen2024useful.waterbirds import EXPERIMENTS as _WATERBIRDS
 
 PAPER = Paper(
     key="nguyen2024",
@@ -14,4 +17,4 @@ PAPER = Paper(
   year      = {2024}
 }""",
 )
-EXPERIMENTS: tuple[Experiment, ...] = ()
+EXPERIMENTS: tuple[Experiment, ...] = (*_FIGURES, *_WATERBIRDS, *_TABLES)
