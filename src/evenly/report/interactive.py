@@ -18,6 +18,7 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif'
 def plot(chart: Chart, *, theme: str = "light") -> dict[str, Any]:
     """A chart as plotly's `data`, `layout` and `config`; the backgrounds are clear, so that either theme shows.
 
+    >>> from evenly.report.chart import Line
     >>> made = plot(Chart("Error", "epoch", "%", [Line("SGD", [1, 2], [9, float("nan")])], "It falls."))
     >>> made["data"][0]["y"], made["layout"]["xaxis"]["title"]["text"]
     ([9, None], 'epoch')
@@ -41,6 +42,7 @@ def themed(theme: str) -> dict[str, Any]:
 def rows(chart: Chart) -> list[dict[str, Any]]:
     """The numbers of a chart, a row for each mark, for CSV; every row has the same columns.
 
+    >>> from evenly.report.chart import Line
     >>> rows(Chart("Error", "epoch", "%", [Line("SGD", [1, 2], [9, None])], "It falls."))
     [{'series': 'SGD', 'x': 1, 'y': 9}, {'series': 'SGD', 'x': 2, 'y': None}]
     """

@@ -8,11 +8,11 @@ import csv
 import io
 import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from evenly.errors import SetupError, UsageError
 from evenly.report.blocks import Block as Block
@@ -143,7 +143,9 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
     )
     made.filters |= {"marked": _marked, "kind": lambda block: type(block).__name__, "cells": _cells, "shown": _shown}
-    made.filters |= {"csv_link": lambda chart: "data:text/csv;charset=utf-8," + quote(csv_text(chart), safe=",:-._()")}
+    made.filters |= {
+        "csv_link": lambda chart: "data:text/csv;charset=utf-8;base64," + b64encode(csv_text(chart).encode()).decode()
+    }
     made.filters |= {"file_name": lambda text: re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "data"}
     made.filters |= {"numeric": lambda value: isinstance(value, int | float) or bool(_NUMBER.match(str(value)))}
     return made

@@ -1,0 +1,102 @@
+"""What the demo found, said in plain words: every sentence follows from the numbers, whatever they are."""
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from evenly.intervals import Interval, interval, paired
+
+Plain = Mapping[str, Any]
+METHODS = {"gd": "gradient descent", "useful": "USEFUL", "random": "random upsampling", "sam": "SAM"}
+IMAGE_METHODS = {"original": "plain training", "useful": "USEFUL", "random": "random upsampling"}
+
+
+def at_end(toy: Plain, method: str, feature: str) -> list[float]:
+    """The alignment of each seed's network with a feature after the last step."""
+    return list(toy["alignment"][method][feature][-1])
+
+
+def balance(toy: Plain, method: str) -> list[float]:
+    """Difficult over easy alignment of each seed after the last step: 1 is an even hand."""
+    return [hard / easy for hard, easy in zip(at_end(toy, method, "hard"), at_end(toy, method, "easy"), strict=True)]
+
+
+def errors(images: Plain, method: str, split: str) -> list[float]:
+    """The error of each seed, seed by seed, in per cent."""
+    own = sorted((row for row in images["rows"] if row["method"] == method), key=lambda row: row["seed"])
+    return [100 * row[f"error.{split}"] for row in own]
+
+
+def signed(difference: Interval, *, digits: int = 2) -> str:
+    """A difference with its interval.
+
+    >>> signed(interval([0.1, 0.2, 0.3]))
+    '+0.20 [−0.05, +0.45]'
+    """
+    numbers = [f"{value:+.{digits}f}".replace("-", "−") for value in (difference.mean, difference.low, difference.high)]
+    return numbers[0] if difference.n < 2 else f"{numbers[0]} [{numbers[1]}, {numbers[2]}]"
+
+
+def toy_findings(toy: Plain) -> list[str]:
+    """Starved, found, fed: three sentences about the toy data."""
+    easy, hard = median(at_end(toy, "gd", "easy")), median(at_end(toy, "gd", "hard"))
+    lean = f"{easy / hard:.1f} times as far as" if easy > hard else "no further than"
+    return [
+        f"Gradient descent follows the easy feature {lean} the difficult one: alignments {easy:.2f} and {hard:.2f}, "
+        f"medians of {toy['setting']['seeds']} seeds.",
+        found(toy["separations"], what="lack the easy patch"),
+        fed(toy),
+    ]
+
+
+def found(separations: Any, *, what: str) -> str:
+    """What the separation found, against what is truly missing.
+
+    >>> found([{"precision": 1.0, "recall": 1.0}], what="lack the easy patch")
+    'Separating the early outputs finds exactly the examples that lack the easy patch, with 1 of 1 seeds.'
+    """
+    exact = sum(row["precision"] == row["recall"] == 1 for row in separations)
+    if exact == len(separations):
+        return f"Separating the early outputs finds exactly the examples that {what}, with {exact} of {exact} seeds."
+    precision, recall = (interval([row[name] for row in separations]).mean for name in ("precision", "recall"))
+    return (
+        f"Separating the early outputs finds {recall:.1%} of the examples that {what}, and {precision:.1%} of those "
+        f"it finds are such (means of {len(separations)} seeds; exact in {exact})."
+    )
+
+
+def fed(toy: Plain) -> str:
+    """How much further than plain descent each method goes along the difficult feature, and whether it is sure."""
+    plain, parts = at_end(toy, "gd", "hard"), []
+    for method in ("useful", "random", "sam"):
+        own = at_end(toy, method, "hard")
+        more = sum(a > b for a, b in zip(own, plain, strict=True))
+        difference = paired(own, plain)
+        sure = "" if difference.excludes_zero else ", which may be nothing"
+        parts.append(f"{METHODS[method]} {signed(difference)} (more in {more} of {len(own)} seeds{sure})")
+    told = f"Difficult feature, against gradient descent: {'; '.join(parts)}."
+    even = paired(balance(toy, "sam"), balance(toy, "gd"))
+    if even.excludes_zero and even.mean > 0:
+        told += f" SAM holds the easy one back as well: difficult over easy rises by {signed(even)}."
+    return told
+
+
+def image_findings(images: Plain) -> list[str]:
+    """What the separation found among the images, and what training on it changed, split by split."""
+    return [
+        found(images["separations"], what="have no upper digit"),
+        f"Test error, made like the training set: {compared(images, 'test')}",
+        f"Where the upper digit says nothing of the label: {compared(images, 'balanced')}",
+    ]
+
+
+def compared(images: Plain, split: str) -> str:
+    """USEFUL against plain training and against random upsampling on one split, in points of error."""
+    own, plain, chance = (errors(images, method, split) for method in ("useful", "original", "random"))
+    gain, over = paired(own, plain), paired(own, chance)
+    told = f"{interval(plain).mean:.1f} % by plain training; USEFUL changes it by {signed(gain)} points"
+    if not gain.excludes_zero:
+        return f"{told}, nothing beyond the interval of {gain.n} paired seeds."
+    if over.excludes_zero:
+        return f"{told}, and by {signed(over)} against random upsampling: more than the extra steps explain."
+    return f"{told}, but by {signed(over)} against random upsampling: some of it may be the extra steps."

@@ -1,0 +1,252 @@
+"""The page of `evenly demo`: the bias, what the separation finds, the cure, and the method on real images."""
+
+import base64
+import io
+from statistics import median, quantiles
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.intervals import Interval, interval, paired
+from evenly.report.chart import Bars, Chart, Line, Rule
+from evenly.report.demo_findings import (
+    IMAGE_METHODS,
+    METHODS,
+    Plain,
+    at_end,
+    balance,
+    errors,
+    image_findings,
+    signed,
+    toy_findings,
+)
+from evenly.report.page import Gallery, Listing, Picture, Plot, Prose, Section, Shelf, Table, render
+
+COLOUR = {"gd": 6, "original": 6, "useful": 0, "random": 4, "sam": 1}
+NEXT = """\
+evenly useful photos/ --model resnet18      # the method and its controls on a folder of your own images
+evenly useful digits --model mlp --epochs 20 --controls original,random,steps --seeds 0-4
+evenly train digits --optimizer sam         # SAM, in a run folder that can be continued
+evenly runs --runs {runs}
+"""
+
+
+def demo_page(toy: Plain, images: Plain, *, command: str, runs: str) -> str:
+    """The whole page as text, from what `evenly.training.story` returns (or from its JSON)."""
+    starved, found, fed = toy_findings(toy)
+    facts = [
+        ("difficult over easy, gradient descent", f"{median(balance(toy, 'gd')):.2f}"),
+        ("… USEFUL", f"{median(balance(toy, 'useful')):.2f}"),
+        ("… SAM", f"{median(balance(toy, 'sam')):.2f}"),
+        ("networks trained", f"{len(toy['alignment']) * toy['setting']['seeds'] + _num_runs(images):,}"),
+    ]
+    sections = [
+        _bias(toy, starved),
+        _separation(toy, found),
+        _cure(toy, fed),
+        _images(images),
+        Section("next", "What to do next", [Prose(_NEXT), Listing("Commands", NEXT.format(runs=runs), open=True)]),
+    ]
+    return render("Simplicity bias, and its cure", f"{starved} {found}", sections, command, facts=facts)
+
+
+def _bias(toy: Plain, starved: str) -> Section:
+    setting = toy["setting"]
+    told = (
+        "Every example carries a difficult patch that always tells its class, a patch of noise, and mostly "
+        f"({setting['alpha']:.0%}) an easy patch, {1 / setting['beta_hard']:.3g} times as strong as the difficult one. "
+        "A network with 40 cubic filters is trained by full-batch gradient descent. How far its filters point along a "
+        "feature is the alignment, the largest |⟨w, v⟩| of all filters.\n\n"
+        f"{starved} Lines are medians over seeds, bands the middle half."
+    )
+    layers = [
+        _curve(toy, "gd", "easy", name="easy feature", colour=3),
+        _curve(toy, "gd", "hard", name="difficult feature", colour=6),
+    ]
+    chart = Chart("Gradient descent learns the easy feature", "iteration", "alignment", layers, starved)
+    return Section("bias", "The easy feature starves the difficult one", [Prose(told), Plot(chart, wide=True)])
+
+
+def _separation(toy: Plain, found: str) -> Section:
+    at = toy["setting"]["separate_at"]
+    rows = [
+        [row["seed"], row["lacking"], row["hard"], f"{row['precision']:.3f}", f"{row['recall']:.3f}"]
+        for row in toy["separations"]
+    ]
+    told = (
+        f"After {at:,} iterations each network's outputs are clustered in two within each class; the cluster of higher "
+        f"loss is called hard. Nothing is told of which examples have the easy patch. {found}"
+    )
+    pictures = Gallery(
+        _shelves(toy["examples"], _heat, what="three patches"),
+        "An example is three patches, one a row, in an order of its own. The first column is the direction of the easy "
+        "feature, the second that of the difficult one, the others are ten of the directions left. Vermilion is "
+        "positive, blue negative.",
+    )
+    columns = ["seed", "without the easy patch", "called hard", "precision", "recall"]
+    return Section("separation", "Which examples are hard", [Prose(told), Table(columns, rows), pictures])
+
+
+def _cure(toy: Plain, fed: str) -> Section:
+    told = (
+        "USEFUL trains again from the same weights with every hard example counted twice. Random upsampling counts as "
+        f"many others twice, which shows what more examples alone would do. SAM takes its gradients at a worse point "
+        f"near the weights and needs two of them a step.\n\n{fed}"
+    )
+    rules = [Rule(x=toy["setting"]["separate_at"], name="separated")]
+    curves = {
+        feature: [_curve(toy, method, feature, name=METHODS[method], colour=COLOUR[method]) for method in METHODS]
+        for feature in ("hard", "easy")
+    }
+    kept = {method: at_end(toy, method, "hard") for method in METHODS}
+    ends = _bars("difficult alignment", kept, METHODS)
+    rows = [
+        [
+            METHODS[method],
+            _spread(at_end(toy, method, "easy")),
+            _spread(kept[method]),
+            _spread(balance(toy, method)),
+            "" if method == "gd" else signed(paired(kept[method], kept["gd"])),
+            "" if method == "gd" else signed(paired(balance(toy, method), balance(toy, "gd"))),
+            f"{100 * interval(toy['error'][method]).mean:.2f}",
+        ]
+        for method in METHODS
+    ]
+    columns = ["method", "easy", "difficult", "difficult / easy", "difficult − GD's", "ratio − GD's", "test error %"]
+    title = "The difficult feature"
+    return Section(
+        "cure",
+        "What lets the difficult feature grow",
+        [
+            Prose(told),
+            Plot(Chart(title, "iteration", "alignment", [*curves["hard"], *rules], fed), wide=True),
+            Plot(Chart("The easy feature", "iteration", "alignment", curves["easy"], "How far each goes along it.")),
+            Plot(Chart(f"{title} at the end", "", "alignment", [ends], "Means with 95 % intervals, a dot per seed.")),
+            Table(columns, rows, "Alignments: median (quartiles). Differences: mean of pairs [95 % t-interval]."),
+        ],
+    )
+
+
+def _images(images: Plain) -> Section:
+    setting = images["setting"]
+    found, test, balanced = image_findings(images)
+    told = (
+        "A digit 0 or 1, easy to tell apart, on an even or odd digit, which is not: scikit-learn's handwritten digits, "
+        f"two by two. A fifth have no upper digit. A small network, {setting['epochs']} epochs, {setting['seeds']} "
+        f"seeds: the whole method, early run and separation included.\n\n{found}\n\n{test}\n\n{balanced}"
+    )
+    blocks: list[Any] = [
+        Prose(told),
+        Gallery(_shelves(images["examples"], _grey, what="a digit on a digit"), _EXTREMES),
+    ]
+    for split, title in (("test", "Test error"), ("balanced", "Error where the upper digit says nothing")):
+        values = {method: errors(images, method, split) for method in IMAGE_METHODS}
+        layer = _bars(title, values, IMAGE_METHODS)
+        sentence = test if split == "test" else balanced
+        blocks.append(Plot(Chart(title, "", "error (%)", [layer], sentence)))
+    blocks.append(Table(["method", "test %", "change", "balanced %", "change", "cost"], _image_rows(images), _PAIRS))
+    return Section("images", "The whole method on real images", blocks)
+
+
+def _image_rows(images: Plain) -> list[list[str]]:
+    rows = []
+    for method, name in IMAGE_METHODS.items():
+        row = [name]
+        for split in ("test", "balanced"):
+            own = errors(images, method, split)
+            row += [
+                _half(interval(own)),
+                "" if method == "original" else signed(paired(own, errors(images, "original", split))),
+            ]
+        cost = interval([each["cost"] for each in images["rows"] if each["method"] == method]).mean
+        rows.append([*row, f"{cost:.2f}×"])
+    return rows
+
+
+def _num_runs(images: Plain) -> int:
+    return len({row[kind] for row in images["rows"] for kind in ("run", "early") if row[kind]})
+
+
+def _curve(toy: Plain, method: str, feature: str, *, name: str, colour: int) -> Line:
+    """Median over seeds, with the middle half."""
+    cuts = [_quartiles(row) for row in toy["alignment"][method][feature]]
+    low, middle, high = zip(*cuts, strict=True)
+    return Line(name, toy["steps"], middle, low=low, high=high, colour=colour, dashed=method == "random")
+
+
+def _bars(name: str, values: dict[str, list[float]], names: dict[str, str]) -> Bars:
+    known = {method: interval(own) for method, own in values.items()}
+    return Bars(
+        name,
+        [names[method] for method in values],
+        [each.mean for each in known.values()],
+        low=[each.low for each in known.values()],
+        high=[each.high for each in known.values()],
+        dots=list(values.values()),
+    )
+
+
+def _quartiles(values: list[float]) -> tuple[float, float, float]:
+    if len(values) < 2:
+        return values[0], values[0], values[0]
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return low, middle, high
+
+
+def _spread(values: list[float]) -> str:
+    low, middle, high = _quartiles(values)
+    return f"{middle:.2f} ({low:.2f}–{high:.2f})"
+
+
+def _half(mean: Interval) -> str:
+    return f"{mean.mean:.2f}" if mean.n < 2 else f"{mean.mean:.2f} ± {(mean.high - mean.low) / 2:.2f}"
+
+
+def _shelves(examples: Any, picture: Any, *, what: str) -> list[Shelf]:
+    shelves = []
+    for label in dict.fromkeys(example["label"] for example in examples):
+        rows = {}
+        for hard, row in ((False, "called easy"), (True, "called hard")):
+            rows[row] = [
+                Picture(
+                    f"loss {example['loss']:.2f}" + (", easy part missing" if example["lacking"] else ""),
+                    f"{what} of class {label}, {row}" + (", without its easy part" if example["lacking"] else ""),
+                    _png(picture(example)),
+                )
+                for example in examples
+                if example["label"] == label and example["hard"] == hard
+            ]
+        shelves.append(Shelf(f"class {label}", rows))
+    return shelves
+
+
+def _heat(example: Plain) -> NDArray[np.uint8]:
+    """Blue below zero, vermilion above, white at zero; ±1 is full."""
+    value = np.clip(np.asarray(example["patches"], float), -1, 1)[..., None]
+    ends = np.where(value < 0, (0, 114, 178), (213, 94, 0))
+    size = np.abs(value) ** 0.6  # the difficult feature should be seen beside the easy one
+    return np.repeat((255 * (1 - size) + ends * size).astype(np.uint8), 4, axis=0)
+
+
+def _grey(example: Plain) -> NDArray[np.uint8]:
+    return np.asarray(example["pixels"], np.uint8)
+
+
+def _png(pixels: NDArray[np.uint8]) -> str:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+_NEXT = (
+    "The effect is real where an easy feature hides a difficult one that matters; where it is not, the intervals say "
+    "so. Try it where you have such a case, always beside its controls. It is not for noisy labels, training of a "
+    "single epoch, regression, or class imbalance alone."
+)
+_EXTREMES = (
+    "Of the first seed: the easy examples of lowest loss, the hard ones of highest, as the early network saw them."
+)
+_PAIRS = "Errors: mean ± half of a 95 % t-interval over seeds. Changes: points, pair by pair, against plain training."

@@ -1,0 +1,107 @@
+"""The sections about the network itself, from its measurements, and about the run: recipe, environment, warnings."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evenly import environment
+from evenly.report import figures
+from evenly.report.blocks import Block, Listing, Prose, Section, Table
+from evenly.report.run_page.related import Comparison
+from evenly.report.run_page.sections import plots
+from evenly.typed import yaml_text
+
+Measurements = Mapping[str, Sequence[Mapping[str, Any]]]
+NUMBERS = {
+    "lambda_max": "largest eigenvalue, λ₁",
+    "lambda_ratio_5": "λ₁/λ₅",
+    "trace": "trace",
+    "worst_rise": "worst rise of the loss nearby",
+    "l1": "L1 norm of the weights",
+}
+
+
+def features_section(measured: Measurements) -> Section | None:
+    """How evenly easy and hard features are learned."""
+    last = {label: rows[-1] for label, rows in measured.items() if rows}
+    charts = [figures.probing(last), figures.reliance(last)]
+    for label, row in last.items():
+        for which in ("real", "phantom"):
+            charts.append(_named(figures.importance_map(row, which=which), label, len(last)))
+        charts.append(_named(figures.lorenz(row), label, len(last)))
+    charts += [figures.feature_rank(measured), figures.over_training(measured, "gini", name="Gini of the importance")]
+    made = plots(charts)
+    return Section("features", "Feature balance", made) if made else None
+
+
+def geometry_section(measured: Measurements, stability: Mapping[str, Any]) -> Section | None:
+    """The shape of the loss around the weights, and where the learning rate stands."""
+    last = {label: rows[-1] for label, rows in measured.items() if rows}
+    charts = [_named(figures.spectrum(row), label, len(last)) for label, row in last.items()]
+    if any(len(rows) > 1 for rows in measured.values()):
+        charts.append(figures.over_training(measured, "lambda_max", name=NUMBERS["lambda_max"]))
+    made: list[Block] = plots(charts)
+    names = [name for name in NUMBERS if any(row.get(name) is not None for row in last.values())]
+    if names:
+        rows = [[label, *(row.get(name) for name in names)] for label, row in last.items()]
+        made.insert(
+            0, Table(["method", *(NUMBERS[name] for name in names)], rows, "The measured curvature at the end.")
+        )
+    made += plots([figures.stability_position(stability)] if stability else [], wide=True)
+    made += [Prose("\n\n".join(stability["notes"]))] if stability.get("notes") else []
+    return Section("geometry", "Geometry", made) if made else None
+
+
+def run_section(comparison: Comparison, remarks: Sequence[str]) -> Section:
+    """The recipe, the environment, and what there is to beware of."""
+    shown = comparison.shown
+    blocks: list[Block] = [Prose(remark, tone="warning") for remark in dict.fromkeys(remarks)]
+    rows = [
+        [member.run.id, member.label, member.seed, member.run.state, _epochs(member.metrics, member.recipe)]
+        for own in comparison.by_label.values()
+        for member in own
+    ]
+    blocks.append(Table(["run", "method", "seed", "state", "epoch"], rows, "The runs this page is drawn from."))
+    stamps = shown.run.stamps()
+    if stamps:
+        facts = [
+            [name, _words(value)] for name, value in stamps[-1].items() if value is not None and name != "libraries"
+        ]
+        facts += [[name, version] for name, version in (stamps[-1].get("libraries") or {}).items() if version]
+        blocks.append(Table(["environment", "value"], facts, f"Where run {shown.run.id} was made."))
+    blocks.append(Listing(f"Recipe of run {shown.run.id}", yaml_text.render(shown.run.recipe)))
+    return Section("run", "Recipe, environment, warnings", blocks)
+
+
+def warnings(comparison: Comparison) -> list[str]:
+    """What a reader should know before relying on the numbers."""
+    found = []
+    stamps = [stamps[-1] for member in comparison.members if (stamps := member.run.stamps())]
+    # Toy data are drawn by the seed: that their fingerprints differ is as it should be.
+    lines = [line for stamp in stamps for line in environment.difference(stamps[0], stamp)]
+    differing = {line.split(":")[0] for line in lines} - {"data"}
+    if differing:
+        found.append(f"The runs were not all made in the same environment: {', '.join(sorted(differing))} differ.")
+    for member in comparison.members:
+        if failure := member.run.failure():
+            found.append(f"Run {member.run.id} ({member.label}, seed {member.seed}) failed: {failure}")
+    if waiting := [m for m in comparison.members if m.run.state in ("running", "stopped", "new")]:
+        words = ", ".join(f"{m.run.id} ({m.label}, seed {m.seed})" for m in waiting)
+        found.append(f"Not done, and so not in the table: {words}. The command above continues them.")
+    return found
+
+
+def _named(chart: Any, label: str, num: int) -> Any:
+    """The chart with whose it is in its title, where there are several."""
+    from dataclasses import replace
+
+    return replace(chart, title=f"{chart.title}: {label}") if chart is not None and num > 1 else chart
+
+
+def _epochs(metrics: Sequence[Mapping[str, Any]], recipe: Mapping[str, Any]) -> str:
+    return f"{metrics[-1].get('epoch', 0) if metrics else 0} of {recipe.get('epochs', '?')}"
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {item}" for name, item in value.items() if item is not None)
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

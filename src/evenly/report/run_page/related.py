@@ -1,0 +1,191 @@
+"""Which runs belong together: those of one comparison, by their recipes alone."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from evenly import progress, records
+from evenly.errors import DataError, SetupError, UsageError
+from evenly.records import Run
+from evenly.records.run import RECIPE, flat
+
+# What differs between the runs of one comparison, or does not change what comes of them.
+APART = {"seed", "data.seed", "keep_epochs", "record_examples", "evaluate_every"}
+
+
+class Member:
+    """A run of a comparison: how its examples were chosen, its seed, and its early run where that is found."""
+
+    def __init__(self, run: Run, early: Run | None = None) -> None:
+        self.run, self.early = run, early
+        self.recipe: dict[str, Any] = flat(run.recipe)
+        self.method = {"none": "original"}.get(self.chosen_by, self.chosen_by)
+        self.label = self.method
+        self.plain_epochs: int = self.recipe.get("epochs", 0)  # of the plain training that its cost is measured by
+
+    @property
+    def chosen_by(self) -> str:
+        """The recipe's own word for how the examples were chosen."""
+        return str(self.recipe.get("resampling.method", "none"))
+
+    @property
+    def is_early(self) -> bool:
+        """Whether the run is the first stage of another."""
+        return bool(self.recipe.get("until.rule", "end") != "end")
+
+    @property
+    def seed(self) -> int:
+        """The seed by which it is paired with the runs of the other methods."""
+        return int(self.recipe.get("seed", 0))
+
+    @cached_property
+    def metrics(self) -> list[dict[str, Any]]:
+        """A row for every evaluation, in order."""
+        return self.run.metrics()
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """What the run came to; empty while it is not done."""
+        return self.run.summary()
+
+    @cached_property
+    def family(self) -> tuple[tuple[str, str], ...]:
+        """The recipe but for what differs within a comparison: equal for runs that may be compared."""
+        return _settings(self.recipe, but=("resampling.", "until."))
+
+    @cached_property
+    def variant(self) -> tuple[tuple[str, str], ...]:
+        """How a method was set: how often hard examples are shown, and what the early run was."""
+        if self.chosen_by == "none":
+            return ()
+        own = [(name, repr(self.recipe.get(name))) for name in ("resampling.factor", "resampling.keep_suspects")]
+        first = _settings(flat(self.early.recipe), but=("resampling.",)) if self.early is not None else ()
+        return (*own, *((f"early.{name}", value) for name, value in first))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The runs that a page is about; `shown` is the one that is looked at closely."""
+
+    members: list[Member]
+    shown: Member
+    remarks: list[str]
+
+    @cached_property
+    def by_label(self) -> dict[str, list[Member]]:
+        """The runs of every way of training, by seed; plain training first, then the method."""
+        order = {"original": 0, "useful": 1}
+        ranked = sorted(self.members, key=lambda m: (order.get(m.method, 2), m.label, m.seed))
+        found: dict[str, list[Member]] = {}
+        for member in ranked:
+            found.setdefault(member.label, []).append(member)
+        return found
+
+    @property
+    def split(self) -> str:
+        """Where errors are compared: the test split, else the validation split, else the training split."""
+        known = {name for member in self.members for row in member.metrics[-1:] for name in row}
+        return next((split for split in ("test", "validation") if f"{split}.error" in known), "train")
+
+
+def find(which: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] = "runs") -> Comparison:
+    """The comparison that the given runs belong to, with their siblings in the same folder.
+
+    Each of `which` is a run's ID, its beginning, its folder, or a folder of runs.
+    """
+    given: list[Run] = []
+    listed: dict[Path, list[Run]] = {}
+    for word in which:
+        path = Path(word)
+        if path.is_dir() and not (path / RECIPE).is_file() and any(path.glob(f"*/{RECIPE}")):
+            given += listed.setdefault(path.resolve(), records.runs(path))
+        else:
+            given.append(Run.open(word, root))
+    if not given:
+        raise UsageError(
+            "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
+        )
+    remarks: list[str] = []
+    around = {run.path.resolve(): run for run in given}
+    for folder in dict.fromkeys(run.path.resolve().parent for run in given):
+        around = {run.path.resolve(): run for run in listed.get(folder) or records.runs(folder)} | around
+    everyone = [_member(run, around, remarks) for run in progress.track(list(around.values()), "reading recipes")]
+    known = {member.run.path.resolve(): member for member in everyone if member is not None}
+    chosen = [known[run.path.resolve()] for run in given if run.path.resolve() in known]
+    if not chosen:
+        raise DataError(f"nothing could be read of {given[0].path}: {' '.join(remarks)}")
+    return _compare(chosen, list(known.values()), remarks)
+
+
+def _member(run: Run, around: dict[Path, Run], remarks: list[str]) -> Member | None:
+    early = (run.recipe.get("resampling") or {}).get("early")
+    first = around.get(run.path.resolve().parent / early) if early else None
+    if early and first is None:
+        remarks.append(f"The early run {early} of {run.id} is not in its folder: its cost and curve are not known.")
+    try:
+        member = Member(run, first)
+        _ = member.family, member.variant
+    except (DataError, SetupError) as error:
+        remarks.append(f"Left out {run.id}: {error}")
+        return None
+    return member
+
+
+def _compare(chosen: list[Member], everyone: list[Member], remarks: list[str]) -> Comparison:
+    # A first stage stands for the second stages that were made from it, if there are any.
+    whole: list[Member] = []
+    for member in chosen:
+        second = [m for m in everyone if m.early is not None and m.early.id == member.run.id]
+        whole += second if member.is_early and second else [member]
+    families = {member.family for member in whole}
+    variants = {member.variant for member in whole if member.variant}
+    members = [
+        member
+        for member in everyone
+        if member.family in families
+        and not member.is_early
+        and (not variants or not member.variant or member.variant in variants)
+    ]
+    members += [member for member in whole if member not in members]
+    members += _longer(members, everyone)
+    _label(members)
+    ranked = sorted(whole, key=lambda m: (m.method != "useful", m.seed))
+    shown = whole[0] if len(chosen) == 1 and not chosen[0].is_early else ranked[0]
+    kept = {member.run.id for member in members} | {m.early.id for m in members if m.early is not None}
+    told = [remark for remark in dict.fromkeys(remarks) if any(name in remark for name in kept)]
+    return Comparison(members, shown, told)
+
+
+def _longer(members: list[Member], everyone: list[Member]) -> list[Member]:
+    """The control that takes as many steps as the method, on the original data: the same recipe with more epochs."""
+    found = []
+    for useful in (m for m in members if m.method == "useful" and "hard_share" in m.summary):
+        factor = useful.recipe.get("resampling.factor", 2)
+        epochs = round(useful.recipe["epochs"] * (1 + useful.summary["hard_share"] * (factor - 1)))
+        wanted = tuple((name, repr(epochs)) if name == "epochs" else (name, value) for name, value in useful.family)
+        for member in everyone:
+            same = member.family == wanted and member.seed == useful.seed and member.chosen_by == "none"
+            if same and not member.is_early and member not in members and member not in found:
+                member.method, member.plain_epochs = "steps", useful.recipe["epochs"]
+                found.append(member)
+    return found
+
+
+def _label(members: list[Member]) -> None:
+    """Name every run by its method and, where one method was run in several ways, by what differs between them."""
+    for method in {member.method for member in members}:
+        own = [member for member in members if member.method == method]
+        facts = [dict(member.variant) | (dict(member.family) if method != "steps" else {}) for member in own]
+        names = [name for name in facts[0] if len({fact.get(name) for fact in facts}) > 1]
+        for member, fact in zip(own, facts, strict=True):
+            differing = ", ".join(f"{name}={fact[name].strip(chr(39))}" for name in names if name in fact)
+            member.label = f"{method} ({differing})" if differing else method
+
+
+def _settings(recipe: dict[str, Any], *, but: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, repr(value)) for name, value in sorted(recipe.items()) if name not in APART and not name.startswith(but)
+    )
