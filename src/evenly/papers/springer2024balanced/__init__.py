@@ -1,6 +1,15 @@
 """Springer, Nagarajan & Raghunathan (2024): SAM enhances feature quality via balanced learning."""
 
 from evenly.papers.experiment import Experiment, Paper
+from evenly.papers.springer2024balanced import (
+    appendix_d,
+    domain_tables,
+    importance_figures,
+    mechanism_figures,
+    picture_figures,
+    picture_tables,
+    probing_figures,
+)
 
 PAPER = Paper(
     key="springer2024",
@@ -13,4 +22,12 @@ PAPER = Paper(
   year      = {2024}
 }""",
 )
-EXPERIMENTS: tuple[Experiment, ...] = ()
+EXPERIMENTS: tuple[Experiment, ...] = (
+    *probing_figures.EXPERIMENTS,
+    *mechanism_figures.EXPERIMENTS,
+    *importance_figures.EXPERIMENTS,
+    *appendix_d.EXPERIMENTS,
+    *picture_tables.EXPERIMENTS,
+    *domain_tables.EXPERIMENTS,
+    *picture_figures.EXPERIMENTS,
+)

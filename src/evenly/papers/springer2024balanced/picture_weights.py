@@ -1,0 +1,68 @@
+"""Figures 5, 6, 8 and 9 on images: how SAM spreads importance over real examples."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from evenly.data import Splits
+from evenly.diagnostics import features, gini, importance, probing_errors
+from evenly.errors import DataError
+from evenly.papers.experiment import Context, Found
+from evenly.papers.springer2024balanced.names import at
+from evenly.papers.springer2024balanced.phantom_weights import held_by_poor, lorenz_points, mapped
+from evenly.papers.springer2024balanced.pictures import weights_file
+from evenly.recipe import Ascent, Recipe, from_mapping
+from evenly.rng import generator
+from evenly.training.loaded import loaded
+from evenly.training.train import train
+
+
+def weighted(
+    context: Context,
+    *,
+    seed: int,
+    recipe: Mapping[str, Any],
+    rho: float,
+    at_epochs: Sequence[int],
+    examples: int,
+    weights: str | None = None,
+    splits: Mapping[str, str] | None = None,
+) -> Found:
+    """Importance at the real and the phantom weights of networks trained by SGD and by SAM, at some epochs.
+
+    Quantities are named as those of the toy, `epoch=E.sam.phantom_gini` and so on; phantoms are of batches as in
+    training, over `examples` training examples drawn at random; contributions are those of two probes, fitted on
+    balanced examples, signed by the label.
+    """
+    where = {"fit": "probe", "test": "balanced", **(splits or {})}
+    given = from_mapping(Recipe, recipe)
+    model = given.model if weights is None else replace(given.model, weights=weights_file(weights, context.data_root))
+    values: dict[str, dict[int, float]] = {}
+    series: dict[str, Any] = {"epochs": list(at_epochs)}
+    for name, ascent in (("sgd", Ascent()), ("sam", Ascent("sam", rho))):
+        wanted = replace(given, model=model, ascent=ascent, seed=seed, keep_epochs=tuple(at_epochs))
+        run = train(wanted, runs=context.runs, data_root=context.data_root)
+        for epoch in at_epochs:
+            seen = loaded(run, epoch=epoch, data_root=context.data_root)
+            if seen.splits.num_classes != 2:
+                raise DataError(f"{seen.splits.name} has {seen.splits.num_classes} classes: contributions need two.")
+            some = torch.randperm(len(seen.splits.train), generator=generator(seed, "examples"))[:examples]
+            part = seen.splits.train.subset(some)
+            found = importance(seen.model, part, rho=rho, group=given.batch_size)
+            fit, test = seen.splits[where["fit"]], seen.splits[where["test"]]
+            parts = Splits(seen.splits.name, {"train": fit, "probe": fit, "balanced": test})
+            balance = "require" if where["fit"] == "probe" else "subsample"
+            rng = generator(seed, "probe")
+            probes = probing_errors(seen.model, parts, rng=rng, balance=balance, refits=1)  # type: ignore[arg-type]
+            read = features(seen.model, part)
+            sign_N = (2 * part.labels - 1).double()
+            parts_N2 = torch.stack([sign_N * probes[a].contribution(read).double() for a in ("easy", "hard")], dim=1)
+            under = f"{at(epoch=epoch)}.{name}"
+            for kind, w_N in (("real", found.real.double()), ("phantom", found.phantom.double())):
+                values[f"{under}.{kind}_gini"] = {seed: gini(w_N)}
+                values[f"{under}.easy_poor_{kind}"] = {seed: held_by_poor(w_N, parts_N2[:, 0])}
+                values[f"{under}.hard_poor_{kind}"] = {seed: held_by_poor(w_N, parts_N2[:, 1])}
+                series[f"{under}.{kind}"] = {"lorenz": lorenz_points(w_N[None]), "map": mapped(w_N, parts_N2)}
+    return Found(values, series)
