@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from evenly.diagnostics.features import features, last_linear
-from evenly.diagnostics.measuring import even_part
+from evenly.diagnostics.measured_data import even_part
 from evenly.diagnostics.rank import feature_rank
 from evenly.papers.experiment import Context, Found
 from evenly.recipe import Recipe

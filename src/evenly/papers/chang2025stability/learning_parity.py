@@ -45,7 +45,7 @@ def learned(
         seeds=[seed for *_, seed in members],
         loss="squared",
     )
-    x_KND = torch.stack([data[seed].inputs.double() for *_, seed in members])
+    x_KND = torch.stack([data[seed].gather(range(num)).double() for *_, seed in members])
     steps = -(-num // BATCH)
     seen = ensemble.run(
         steps * epochs,
@@ -70,7 +70,7 @@ def contrasted(
     members = [(f"contrast{weight:g}", weight, seed) for weight in weights for seed in seeds]
     data = {seed: drawn(seed, num=num, dim=dim) for seed in seeds}
     models = [start(seed, dim=dim, width=width) for *_, seed in members]
-    x_KND = torch.stack([data[seed].inputs.double() for *_, seed in members])
+    x_KND = torch.stack([data[seed].gather(range(num)).double() for *_, seed in members])
     tracks = contrast.run(
         {name: torch.stack([dict(m.named_parameters())[name].detach() for m in models]) for name in contrast.NAMES},
         x_KND,

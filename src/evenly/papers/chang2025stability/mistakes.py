@@ -9,8 +9,7 @@ from evenly.papers.chang2025stability.training import from_scratch
 from evenly.papers.experiment import Claim, Experiment, Scale
 
 _CHARTS = "chang2025stability.charts_mistakes"
-_SOLUTIONS = {"features": [2, 3, 4, 5], "ratio": 0.1}
-_favoured = partial(one_part, work="solution_checks:favoured", **_SOLUTIONS)
+_favoured = partial(one_part, work="solution_checks:favoured", features=[2, 3, 4, 5], ratio=0.1)
 _FAVOURED_SCALES = {
     "smoke": Scale(THIN, 0.1, {"dim": 20, "num": 40, "batch": 5}, deviations=("d = 20, n = 40, B = 5",)),
     "full": Scale(tuple(range(40)), 0.5, {"dim": 100, "num": 100, "batch": 10}, levels=True),

@@ -38,8 +38,8 @@ def networks(
 
 
 _PROXY = (
-    "The proxy of coherence is not defined in the text we have: here it is σ of the Gauss–Newton curvatures of the last "
-    "layer, cross-entropy, on a sample of training examples. It is near 1 where one example outweighs all others."
+    "The proxy of coherence is not defined in the text we have: here it is σ of the Gauss–Newton curvatures of the "
+    "last layer, cross-entropy, on a sample of training examples. It is near 1 where one example outweighs all others."
 )
 
 TABLE2 = Experiment(

@@ -73,7 +73,7 @@ def random_perturbation(
 
 
 def sharpness_aware(context: Context, *, seeds: Sequence[int], num: int, dim: int, batch: int) -> Found:
-    """Theorem 3.2: SAM's criterion beside its exact threshold, that of SGD, and SGD's criterion in SAM's coordinates."""
+    """Theorem 3.2: SAM's criterion beside its exact threshold, SGD's threshold, and SGD's criterion on P^½HᵢP^½."""
 
     def one(seed: int) -> dict[str, float]:
         rng = generator(seed, "theorem 3.2")

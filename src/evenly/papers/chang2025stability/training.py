@@ -155,7 +155,7 @@ def _shift(name: str, against: str, says: str) -> Claim:
 FIG4 = Experiment(
     key="chang2025/fig4",
     title="Figure 4: the sharpest example against the coherence matrix",
-    claim="max λmax(H_i) and λmax(S) form one regression line; algorithm, learning rate and contrastive weight shift it.",
+    claim="max λmax(H_i) and λmax(S) form a regression line; algorithm, learning rate and contrastive weight shift it.",
     plan=scattered,
     claims=(
         _line("sgd", "SGD"),
