@@ -1,6 +1,7 @@
 """Charts for the page: plotly's JSON, and the rows behind each chart."""
 
 import math
+import textwrap
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -97,8 +98,11 @@ def _layout(chart: Chart, theme: str) -> dict[str, Any]:
         "shapes": [_rule(layer) for layer in rules],
         "annotations": [_rule_name(layer, chart) for layer in rules if layer.name],
     }
+    if chart.labels("x"):
+        # Few bars need not be broad.
+        layout["bargap"] = 0.6 if len(chart.labels("x")) <= 4 else 0.25
     if boxed:
-        layout |= {"boxmode": "group", "barmode": "group"}
+        layout |= {"boxmode": "group", "barmode": "group", "boxgap": layout["bargap"]}
     return layout
 
 
@@ -129,7 +133,11 @@ def _scaled(chart: Chart, axis: Literal["x", "y"]) -> dict[str, Any]:
     """What is said of an axis: its labels in their order, its logarithm with a tick per power, its range."""
     if labels := [escaped(label) for label in chart.labels(axis)]:
         # The first label of an upright axis is at its top, where reading begins.
-        upright = {"autorange": "reversed"} if axis == "y" else {}
+        upright: dict[str, Any] = {}
+        if axis == "y":
+            # Long labels are broken in two: on a phone they would take all the width.
+            broken = ["<br>".join(textwrap.wrap(label, max(len(label) // 2 + 4, 14))) for label in labels]
+            upright = {"autorange": "reversed", "tickvals": labels, "ticktext": broken}
         return {"type": "category", "categoryorder": "array", "categoryarray": labels, **upright}
     log, limits = (chart.x_log, chart.x_range) if axis == "x" else (chart.y_log, chart.y_range)
     if not log:

@@ -34,7 +34,7 @@ def _line(layer: Line, colour: str) -> Trace:
     style = {"color": colour, "width": 2, "dash": "dash" if layer.dashed else "solid"}
     return {
         "type": "scatter",
-        "mode": "lines+markers" if len(layer.x) <= 40 else "lines",
+        "mode": "lines+markers" if len(layer.x) <= 12 else "lines",
         "name": escaped(layer.name),
         "legendgroup": escaped(layer.name),
         "x": placed(layer.x),
@@ -73,7 +73,7 @@ def _bands(layer: Line, colour: str) -> list[Trace]:
 
 
 def _points(layer: Points, colour: str) -> Trace:
-    marker: dict[str, Any] = {"color": colour, "size": 6, "opacity": 0.75, "symbol": MARKS[layer.mark]}
+    marker: dict[str, Any] = {"color": colour, "size": 6, "opacity": 0.85, "symbol": MARKS[layer.mark]}
     if layer.mark != "dot":
         marker |= {"size": 14 if layer.mark == "tick" else 9, "line": {"width": 1.6, "color": colour}}
     trace: Trace = {"type": "scatter", "mode": "markers", "name": escaped(layer.name), "marker": marker}
@@ -88,7 +88,7 @@ def _bars(layer: Bars, colour: str) -> list[Trace]:
     trace: Trace = {"name": escaped(layer.name), "x": [escaped(label) for label in layer.x], "y": clean(layer.y)}
     trace |= {"offsetgroup": layer.name, "legendgroup": escaped(layer.name)}
     if layer.bar:
-        trace |= {"type": "bar", "marker": {"color": clear(colour, 0.6), "line": {"color": colour, "width": 1}}}
+        trace |= {"type": "bar", "marker": {"color": clear(colour, 0.7), "line": {"color": colour, "width": 1}}}
     else:
         trace |= {"type": "scatter", "mode": "markers", "marker": {"color": colour, "size": 10, "symbol": "diamond"}}
     if layer.low is not None and layer.high is not None:

@@ -117,24 +117,29 @@ def reliance(measured: Mapping[str, Measured] | Measured) -> Chart | None:
 
 
 def feature_rank(measurements: Mapping[str, Sequence[Measured]]) -> Chart | None:
-    """The number of principal components that hold most of the features' variance, over the measured epochs.
+    """The number of principal components that hold most of the features' variance: over epochs, or a bar per run.
 
     >>> feature_rank({"useful": [{"epoch": 1, "feature_rank": 9}, {"epoch": 2, "feature_rank": 12}]}).layers[0].y
     (9, 12)
     """
-    layers, share = [], None
-    for number, (name, rows) in enumerate(measurements.items()):
-        known = [row for row in rows if row.get("feature_rank") is not None]
-        if known:
-            share = known[0].get("feature_rank_share", share)
-            epochs, ranks = [row["epoch"] for row in known], [row["feature_rank"] for row in known]
-            layers.append(Line(name, epochs, ranks, colour=number))
-    if not layers:
+    known = {name: [row for row in rows if row.get("feature_rank") is not None] for name, rows in measurements.items()}
+    known = {name: rows for name, rows in known.items() if rows}
+    if not known:
         return None
+    layers: list[Line | Bars]
+    once = max(map(len, known.values())) == 1
+    if once:
+        layers = [Bars("feature rank", list(known), [rows[0]["feature_rank"] for rows in known.values()])]
+    else:
+        layers = [
+            Line(name, [row["epoch"] for row in rows], [row["feature_rank"] for row in rows], colour=number)
+            for number, (name, rows) in enumerate(known.items())
+        ]
+    share = next(iter(known.values()))[0].get("feature_rank_share")
     held = f"{share:.0%} of" if share else "most of"
     return Chart(
         "Rank of the features",
-        "epoch",
+        "" if once else "epoch",
         "principal components",
         layers,
         f"How many principal components hold {held} the variance of the last features: the more, the richer they are.",

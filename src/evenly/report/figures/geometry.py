@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.report.chart import Chart, Line, Points, Rule
+from evenly.report.chart import Bars, Chart, Line, Points, Rule
 
 Measured = Mapping[str, Any]
 
@@ -16,7 +16,7 @@ def spectrum(measured: Measured) -> Chart | None:
     ['density', 'largest eigenvalues']
     """
     density, eigenvalues = measured.get("density"), measured.get("eigenvalues")
-    layers: list[Line | Points] = []
+    layers: list[Line | Points | Bars] = []
     floor = 1.0
     if density and density.get("grid"):
         # Less than a millionth of the peak is the tail of the smoothing, not of the spectrum.
@@ -24,7 +24,9 @@ def spectrum(measured: Measured) -> Chart | None:
         shown = [value if value > peak * 1e-6 else None for value in density["values"]]
         floor = min((value for value in shown if value is not None), default=1.0)
         layers.append(Line("density", density["grid"], shown))
-    if eigenvalues:
+    if eigenvalues and not layers:
+        layers.append(Bars("eigenvalue", [f"λ{i}" for i in range(1, len(eigenvalues) + 1)], eigenvalues))
+    elif eigenvalues:
         heights = [floor] * len(eigenvalues)
         text = [f"λ{i} = {value:.4g}" for i, value in enumerate(eigenvalues, 1)]
         layers.append(Points("largest eigenvalues", eigenvalues, heights, text, colour=1, mark="tick"))
@@ -39,8 +41,8 @@ def spectrum(measured: Measured) -> Chart | None:
             told += f", and they sum to {measured['trace']:.4g}"
     return Chart(
         "Spectrum of the Hessian",
-        "eigenvalue",
-        "density" if density else "",
+        "eigenvalue" if density else "",
+        "density" if density else "eigenvalue",
         layers,
         told + ". Flat minima have small ones.",
         y_log=bool(density),
@@ -48,7 +50,7 @@ def spectrum(measured: Measured) -> Chart | None:
 
 
 def over_training(measurements: Mapping[str, Sequence[Measured]], what: str, *, name: str = "") -> Chart | None:
-    """One measured number over the epochs at which it was measured, a line for each run.
+    """One measured number over the epochs at which it was measured, a line for each run measured more than once.
 
     >>> over_training({"useful": [{"epoch": 1, "gini": 0.4}, {"epoch": 5, "gini": 0.6}]}, "gini").layers[0].x
     (1, 5)
@@ -56,7 +58,7 @@ def over_training(measurements: Mapping[str, Sequence[Measured]], what: str, *, 
     layers = []
     for number, (run, rows) in enumerate(measurements.items()):
         known = [row for row in rows if isinstance(row.get(what), int | float)]
-        if known:
+        if len(known) > 1:
             layers.append(Line(run, [row["epoch"] for row in known], [row[what] for row in known], colour=number))
     if not layers:
         return None

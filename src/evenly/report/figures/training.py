@@ -99,7 +99,7 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
             )
         ],
         f"The {split} error after training: lowest on average for {best} ({found[best].mean:.2f} %).{spoken}",
-        y_range=_from_zero(value * 100 for values in errors.values() for value in values),
+        y_range=_from_zero([*(100 * v for own in errors.values() for v in own), *(i.high for i in found.values())]),
     )
 
 
@@ -126,8 +126,8 @@ def group_errors(
         attribute.replace("_", " "),
         f"{split} error (%)",
         layers,
-        f"The {split} error of each {attribute.replace('_', ' ')}, side by side for the ways of training; "
-        "a wide gap between groups is hidden by the mean.",
+        f"The {split} error where `{attribute}` has each of its values, side by side for the ways of training: "
+        "the mean over all examples hides such gaps.",
     )
 
 
@@ -146,9 +146,9 @@ def _mean_line(name: str, seeds: Sequence[Rows], metric: str, scale: float, numb
     return Line(name, epochs, means, dashed=name == "original", colour=number, **band)
 
 
-def _from_zero(values: Any) -> tuple[float, float] | None:
-    highest = max(values, default=0.0)
-    return (0.0, highest * 1.15) if highest > 0 and math.isfinite(highest) else None
+def _from_zero(values: Sequence[float]) -> tuple[float, float] | None:
+    highest = max((value for value in values if math.isfinite(value)), default=0.0)
+    return (0.0, highest * 1.08) if highest > 0 else None
 
 
 def _scaled(value: Any, scale: float) -> float | None:

@@ -11,12 +11,17 @@ from evenly.report.run_page.sections import plots
 from evenly.typed import yaml_text
 
 Measurements = Mapping[str, Sequence[Mapping[str, Any]]]
-NUMBERS = {
-    "lambda_max": "largest eigenvalue, λ₁",
+CURVATURE = {
+    "lambda_max": "largest eigenvalue λ₁",
     "lambda_ratio_5": "λ₁/λ₅",
     "trace": "trace",
     "worst_rise": "worst rise of the loss nearby",
     "l1": "L1 norm of the weights",
+}
+BALANCE = {
+    "gini": "Gini of the importance",
+    "phantom_gini": "Gini at the phantom weights",
+    "feature_rank": "rank of the features",
 }
 
 
@@ -29,7 +34,10 @@ def features_section(measured: Measurements) -> Section | None:
             charts.append(_named(figures.importance_map(row, which=which), label, len(last)))
         charts.append(_named(figures.lorenz(row), label, len(last)))
     charts += [figures.feature_rank(measured), figures.over_training(measured, "gini", name="Gini of the importance")]
-    made = plots(charts)
+    made = [
+        *_table(last, BALANCE, "How evenly examples and features count, at the last epoch measured."),
+        *plots(charts),
+    ]
     return Section("features", "Feature balance", made) if made else None
 
 
@@ -37,15 +45,8 @@ def geometry_section(measured: Measurements, stability: Mapping[str, Any]) -> Se
     """The shape of the loss around the weights, and where the learning rate stands."""
     last = {label: rows[-1] for label, rows in measured.items() if rows}
     charts = [_named(figures.spectrum(row), label, len(last)) for label, row in last.items()]
-    if any(len(rows) > 1 for rows in measured.values()):
-        charts.append(figures.over_training(measured, "lambda_max", name=NUMBERS["lambda_max"]))
-    made: list[Block] = plots(charts)
-    names = [name for name in NUMBERS if any(row.get(name) is not None for row in last.values())]
-    if names:
-        rows = [[label, *(row.get(name) for name in names)] for label, row in last.items()]
-        made.insert(
-            0, Table(["method", *(NUMBERS[name] for name in names)], rows, "The measured curvature at the end.")
-        )
+    charts.append(figures.over_training(measured, "lambda_max", name="largest eigenvalue"))
+    made: list[Block] = [*_table(last, CURVATURE, "Curvature at the last epoch measured."), *plots(charts)]
     made += plots([figures.stability_position(stability)] if stability else [], wide=True)
     made += [Prose("\n\n".join(stability["notes"]))] if stability.get("notes") else []
     return Section("geometry", "Geometry", made) if made else None
@@ -88,6 +89,13 @@ def warnings(comparison: Comparison) -> list[str]:
         words = ", ".join(f"{m.run.id} ({m.label}, seed {m.seed})" for m in waiting)
         found.append(f"Not done, and so not in the table: {words}. The command above continues them.")
     return found
+
+
+def _table(last: Mapping[str, Mapping[str, Any]], numbers: Mapping[str, str], caption: str) -> list[Block]:
+    """The named numbers of every way of training that has any of them."""
+    names = [name for name in numbers if any(row.get(name) is not None for row in last.values())]
+    rows = [[label, *(row.get(name) for name in names)] for label, row in last.items()]
+    return [Table(["method", *(numbers[name] for name in names)], rows, caption)] if names else []
 
 
 def _named(chart: Any, label: str, num: int) -> Any:

@@ -79,7 +79,7 @@ def sentence(comparison: Comparison, found: list[Outcome]) -> str:
         told = f"{name} comes to {error}, the same as plain training"
     if gain.n < 2:
         return f"{told}, with one seed: that says nothing yet."
-    ends = f"95 % interval {gain.low * 100:+.2f} to {gain.high * 100:+.2f} points, {gain.n} paired seeds"
+    ends = f"95 % interval {_signed(gain.low)} to {_signed(gain.high)} points, {gain.n} paired seeds"
     if not gain.excludes_zero:
         return f"{told} ({ends}): the interval includes zero, so this may be chance."
     told += f" ({ends})"
@@ -100,14 +100,14 @@ def facts(comparison: Comparison, found: list[Outcome]) -> list[tuple[str, str]]
             rows += [(f"{comparison.split} error now", f"{error * 100:.2f} %")] if isinstance(error, float) else []
         else:
             plain = next((o for o in found if o.label.startswith("original") and o is not mine), None)
-            rows += [("plain training", percent(plain.error) + " %")] if plain is not None else []
-            rows.append((shown.label, percent(mine.error) + " %"))
+            rows += [("error %, original", percent(plain.error))] if plain is not None else []
+            rows.append((f"error %, {shown.label}", percent(mine.error)))
             if mine.difference is not None:
-                rows.append(("difference", percent(mine.difference, signed=True) + " points"))
+                rows.append(("difference, points", percent(mine.difference, signed=True)))
             if mine.share:
                 rows.append(("hard examples", f"{mine.share:.0%}"))
             if mine.cost is not None and shown.method != "original":
-                rows.append(("cost", f"{mine.cost:.2f}× the gradients"))
+                rows.append(("cost, in gradients", f"{mine.cost:.2f}×"))
     return rows
 
 
@@ -115,7 +115,8 @@ def command(comparison: Comparison) -> str:
     """The command that repeats the comparison, or the run where it stands alone."""
     shown = comparison.shown
     members = [member for member in comparison.members if member.family == shown.family or member.method == "steps"]
-    methods = list(dict.fromkeys(member.method for member in members))
+    order = ("original", "random", "upweight", "quantile", "misclassified", "steps")
+    methods = sorted({member.method for member in members}, key=lambda m: order.index(m) if m in order else -1)
     base = dict(shown.run.recipe) | {"resampling": {}, "until": {}, "seed": 0}
     if "useful" not in methods or shown.is_early:
         return " ".join(["evenly train", *_described(dict(shown.run.recipe))])
@@ -140,8 +141,13 @@ def percent(found: Interval, *, signed: bool = False) -> str:
     >>> percent(interval([0.01, 0.03])), percent(interval([0.01]), signed=True)
     ('2.00 ± 12.71', '+1.00')
     """
-    text = f"{found.mean * 100:+.2f}" if signed else f"{found.mean * 100:.2f}"
+    text = _signed(found.mean) if signed else f"{found.mean * 100:.2f}"
     return text if found.n < 2 else f"{text} ± {(found.high - found.low) / 2 * 100:.2f}"
+
+
+def _signed(value: float) -> str:
+    """A difference in points, with a minus that is as wide as a plus."""
+    return f"{value * 100:+.2f}".replace("-", "−")
 
 
 def _beyond_controls(mine: Outcome, by_label: dict[str, Outcome]) -> str:
