@@ -22,7 +22,10 @@ def fill(parser: Parser) -> None:
     parser.calls(measure, examples=EXAMPLES)
     parser.add_argument("run_id", metavar="RUN", help="the ID of a run, its beginning, its folder, or its weights file")
     parser.add_argument(
-        "what", metavar="WHAT", nargs="*", help="sharpness, rise, importance, rank, probing, reliance (default: all)"
+        "what",
+        metavar="WHAT",
+        nargs="*",
+        help="sharpness, density, rise, importance, rank, probing, reliance (default: all but density)",
     )
     parser.add_argument("--at-epochs", metavar="N,N", help="epochs whose weights were kept (default: the last)")
     parser.add_argument("--examples", type=int, default=1000, metavar="N", help="training examples (default: 1000)")
@@ -64,7 +67,7 @@ def measure(
         print_json(rows[0] if at_epochs is None else rows)
         return
     for row in rows:
-        print_table([{"what": k, "value": _words(v)} for k, v in row.items()], ["what", "value"])
+        print_table([{"what": k, "value": _words(k, v)} for k, v in row.items()], ["what", "value"])
     say(f"\nWritten to {run.path / 'measurements'}.")
 
 
@@ -74,7 +77,7 @@ def _measured(found: "Loaded", what: list[str], *, examples: int, rho: float, la
 
     options = {}
     if found.recipe.loss == "squared":
-        options = {name: {"loss": "squared"} for name in ("sharpness", "rise")}
+        options = {name: {"loss": "squared"} for name in ("sharpness", "density", "rise")}
     return instruments(
         found.model,
         found.splits,
@@ -95,5 +98,16 @@ def _epochs(text: str | None) -> list[int | None]:
     return [int(part) for part in text.split(",")]
 
 
-def _words(value: Any) -> str:
+def _words(name: str, value: Any) -> str:
+    """A value as a table shows it: a curve or a map as a phrase, since a page draws it."""
+    if name == "density":
+        return f"{len(value['grid'])} points from {value['grid'][0]:.3g} to {value['grid'][-1]:.3g}"
+    if name == "tail":
+        return f"{value['share']:.2%} of the eigenvalues are above {value['above']:.3g}, of trace {value['trace']:.3g}"
+    if name == "lorenz":
+        middle = len(value["share"]) // 2
+        return f"half of the examples hold {value['real'][middle]:.1%}, {value['phantom'][middle]:.1%} as SAM sees them"
+    if name == "importance_map":
+        filled = sum(count > 0 for row in value["counts"] for count in row)
+        return f"{len(value['counts'])} × {len(value['counts'][0])} cells, {filled} of them with examples"
     return ", ".join(map(shown, value)) if isinstance(value, list) else shown(value)

@@ -140,7 +140,7 @@ def threshold(
 def _of_run(
     run_id: str, batch: int | None, lr: float | None, ratio: float, examples: int, runs: str, data_root: str | None
 ) -> dict[str, Any]:
-    from evenly.diagnostics.measuring import even_part
+    from evenly.diagnostics.measured_data import even_part
     from evenly.rng import generator
     from evenly.stability import network_report
     from evenly.training.loaded import loaded, opened
@@ -169,7 +169,10 @@ def _of_run(
         rho_over_alpha=ratio,
         loss=None if recipe.loss == "auto" else recipe.loss,
     )
-    return report | {"lr_initial": first, "lr_last": last, "notes": [_judged_at(lr, first, last), *report["notes"]]}
+    report |= {"lr_initial": first, "lr_last": last, "notes": [_judged_at(lr, first, last), *report["notes"]]}
+    run.write_json("stability.json", {"epoch": found.epoch, "examples": len(part), "rho_over_alpha": ratio, **report})
+    run.close()
+    return report
 
 
 def _judged_at(lr: float | None, first: float, last: float | None) -> str:

@@ -12,7 +12,7 @@ from evenly.training.cost import estimate
 from evenly.training.stages import early_recipe, moment, second_recipe
 from evenly.training.useful import check_controls
 
-SHARE, EPOCHS = 0.4, 6  # the hard part of all examples, and the epochs before the gain shrinks, as they often are
+SHARE, EPOCHS = 0.4, 5  # the hard part of all examples, and the epochs before the gain shrinks, as they often are
 
 
 def outlook(
@@ -31,7 +31,7 @@ def outlook(
 ) -> dict[str, Any]:
     """The recipes of both stages, and examples and seconds of every way of training, over all seeds.
 
-    What only the early run can tell is assumed, and said so in `assumed`: 40 % hard examples and, by gain, six epochs
+    What only the early run can tell is assumed, and said so in `assumed`: 40 % hard examples and, by gain, five epochs
     before the separation. Where the stages of the first seed are done already, their own numbers are taken.
 
     >>> from evenly.recipe import Data

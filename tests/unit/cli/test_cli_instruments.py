@@ -198,3 +198,29 @@ def test_what_cannot_be_meant_is_said(
     monkeypatch.chdir(tmp_path)
     assert main(words) == code
     assert complaint in capsys.readouterr().err
+
+
+def test_curves_and_maps_are_phrases_on_a_table_and_arrays_in_the_records(trained: Run) -> None:
+    result = evenly("measure", trained.path, "density", "importance", cwd=trained.path.parents[1])
+    assert result.returncode == 0, result.stderr
+    rows = {line.split()[0]: line for line in result.stdout.splitlines()}
+    assert "200 points from" in rows["density"]
+    assert "of the eigenvalues are above" in rows["tail"]
+    assert "half of the examples hold" in rows["lorenz"]
+    assert "10 × 10 cells" in rows["importance_map"]
+    assert "[" not in result.stdout
+    found = trained.read_json("measurements/epoch-0003.json")
+    assert len(found["density"]["grid"]) == len(found["density"]["values"]) == 200
+    assert len(found["importance_map"]["real"]) == 10
+
+
+def test_where_a_run_stands_goes_into_its_records(trained: Run) -> None:
+    words = ["stability", "threshold", "--run", trained.path, "--examples", "128", "--json"]
+    result = evenly(*words, cwd=trained.path.parents[1])
+    assert result.returncode == 0, result.stderr
+    kept = trained.read_json("stability.json")
+    assert (kept["epoch"], kept["examples"], kept["batch"]) == (3, 128, 64)
+    printed = json.loads(result.stdout)
+    assert set(kept["methods"]) == set(printed["methods"])
+    assert kept["trace"] == printed["trace"]
+    assert trained.state == "done"
