@@ -1,55 +1,98 @@
-"""`evenly demo`: the embedded data on one page, with no download."""
+"""`evenly demo`: the bias and its cure on embedded data, in about a minute, with one page at the end."""
 
-import html
+import json
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
+from typing import Any
 
-from evenly import atomic
-from evenly.cli.data import draw_sheet
+from evenly import __version__, atomic
 from evenly.cli.output import say
 from evenly.cli.parser import Parser
-from evenly.progress import track
+from evenly.errors import UsageError
 
-EMBEDDED = ("digit-dominoes", "spirals", "patches", "parity", "digits")
+EXAMPLES = """
+  evenly demo
+  evenly demo --open
+  evenly demo --quick --out /tmp/demo
+"""
+PAGE, MARK = "index.html", 'name="generator" content="evenly"'
 
 
 def fill(parser: Parser) -> None:
     """The arguments of `evenly demo`."""
-    parser.calls(demo, examples="evenly demo\nevenly demo --out demo --open")
-    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="a folder (default: %(default)s)")
+    parser.calls(demo, examples=EXAMPLES)
+    parser.add_argument("--out", type=Path, default=Path("evenly-demo"), metavar="DIR", help="(default: %(default)s)")
+    parser.add_argument("--runs", type=Path, metavar="DIR", help="where run folders are made (default: OUT/runs)")
+    parser.add_argument("--quick", action="store_true", help="few seeds and short training, in some ten seconds")
+    parser.add_argument("--force", action="store_true", help=f"replace an {PAGE} that is not ours")
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
-def demo(*, out: Path, open: bool) -> None:
-    """Draw every embedded data set and write the page that shows them."""
-    from evenly.data import load
+def demo(*, out: Path, runs: Path | None, quick: bool, force: bool, open: bool) -> None:
+    """Tell the story on the terminal and leave it as a page; what is finished already is used again."""
+    runs = runs or out / "runs"
+    _check(out, runs, force=force)
+    from evenly.report.demo_findings import image_findings, toy_findings
+    from evenly.report.demo_page import demo_page
+    from evenly.training.story import images, toy
 
-    sections = []
-    for name in track(EMBEDDED, "drawing"):
-        part = load(name).train
-        draw_sheet(part, out / f"{name}.png", per_class=10, max_classes=10)
-        sections.append(
-            f"<h2>{html.escape(name)}</h2>\n<p>{html.escape(repr(part).strip('<>'))}</p>\n"
-            f'<img src="{name}.png" alt="Examples of {html.escape(name)}, class by class">'
-        )
-    page = out / "index.html"
-    atomic.write_text(page, _PAGE.replace("SECTIONS", "\n".join(sections)))
+    say("1 of 2: an easy feature and a difficult one, in toy data")
+    toys = toy.QUICK if quick else toy.Toy()
+    seen = _kept(out / "toy.json", toys, lambda: toy.toy_story(toys))
+    _tell(toy_findings(seen))
+    say("2 of 2: the whole method on real images, beside its controls")
+    pictures = images.QUICK if quick else images.Images()
+    came = images.image_story(pictures, runs=runs)
+    _tell(image_findings(came))
+    command = "evenly demo" + (" --quick" if quick else "") + f" --out {quote(str(out))}"
+    page = out / PAGE
+    atomic.write_text(page, demo_page(seen, came, command=command, runs=quote(str(runs))))
     print(page)
-    say(f"Open {page.resolve().as_uri()}")
-    if open:
-        import webbrowser
+    address = page.resolve().as_uri()
+    if not open:
+        say(f"Open {address} in a browser, or give --open.")
+        return
+    import webbrowser
 
-        webbrowser.open(page.resolve().as_uri())
+    if not webbrowser.open(address):
+        say(f"No browser was found here. Open {address} in one.")
 
 
-_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>evenly: embedded data</title>
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-img { max-width: 100%; background: white }
-</style>
-<h1>Data with an easy and a hard feature</h1>
-<p>Each of these ships with evenly or is drawn on the spot. Networks learn the easy feature first and lean on it.</p>
-SECTIONS
-</html>
-"""
+def _check(out: Path, runs: Path, *, force: bool) -> None:
+    """What cannot be written is said before anything is trained."""
+    for option, folder in (("--out", out), ("--runs", runs)):
+        taken = next((path for path in (folder, *folder.parents) if path.exists()), None)
+        if taken is not None and not taken.is_dir():
+            raise UsageError(f"{option} {folder}: {taken} is a file. Give a folder: {option} evenly-demo")
+    page = out / PAGE
+    if page.is_dir() or (page.exists() and not force and MARK not in _opening(page)):
+        raise UsageError(f"{page} exists and is not a page of evenly's. Give another --out, or --force to replace it.")
+
+
+def _opening(page: Path) -> str:
+    with page.open("rb") as file:
+        return file.read(4096).decode("utf-8", "replace")
+
+
+def _kept(path: Path, setting: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `path` holds, if the same version made it with the same setting; else it is made and kept there."""
+    from dataclasses import asdict
+
+    wanted = {"version": __version__, "setting": asdict(setting)}
+    try:
+        kept: dict[str, Any] = json.loads(path.read_bytes())
+        if {name: kept.get(name) for name in wanted} == wanted:
+            say(f"   (finished before: {path})")
+            return kept
+    except (OSError, ValueError, AttributeError):
+        pass  # not there, or not what we wrote: it is made anew
+    made = wanted | make()
+    atomic.write_text(path, json.dumps(made, allow_nan=False) + "\n")
+    return made
+
+
+def _tell(sentences: list[str]) -> None:
+    for sentence in sentences:
+        say(textwrap.fill(sentence, 100, initial_indent="   - ", subsequent_indent="     "))

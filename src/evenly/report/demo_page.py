@@ -100,6 +100,7 @@ def _cure(toy: Plain, fed: str) -> Section:
         for feature in ("hard", "easy")
     }
     kept = {method: at_end(toy, method, "hard") for method in METHODS}
+    wrong = {method: [100 * error for error in toy["error"][method]] for method in METHODS}
     ends = _bars("difficult alignment", kept, METHODS)
     rows = [
         [
@@ -110,10 +111,20 @@ def _cure(toy: Plain, fed: str) -> Section:
             "" if method == "gd" else signed(paired(kept[method], kept["gd"])),
             "" if method == "gd" else signed(paired(balance(toy, method), balance(toy, "gd"))),
             f"{100 * interval(toy['error'][method]).mean:.2f}",
+            "" if method == "gd" else signed(paired(wrong[method], wrong["gd"])),
         ]
         for method in METHODS
     ]
-    columns = ["method", "easy", "difficult", "difficult / easy", "difficult − GD's", "ratio − GD's", "test error %"]
+    columns = [
+        "method",
+        "easy",
+        "difficult",
+        "difficult / easy",
+        "difficult − GD's",
+        "ratio − GD's",
+        "test error %",
+        "error − GD's",
+    ]
     title = "The difficult feature"
     return Section(
         "cure",
