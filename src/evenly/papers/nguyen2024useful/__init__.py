@@ -3,6 +3,8 @@
 from evenly.papers.experiment import Experiment, Paper
 from evenly.papers.nguyen2024useful.figures import EXPERIMENTS as _FIGURES
 from evenly.papers.nguyen2024useful.tables import EXPERIMENTS as _TABLES
+from evenly.papers.nguyen2024useful.theorems import EXPERIMENTS as _THEOREMS
+from evenly.papers.nguyen2024useful.toys import EXPERIMENTS as _TOYS
 from evenly.papers.nguyen2024useful.waterbirds import EXPERIMENTS as _WATERBIRDS
 
 PAPER = Paper(
@@ -17,4 +19,4 @@ PAPER = Paper(
   year      = {2024}
 }""",
 )
-EXPERIMENTS: tuple[Experiment, ...] = (*_FIGURES, *_WATERBIRDS, *_TABLES)
+EXPERIMENTS: tuple[Experiment, ...] = (*_TOYS, *_THEOREMS, *_FIGURES, *_WATERBIRDS, *_TABLES)
