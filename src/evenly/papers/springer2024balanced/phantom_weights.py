@@ -79,7 +79,7 @@ def lorenz_points(weights_SN: Tensor) -> list[float]:
 
 def mapped(weights_N: Tensor, parts_N2: Tensor) -> dict[str, Any]:
     """The median weight by easy and hard contribution, as plain numbers: centres of the bins, a row for each hard."""
-    found = median_map(weights_N, easy=parts_N2[:, 0], hard=parts_N2[:, 1], bins=BINS)
+    found = median_map(weights_N, easy=parts_N2[:, 0].contiguous(), hard=parts_N2[:, 1].contiguous(), bins=BINS)
     return {
         "easy": [round(float(e), 4) for e in (found.easy_edges[1:] + found.easy_edges[:-1]) / 2],
         "hard": [round(float(e), 4) for e in (found.hard_edges[1:] + found.hard_edges[:-1]) / 2],

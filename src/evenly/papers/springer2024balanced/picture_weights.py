@@ -27,6 +27,7 @@ def weighted(
     rho: float,
     at_epochs: Sequence[int],
     examples: int,
+    called: Sequence[int] | None = None,
     weights: str | None = None,
     splits: Mapping[str, str] | None = None,
 ) -> Found:
@@ -34,17 +35,18 @@ def weighted(
 
     Quantities are named as those of the toy, `epoch=E.sam.phantom_gini` and so on; phantoms are of batches as in
     training, over `examples` training examples drawn at random; contributions are those of two probes, fitted on
-    balanced examples, signed by the label.
+    balanced examples, signed by the label. `called` are other numbers to call the epochs by.
     """
     where = {"fit": "probe", "test": "balanced", **(splits or {})}
     given = from_mapping(Recipe, recipe)
     model = given.model if weights is None else replace(given.model, weights=weights_file(weights, context.data_root))
     values: dict[str, dict[int, float]] = {}
-    series: dict[str, Any] = {"epochs": list(at_epochs)}
+    names = list(called or at_epochs)
+    series: dict[str, Any] = {"epochs": names}
     for name, ascent in (("sgd", Ascent()), ("sam", Ascent("sam", rho))):
         wanted = replace(given, model=model, ascent=ascent, seed=seed, keep_epochs=tuple(at_epochs))
         run = train(wanted, runs=context.runs, data_root=context.data_root)
-        for epoch in at_epochs:
+        for epoch, number in zip(at_epochs, names, strict=True):
             seen = loaded(run, epoch=epoch, data_root=context.data_root)
             if seen.splits.num_classes != 2:
                 raise DataError(f"{seen.splits.name} has {seen.splits.num_classes} classes: contributions need two.")
@@ -59,7 +61,7 @@ def weighted(
             read = features(seen.model, part)
             sign_N = (2 * part.labels - 1).double()
             parts_N2 = torch.stack([sign_N * probes[a].contribution(read).double() for a in ("easy", "hard")], dim=1)
-            under = f"{at(epoch=epoch)}.{name}"
+            under = f"{at(epoch=number)}.{name}"
             for kind, w_N in (("real", found.real.double()), ("phantom", found.phantom.double())):
                 values[f"{under}.{kind}_gini"] = {seed: gini(w_N)}
                 values[f"{under}.easy_poor_{kind}"] = {seed: held_by_poor(w_N, parts_N2[:, 0])}

@@ -1,0 +1,76 @@
+"""Tables 1 and 2 on images that ship with scikit-learn: what is trained, probed and chosen."""
+
+from pathlib import Path
+
+import pytest
+
+from evenly.diagnostics import probing_errors
+from evenly.errors import DataError
+from evenly.papers.experiment import Context
+from evenly.papers.springer2024balanced import picture_weights, pictures
+from evenly.papers.springer2024balanced.picture_tables import DIGITS
+from evenly.records import Run
+from evenly.rng import generator
+from evenly.training.loaded import loaded
+
+GIVEN = {"seed": 0, "recipe": dict(DIGITS), "rates": [0.01, 0.1], "rhos": [0.0, 0.1]}
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory) -> Context:
+    return Context(tmp_path_factory.mktemp("runs"))
+
+
+def test_both_features_of_every_setting_are_probed_and_the_best_is_chosen(context):
+    found = pictures.probed(context, **GIVEN, refits=1)
+    values = {name: by[0] for name, by in found.values.items()}
+    for name, rho in (("sgd", 0.0), ("sam", 0.1)):
+        assert values[f"{name}.rho"] == rho
+        by = {lr: values[f"lr={lr:g}.rho={rho:g}.chosen_by"] for lr in (0.01, 0.1)}
+        assert values[f"{name}.lr"] == min(by, key=by.get)
+        assert values[f"{name}.hard"] == values[f"lr={values[f'{name}.lr']:g}.rho={rho:g}.hard"]
+    losses = {lr: values[f"lr={lr:g}.rho=0.1.validation_loss"] for lr in (0.01, 0.1)}
+    assert values["sam_by_loss.lr"] == min(losses, key=losses.get)
+    seen = loaded(Run.open(found.series["runs"]["lr=0.1.rho=0.1"], context.runs))
+    probes = probing_errors(seen.model, seen.splits, rng=generator(0, "probe"), refits=1)
+    assert values["lr=0.1.rho=0.1.hard"] == pytest.approx(100 * probes["hard"].error)
+    assert values["lr=0.1.rho=0.1.easy"] == pytest.approx(100 * probes["easy"].error)
+
+
+def test_sgd_and_sam_are_other_runs(context):
+    found = pictures.probed(context, **GIVEN, refits=1)
+    runs = {name: Run.open(run, context.runs).recipe for name, run in found.series["runs"].items()}
+    assert runs["lr=0.1.rho=0"].get("ascent", {}).get("rule", "none") == "none"
+    assert runs["lr=0.1.rho=0.1"]["ascent"]["rule"] == "sam"
+    assert runs["lr=0.1.rho=0.1"]["optimizer"]["lr"] == 0.1
+
+
+def test_the_probe_of_a_domain_is_fitted_and_tested_where_it_is_told(context):
+    splits = {"fit": "probe", "test": "balanced"}
+    found = pictures.transferred(context, **GIVEN, under="sketch", splits=splits)
+    values = {name: by[0] for name, by in found.values.items()}
+    errors = {lr: values[f"sketch.lr={lr:g}.rho=0.validation_error"] for lr in (0.01, 0.1)}
+    best = min(errors, key=errors.get)
+    assert values["sketch.sgd.accuracy"] == values[f"sketch.lr={best:g}.rho=0.accuracy"]
+    assert 0 <= values["sketch.sam.accuracy"] <= 1
+
+
+def test_importance_on_images_is_measured_at_the_epochs_and_called_as_told(context):
+    recipe = {**DIGITS, "epochs": 2}
+    given = {"seed": 0, "recipe": recipe, "rho": 0.05, "at_epochs": [1, 2], "called": [5, 100], "examples": 30}
+    found = picture_weights.weighted(context, **given)
+    assert found.series["epochs"] == [5, 100]
+    assert found.values["epoch=100.sam.real_gini"][0] != found.values["epoch=5.sam.real_gini"][0]
+    assert 0 < found.values["epoch=5.sgd.hard_poor_phantom"][0] < 1
+
+
+def test_weights_that_are_not_there_are_named_with_what_to_do(tmp_path):
+    with pytest.raises(DataError, match=r"resnet18\.pth.*torch\.save"):
+        pictures.weights_file("resnet18.pth", str(tmp_path))
+    (tmp_path / "resnet18.pth").touch()
+    assert Path(pictures.weights_file("resnet18.pth", str(tmp_path))) == tmp_path / "resnet18.pth"
+
+
+def test_of_equal_settings_the_first_is_chosen():
+    rows = {(0.1, 0.05): {"error": 1.0}, (0.2, 0.05): {"error": 1.0}, (0.3, 0.05): {"error": 2.0}}
+    assert pictures.best(rows, "error") == (0.1, 0.05)
