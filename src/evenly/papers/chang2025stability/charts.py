@@ -7,6 +7,8 @@ from evenly.papers.chang2025stability.figure1 import FEATURES, RATIOS
 from evenly.papers.experiment import Measured
 from evenly.report.chart import Chart, Heat, Line
 
+# Seen on the dark of what diverges and on the light of what does not.
+COLOURS = ("#CC79A7", "#0072B2", "#D55E00")
 BOUNDARIES = {"criterion": "criterion", "mean_square": "exact, mean square", "almost_sure": "exact, almost sure"}
 
 
@@ -26,16 +28,16 @@ def fig1c(measured: Measured) -> list[Chart]:
 
 
 def stability(measured: Measured, method: str, title: str) -> Chart:
-    """The share of seeds in which each cell diverged, and the three boundaries."""
+    """The share of seeds in which each cell stayed stable, and the three boundaries."""
     parts: list[Any] = list(measured.series.values())
     num, first = sum(part["num"] for part in parts), parts[0]
     tables = [part["diverged"][method] for part in parts]
-    share = [[sum(cells) / num for cells in zip(*rows, strict=True)] for rows in zip(*tables, strict=True)]
+    share = [[1 - sum(cells) / num for cells in zip(*rows, strict=True)] for rows in zip(*tables, strict=True)]
     lines = [
         Line(name, first["batches"], first["lines"][method][which], dashed=which == "criterion", colour=colour)
-        for (which, name), colour in zip(BOUNDARIES.items(), ("#FFFFFF", "#E69F00", "#D55E00"), strict=True)
+        for (which, name), colour in zip(BOUNDARIES.items(), COLOURS, strict=True)
     ]
-    heat = Heat(first["batches"], first["sigmas"], share, name="share of seeds that diverge", low=0.0, high=1.0)
+    heat = Heat(first["batches"], first["sigmas"], share, name="share of seeds that stay stable", low=0.0, high=1.0)
     agree = {which: mean(measured, f"{method}.agrees.{which}") for which in BOUNDARIES}
     sentence = (
         f"{title} diverges in {mean(measured, f'{method}.diverged'):.1f} % of the cells, below the curves. The "

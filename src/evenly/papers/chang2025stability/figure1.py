@@ -127,7 +127,11 @@ FIG1D = Experiment(
         ),
     },
     charts="chang2025stability.charts:fig1d",
-    errata=("The loss is (f − y)², which table 1 needs: run here as ½(f − y)² with twice the learning rate.",),
+    errata=(
+        "The loss is (f − y)², which table 1 needs: run here as ½(f − y)² with twice the learning rate.",
+        "It is no local effect: from noise of standard deviation 0.01 (quantities `narrow.…`) SGD ends alike from "
+        "every C, and SAM ends lower the larger C is, as the exact thresholds would have it (chang2025/mistake2).",
+    ),
 )
 
 EXPERIMENTS = (FIG1A, FIG1B, FIG1C, FIG1D)

@@ -6,7 +6,7 @@ from typing import Any
 from evenly.papers.experiment import Claim, Experiment, Part, Scale
 
 RHOS = {"sgd": 0.0, "sam0.05": 0.05, "sam0.1": 0.1, "sam0.2": 0.2}
-_AUGMENT = ["crop", "mirror"]
+_AUGMENT = ["pad-crop", "mirror"]
 
 
 def networks(
