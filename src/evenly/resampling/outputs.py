@@ -46,12 +46,8 @@ class Outputs:
 
     def by_class(self) -> Iterator[tuple[int, Tensor]]:
         """Every class that has an example, with the positions of its examples in rising order."""
-        counts = self.labels.bincount().tolist()
-        # numpy sorts short integers by radix, in a time that is linear and a tenth of torch's.
-        short = np.uint16 if len(counts) <= 2**16 else np.int64
-        order = self.labels.numpy().astype(short).argsort(kind="stable")
-        order_N = torch.from_numpy(order.astype(np.int32) if len(order) < 2**31 else order)
-        parts = enumerate(torch.split(order_N, counts))
+        order_N, counts = _sorted(self.labels.numpy())
+        parts = enumerate(torch.split(torch.from_numpy(order_N), counts.tolist()))
         return ((label, members_K.long()) for label, members_K in parts if len(members_K))
 
     def name(self, label: int) -> str:
@@ -236,6 +232,26 @@ def as_numbers(values: Any, name: str, expected: str) -> Tensor:
         if isinstance(values, Sequence | np.ndarray) and len(values):
             what += f" such as {values[0]!r:.60}"
         raise DataError(f"{name} are {what}, not numbers: give {expected}.") from error
+
+
+def _sorted(labels_N: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The positions of all examples, class by class and rising within each, and the size of each class.
+
+    Piece by piece: a sort of millions at once would take more memory than the outputs of several classes.
+    """
+    counts_C = np.bincount(labels_N)
+    order_N = np.empty(len(labels_N), dtype=np.int32 if len(labels_N) < 2**31 else np.int64)
+    next_C = np.cumsum(counts_C) - counts_C  # where the next example of each class goes
+    short = np.uint16 if len(counts_C) <= 2**16 else np.int64
+    for start in range(0, len(labels_N), PIECE):
+        # numpy sorts short integers by radix, in a time that is linear and a tenth of torch's.
+        label_P = labels_N[start : start + PIECE].astype(short)
+        by_class_P = label_P.argsort(kind="stable")
+        sorted_P, here_C = label_P[by_class_P], np.bincount(label_P, minlength=len(counts_C))
+        shift_C = next_C - (np.cumsum(here_C) - here_C)
+        order_N[shift_C[sorted_P] + np.arange(len(label_P))] = by_class_P + start
+        next_C += here_C
+    return order_N, counts_C
 
 
 def _rows(logits: Array) -> Array:
