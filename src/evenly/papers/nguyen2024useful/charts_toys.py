@@ -5,7 +5,7 @@ from typing import Any
 
 from evenly.papers.experiment import Measured
 from evenly.papers.nguyen2024useful.charts_runs import bars
-from evenly.report.chart import Chart, Line, Rule
+from evenly.report.chart import Chart, Layer, Line, Rule
 
 SHOWN = {"gd": "GD", "sam": "SAM"}
 COLOURS = {"gd": 0, "sam": 1}
@@ -57,7 +57,10 @@ def extreme(measured: Measured) -> list[Chart]:
         said = "Easy minus difficult alignment where both are equally strong: medians and quartiles over seeds."
         charts.append(Chart(f"Gap between equal features, {shown}", "iteration", "gap", layers, said))
     names = {"1.gap": "as named", "1.favoured": "first ahead", "1.size": "size"}
-    layers_ = [bars("(G_e − G_d) − (S_e − S_d)", measured.values, names, bar=True), Rule(y=0.25, name="the paper")]
+    layers_: list[Layer] = [
+        bars("(G_e − G_d) − (S_e − S_d)", measured.values, names, bar=True),
+        Rule(y=0.25, name="the paper"),
+    ]
     said = "The gap of GD less that of SAM from 250 iterations on: mean, 95 % interval and every seed."
     return [*charts, Chart("GD's gap less SAM's, with bias", "", "difference", layers_, said)]
 

@@ -12,7 +12,7 @@ from evenly import rng
 from evenly.data.catalogue import load
 from evenly.data.labelled import Splits
 from evenly.papers.experiment import Context, Found
-from evenly.papers.nguyen2024useful.dynamics import alignment, errors, network
+from evenly.papers.nguyen2024useful.dynamics import alignment, errors, network, stacked
 from evenly.resampling import Separation, separate
 from evenly.resampling.baselines import random_like
 from evenly.resampling.moment import GainShrinks
@@ -62,8 +62,8 @@ def upsampled(
     )
     ensemble.run(iterations)
     weight_KJD = ensemble.parameters()["filters.weight"]
-    tests = [each["test"] for _ in METHODS for each in data]
-    wrong_K = errors(ensemble.outputs(torch.stack([t.inputs for t in tests])), torch.stack([t.labels for t in tests]))
+    x_KN, y_KN = stacked([each["test"] for _ in METHODS for each in data])
+    wrong_K = errors(ensemble.outputs(x_KN), y_KN)
     planted = [each.train.planted for _ in METHODS for each in data]
     easy_K, hard_K = (alignment(weight_KJD, torch.stack([each[v] for each in planted])) for v in ("easy", "hard"))
     for number, method in enumerate(METHODS):
@@ -79,7 +79,7 @@ def _separated(
     """The separation of each data set by a network of its own, at its own moment."""
     trains = [each.train for each in data]
     early = Ensemble([network(seed, bias=True, first="early") for seed in seeds], trains, lr=lr)
-    x_SN, y_SN = torch.stack([t.inputs for t in trains]), torch.stack([t.labels for t in trains])
+    x_SN, y_SN = stacked(trains)
     history: list[list[float]] = [[] for _ in seeds]
     outputs: dict[int, tuple[Tensor, int]] = {}
     rule = GainShrinks()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from evenly.data.catalogue import load
-from evenly.data.labelled import Splits
+from evenly.data.labelled import Labelled, Splits
 from evenly.models import build
 from evenly.papers.experiment import Context, Found
 from evenly.rng import key
@@ -34,6 +34,12 @@ def alignment(weight_KJD: Tensor, v_KD: Tensor) -> Tensor:
     tensor([3.])
     """
     return torch.einsum("kjd,kd->kj", weight_KJD, v_KD).abs().amax(1)
+
+
+def stacked(data: Sequence[Labelled]) -> tuple[Tensor, Tensor]:
+    """Inputs and labels of data sets of one size, one after the other along a new first dimension."""
+    parts = [each.gather(range(len(each))) for each in data]
+    return torch.stack(parts), torch.stack([each.labels for each in data])
 
 
 def errors(outputs_KNC: Tensor, labels_KN: Tensor) -> Tensor:
@@ -64,7 +70,13 @@ def followed(
     `NAME.RULE.takeoff` is the first iteration at which the easy alignment is ½/β_e, or the last one; `NAME.RULE.gap` is
     the mean of easy − hard alignment up to the horizon, and `.gap.late` its mean from 250 iterations on.
     """
-    options = {"num_train": num, "num_test": num, "alpha": alpha, "beta_easy": beta_easy, "beta_hard": beta_hard}
+    options: dict[str, Any] = {
+        "num_train": num,
+        "num_test": num,
+        "alpha": alpha,
+        "beta_easy": beta_easy,
+        "beta_hard": beta_hard,
+    }
     data = [load("patches", seed=seed, **options) for seed in seeds]
     seen, steps = _trained(data, seeds, bias=bias, iterations=iterations, every=every, lr=lr, rho=rho)
     values: dict[str, dict[int, float]] = {}
@@ -111,8 +123,7 @@ def _trained(
         rho=[rho if rule == "sam" else 0.0 for rule, _ in members],
     )
     easy_KD, hard_KD = (torch.stack([data[place].train.planted[v] for _, place in members]) for v in ("easy", "hard"))
-    tests = [each["test"] for each in data]
-    x_SN, y_SN = torch.stack([each.inputs for each in tests]), torch.stack([each.labels for each in tests])
+    x_SN, y_SN = stacked([each["test"] for each in data])
     which_K = torch.tensor([place for _, place in members])
 
     def look(parameters: Mapping[str, Tensor], step: int) -> dict[str, Tensor]:

@@ -7,7 +7,7 @@ Shapes: K members, S seeds, J filters, D dimensions of a patch, N examples, R = 
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from evenly.data.catalogue import load
 from evenly.data.labelled import Labelled
 from evenly.papers.experiment import Context, Found
-from evenly.papers.nguyen2024useful.dynamics import RULES, network
+from evenly.papers.nguyen2024useful.dynamics import RULES, network, stacked
 from evenly.training.ensemble import Ensemble
 
 
@@ -68,7 +68,7 @@ def assumed(model: nn.Module, data: Labelled, rho: float) -> nn.Module:
         easy_J, hard_J = weight_JD @ v_e, weight_JD @ v_d
         new_easy_J, new_hard_J = rho + easy_J.abs(), rho + hard_J.abs()
         new_easy_J = new_easy_J + (rho - (new_easy_J.max() - new_hard_J.max())).clamp_min(0)
-        weight_JD += torch.outer(new_easy_J - easy_J, v_e) + torch.outer(new_hard_J - hard_J, v_d)
+        weight_JD.add_(torch.outer(new_easy_J - easy_J, v_e) + torch.outer(new_hard_J - hard_J, v_d))
     return model
 
 
@@ -86,8 +86,8 @@ def followed(
     rhos = [0.0] * num + [rho] * num
     trains = [*data, *data]
     ensemble = Ensemble([*models, *models], trains, lr=lr, rule=["sgd"] * num + ["sam"] * num, rho=rhos)
-    x_KRD = torch.stack([each.inputs for each in trains]).double().flatten(1, 2)
-    y_KN = torch.stack([2.0 * each.labels - 1 for each in trains]).double()
+    inputs_KN, labels_KN = stacked(trains)
+    x_KRD, y_KN = inputs_KN.double().flatten(1, 2), 2.0 * labels_KN.double() - 1
     present_KN = torch.stack([each.attributes["easy_present"] for each in trains]).double()
     v_e, v_d = (torch.stack([each.planted[name] for each in trains]).double() for name in ("easy", "hard"))
     rho_K = torch.tensor(rhos, dtype=torch.float64)[:, None, None]
@@ -159,7 +159,13 @@ def steps(
 
     `assume` starts from weights as the proofs assume them, else from the network's own.
     """
-    options = {"num_train": num, "num_test": 2, "alpha": alpha, "beta_hard": beta_hard, "orthogonal_noise": True}
+    options: dict[str, Any] = {
+        "num_train": num,
+        "num_test": 2,
+        "alpha": alpha,
+        "beta_hard": beta_hard,
+        "orthogonal_noise": True,
+    }
     data = [load("patches", seed=seed, **options).train for seed in seeds]
     models = [network(seed, bias=False).double() for seed in seeds]
     if assume:

@@ -4,7 +4,7 @@ Shapes: J filters, D dimensions of a patch, R = 3N patches, N examples.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -93,7 +93,7 @@ def _many(setting: Setting, weight_JD: Tensor, beta: float, rho: float) -> dict[
         "gd.stronger": setting.difficult(setting.gradient(weight_JD, STRONGER * beta)),
         "sam.stronger": setting.difficult(setting.gradient(weight_JD, STRONGER * beta, rho=rho)),
         "cosine": _cosine(gd, sam),
-        "best": max(_cosine(setting.gradient(weight_JD, float(k) * beta), sam) for k in torch.linspace(0.8, 2.0, 61)),
+        "best": max(_cosine(setting.gradient(weight_JD, float(k) * beta), sam) for k in torch.linspace(0.8, 2.0, 49)),
     }
 
 
@@ -126,7 +126,7 @@ def _moments(seed: int, beta: float, num: int, lr: float, rho: float, *, filters
     noise = 0.0 if filters == 1 else 0.125
     drawn = load("patches", seed=seed, num_train=num, num_test=2, beta_hard=beta, noise=noise, orthogonal_noise=True)
     setting = _setting(drawn.train, noise)
-    options = {"num_filters": filters, "bias": False, "single_logit": True}
+    options: dict[str, Any] = {"num_filters": filters, "bias": False, "single_logit": True}
     model = build("cubic", input_shape=(3, 50), num_classes=2, rng=key(seed, "init"), **options).double()
     weight_JD = assumed(model, drawn.train, rho).get_parameter("filters.weight").detach().clone()
     weights = [weight_JD.clone()]
@@ -138,7 +138,7 @@ def _moments(seed: int, beta: float, num: int, lr: float, rho: float, *, filters
 
 def _setting(data: Labelled, noise: float) -> Setting:
     """The patches told apart again: they are shuffled, and the easy and the difficult one lie along v_e and v_d."""
-    x_NPD, y_N = data.inputs.double(), (2.0 * data.labels - 1).double()
+    x_NPD, y_N = data.gather(range(len(data))).double(), (2.0 * data.labels - 1).double()
     v_e, v_d = (data.planted[name].double() for name in ("easy", "hard"))
     easy_ND = (x_NPD @ v_e).sum(1)[:, None] * v_e
     noise_ND = x_NPD.sum(1) - easy_ND - (x_NPD @ v_d).sum(1)[:, None] * v_d

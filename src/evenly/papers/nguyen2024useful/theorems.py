@@ -11,6 +11,7 @@ ASSUMED = (
     "and the easy feature ρ ahead (before theorem A.16)",
     "noise is made orthogonal to both features, as definition 3.1 says",
     "learned means an alignment of ½/β_e",
+    "2,000 examples: the statements are about any number of them",
 )
 INITIAL = (
     "Assumption A.1 names v_e twice; v_d is meant. It says that all alignments are at least ρ > 0, while weights drawn "
@@ -33,7 +34,7 @@ def _growth(seeds: tuple[int, ...], **size: Any) -> list[Part]:
 def _scales(minutes: float, **tiny: Any) -> dict[str, Scale]:
     return {
         "smoke": Scale((0, 1), 0.05, {"num": 200, **tiny}, deviations=TINY),
-        "full": Scale(SEEDS, minutes, {"num": 10_000}, deviations=ASSUMED, levels=True),
+        "full": Scale(SEEDS, minutes, {"num": 2000}, deviations=ASSUMED, levels=True),
     }
 
 
