@@ -38,15 +38,20 @@ def signed(difference: Interval, *, digits: int = 2) -> str:
 
 
 def toy_findings(toy: Plain) -> list[str]:
-    """Starved, found, fed: three sentences about the toy data."""
+    """Starved, found, fed, and what it comes to: four sentences about the toy data."""
+    return [starved(toy), found(toy["separations"], what="lack the easy patch"), fed(toy), failed(toy)]
+
+
+def starved(toy: Plain) -> str:
+    """How plain descent divides itself between the features."""
     easy, hard = median(at_end(toy, "gd", "easy")), median(at_end(toy, "gd", "hard"))
     lean = f"{easy / hard:.1f} times as far as" if easy > hard else "no further than"
-    return [
+    told = (
         f"Gradient descent follows the easy feature {lean} the difficult one: alignments {easy:.2f} and {hard:.2f}, "
-        f"medians of {toy['setting']['seeds']} seeds.",
-        found(toy["separations"], what="lack the easy patch"),
-        fed(toy),
-    ]
+        f"medians of {toy['setting']['seeds']} seeds."
+    )
+    even = sum(ratio >= 1 for ratio in balance(toy, "gd"))
+    return told + (f" In {even} of them the weights it began with let it learn both." if even else "")
 
 
 def found(separations: Any, *, what: str) -> str:
@@ -74,11 +79,14 @@ def fed(toy: Plain) -> str:
         difference = paired(own, plain)
         sure = "" if difference.excludes_zero else ", which may be nothing"
         parts.append(f"{METHODS[method]} {signed(difference)} (more in {more} of {len(own)} seeds{sure})")
-    told = f"Difficult feature, against gradient descent: {'; '.join(parts)}."
-    even = paired(balance(toy, "sam"), balance(toy, "gd"))
-    if even.excludes_zero and even.mean > 0:
-        told += f" SAM holds the easy one back as well: difficult over easy rises by {signed(even)}."
-    return told
+    return f"Difficult feature, against gradient descent: {'; '.join(parts)}."
+
+
+def failed(toy: Plain) -> str:
+    """What the features are worth: the test error of each method, and the change against plain descent."""
+    wrong = {method: [100 * error for error in toy["error"][method]] for method in METHODS}
+    parts = [f"{METHODS[m]} {signed(paired(wrong[m], wrong['gd']))}" for m in ("useful", "random", "sam")]
+    return f"Test error: {interval(wrong['gd']).mean:.1f} % by gradient descent; in points, {'; '.join(parts)}."
 
 
 def image_findings(images: Plain) -> list[str]:

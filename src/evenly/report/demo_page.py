@@ -1,12 +1,7 @@
 """The page of `evenly demo`: the bias, what the separation finds, the cure, and the method on real images."""
 
-import base64
-import io
 from statistics import median, quantiles
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from evenly.intervals import Interval, interval, paired
 from evenly.report.chart import Bars, Chart, Line, Rule
@@ -21,7 +16,8 @@ from evenly.report.demo_findings import (
     signed,
     toy_findings,
 )
-from evenly.report.page import Gallery, Listing, Picture, Plot, Prose, Section, Shelf, Table, render
+from evenly.report.demo_pictures import grey, heat, shelves
+from evenly.report.page import Gallery, Listing, Plot, Prose, Section, Table, render
 
 COLOUR = {"gd": 6, "original": 6, "useful": 0, "random": 4, "sam": 1}
 NEXT = """\
@@ -34,17 +30,17 @@ evenly runs --runs {runs}
 
 def demo_page(toy: Plain, images: Plain, *, command: str, runs: str) -> str:
     """The whole page as text, from what `evenly.training.story` returns (or from its JSON)."""
-    starved, found, fed = toy_findings(toy)
+    starved, found, fed, failed = toy_findings(toy)
     facts = [
-        ("difficult over easy, gradient descent", f"{median(balance(toy, 'gd')):.2f}"),
-        ("… USEFUL", f"{median(balance(toy, 'useful')):.2f}"),
-        ("… SAM", f"{median(balance(toy, 'sam')):.2f}"),
-        ("networks trained", f"{len(toy['alignment']) * toy['setting']['seeds'] + _num_runs(images):,}"),
+        (f"{METHODS[method]}: difficult alignment", f"{median(at_end(toy, method, 'hard')):.2f}")
+        for method in ("gd", "useful", "sam")
     ]
+    trained = len(toy["alignment"]) * toy["setting"]["seeds"] + _num_runs(images)
+    facts.append(("networks trained", f"{trained:,}"))
     sections = [
         _bias(toy, starved),
         _separation(toy, found),
-        _cure(toy, fed),
+        _cure(toy, fed, failed),
         _images(images),
         Section("next", "What to do next", [Prose(_NEXT), Listing("Commands", NEXT.format(runs=runs), open=True)]),
     ]
@@ -58,13 +54,13 @@ def _bias(toy: Plain, starved: str) -> Section:
         f"({setting['alpha']:.0%}) an easy patch, {1 / setting['beta_hard']:.3g} times as strong as the difficult one. "
         "A network with 40 cubic filters is trained by full-batch gradient descent. How far its filters point along a "
         "feature is the alignment, the largest |⟨w, v⟩| of all filters.\n\n"
-        f"{starved} Lines are medians over seeds, bands the middle half."
+        f"{starved}"
     )
     layers = [
         _curve(toy, "gd", "easy", name="easy feature", colour=3),
         _curve(toy, "gd", "hard", name="difficult feature", colour=6),
     ]
-    chart = Chart("Gradient descent learns the easy feature", "iteration", "alignment", layers, starved)
+    chart = Chart("Gradient descent and the two features", "iteration", "alignment", layers, _MEDIANS)
     return Section("bias", "The easy feature starves the difficult one", [Prose(told), Plot(chart, wide=True)])
 
 
@@ -79,7 +75,7 @@ def _separation(toy: Plain, found: str) -> Section:
         f"loss is called hard. Nothing is told of which examples have the easy patch. {found}"
     )
     pictures = Gallery(
-        _shelves(toy["examples"], _heat, what="three patches"),
+        shelves(toy["examples"], heat, what="three patches"),
         "An example is three patches, one a row, in an order of its own. The first column is the direction of the easy "
         "feature, the second that of the difficult one, the others are ten of the directions left. Vermilion is "
         "positive, blue negative.",
@@ -88,11 +84,11 @@ def _separation(toy: Plain, found: str) -> Section:
     return Section("separation", "Which examples are hard", [Prose(told), Table(columns, rows), pictures])
 
 
-def _cure(toy: Plain, fed: str) -> Section:
+def _cure(toy: Plain, fed: str, failed: str) -> Section:
     told = (
         "USEFUL trains again from the same weights with every hard example counted twice. Random upsampling counts as "
         f"many others twice, which shows what more examples alone would do. SAM takes its gradients at a worse point "
-        f"near the weights and needs two of them a step.\n\n{fed}"
+        f"near the weights and needs two of them a step.\n\n{fed}\n\n{failed}"
     )
     rules = [Rule(x=toy["setting"]["separate_at"], name="separated")]
     curves = {
@@ -109,7 +105,6 @@ def _cure(toy: Plain, fed: str) -> Section:
             _spread(kept[method]),
             _spread(balance(toy, method)),
             "" if method == "gd" else signed(paired(kept[method], kept["gd"])),
-            "" if method == "gd" else signed(paired(balance(toy, method), balance(toy, "gd"))),
             f"{100 * interval(toy['error'][method]).mean:.2f}",
             "" if method == "gd" else signed(paired(wrong[method], wrong["gd"])),
         ]
@@ -121,7 +116,6 @@ def _cure(toy: Plain, fed: str) -> Section:
         "difficult",
         "difficult / easy",
         "difficult − GD's",
-        "ratio − GD's",
         "test error %",
         "error − GD's",
     ]
@@ -131,8 +125,8 @@ def _cure(toy: Plain, fed: str) -> Section:
         "What lets the difficult feature grow",
         [
             Prose(told),
-            Plot(Chart(title, "iteration", "alignment", [*curves["hard"], *rules], fed), wide=True),
-            Plot(Chart("The easy feature", "iteration", "alignment", curves["easy"], "How far each goes along it.")),
+            Plot(Chart(title, "iteration", "alignment", [*curves["hard"], *rules], _MEDIANS), wide=True),
+            Plot(Chart("The easy feature", "iteration", "alignment", curves["easy"], _MEDIANS)),
             Plot(Chart(f"{title} at the end", "", "alignment", [ends], "Means with 95 % intervals, a dot per seed.")),
             Table(columns, rows, "Alignments: median (quartiles). Differences: mean of pairs [95 % t-interval]."),
         ],
@@ -149,7 +143,7 @@ def _images(images: Plain) -> Section:
     )
     blocks: list[Any] = [
         Prose(told),
-        Gallery(_shelves(images["examples"], _grey, what="a digit on a digit"), _EXTREMES),
+        Gallery(shelves(images["examples"], grey, what="a digit on a digit"), _EXTREMES),
     ]
     for split, title in (("test", "Test error"), ("balanced", "Error where the upper digit says nothing")):
         values = {method: errors(images, method, split) for method in IMAGE_METHODS}
@@ -214,44 +208,6 @@ def _half(mean: Interval) -> str:
     return f"{mean.mean:.2f}" if mean.n < 2 else f"{mean.mean:.2f} ± {(mean.high - mean.low) / 2:.2f}"
 
 
-def _shelves(examples: Any, picture: Any, *, what: str) -> list[Shelf]:
-    shelves = []
-    for label in dict.fromkeys(example["label"] for example in examples):
-        rows = {}
-        for hard, row in ((False, "called easy"), (True, "called hard")):
-            rows[row] = [
-                Picture(
-                    f"loss {example['loss']:.2f}" + (", easy part missing" if example["lacking"] else ""),
-                    f"{what} of class {label}, {row}" + (", without its easy part" if example["lacking"] else ""),
-                    _png(picture(example)),
-                )
-                for example in examples
-                if example["label"] == label and example["hard"] == hard
-            ]
-        shelves.append(Shelf(f"class {label}", rows))
-    return shelves
-
-
-def _heat(example: Plain) -> NDArray[np.uint8]:
-    """Blue below zero, vermilion above, white at zero; ±1 is full."""
-    value = np.clip(np.asarray(example["patches"], float), -1, 1)[..., None]
-    ends = np.where(value < 0, (0, 114, 178), (213, 94, 0))
-    size = np.abs(value) ** 0.6  # the difficult feature should be seen beside the easy one
-    return np.repeat((255 * (1 - size) + ends * size).astype(np.uint8), 4, axis=0)
-
-
-def _grey(example: Plain) -> NDArray[np.uint8]:
-    return np.asarray(example["pixels"], np.uint8)
-
-
-def _png(pixels: NDArray[np.uint8]) -> str:
-    from PIL import Image
-
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
-
-
 _NEXT = (
     "The effect is real where an easy feature hides a difficult one that matters; where it is not, the intervals say "
     "so. Try it where you have such a case, always beside its controls. It is not for noisy labels, training of a "
@@ -261,3 +217,4 @@ _EXTREMES = (
     "Of the first seed: the easy examples of lowest loss, the hard ones of highest, as the early network saw them."
 )
 _PAIRS = "Errors: mean ± half of a 95 % t-interval over seeds. Changes: points, pair by pair, against plain training."
+_MEDIANS = "How far the filters point along it: a line is the median over seeds, its band the middle half of them."

@@ -216,14 +216,6 @@ def test_doctor_tells_versions_device_and_how_to_get_what_is_missing(tmp_path: P
     assert "cifar10" in evenly("doctor", EVENLY_DATA=str(tmp_path)).stdout
 
 
-def test_demo_ends_with_a_page_whose_pictures_exist(tmp_path: Path) -> None:
-    result = evenly("demo", "--out", str(tmp_path / "demo"))
-    assert result.returncode == 0, result.stderr
-    page = Path(result.stdout.strip())
-    for name in page.read_text().split('src="')[1:]:
-        assert (page.parent / name.split('"')[0]).is_file()
-
-
 def test_a_closed_pipe_is_no_error() -> None:
     shell = f"{sys.executable} -m evenly data list --json | head -c 1; exit ${{PIPESTATUS[0]}}"
     result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)

@@ -54,9 +54,9 @@ def toy_story(setting: Toy = Toy()) -> dict[str, Any]:  # noqa: B008  # frozen
     `separations` what the early outputs found, against the examples that truly lack the easy patch; `error` the test
     error of each seed; `examples` some inputs, their first two coordinates along the easy and the difficult feature.
 
-    >>> seen = toy_story(Toy(seeds=1, num_train=200, lr=0.2, iterations=240, separate_at=200, every=120))
+    >>> seen = toy_story(Toy(seeds=1, num_train=200, iterations=120, separate_at=60, every=60))
     >>> seen["steps"], list(seen["alignment"])
-    ([0, 120, 240], ['gd', 'sam', 'useful', 'random'])
+    ([0, 60, 120], ['gd', 'sam', 'useful', 'random'])
     """
     sets = [
         load("patches", seed=seed, num_train=setting.num_train, beta_hard=setting.beta_hard, alpha=setting.alpha)
