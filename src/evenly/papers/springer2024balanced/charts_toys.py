@@ -9,6 +9,7 @@ from evenly.report.chart import Chart, Heat, Line, Points
 
 RHO = "ρ (0 is SGD)"
 ERROR = "hard probing error (%)"
+SHOWN = 15  # points of each class
 BAND = "Means and 95 % intervals over seeds."
 
 
@@ -28,7 +29,9 @@ def surfaces(measured: Measured) -> list[Chart]:
         for number, feature in enumerate(("easy", "hard")):
             plane = series["planes"][f"{name} {feature}"]
             error = over_seeds(measured.values, [f"{name}.{feature}"])[0].mean
-            heat = Heat(plane["axis"], plane["axis"], plane["phi"], "Φ / max |Φ|", diverging=True, low=-1.0, high=1.0)
+            # In steps, as contours are; it also makes a small picture.
+            steps = [[round(5 * value) / 5 for value in row] for row in plane["phi"]]
+            heat = Heat(plane["axis"], plane["axis"], steps, "Φ / max |Φ|", diverging=True, low=-1.0, high=1.0)
             points = [_points(inputs, labels, number, label) for label in (0, 1)]
             charts.append(
                 Chart(
@@ -37,7 +40,7 @@ def surfaces(measured: Measured) -> list[Chart]:
                     "second coordinate",
                     [heat, *points],
                     f"Φ_{feature} as {name.upper()} has trained it (seed 0), over the plane of that feature, with the "
-                    "training points of both classes.",
+                    f"{SHOWN} training points of each class.",
                 )
             )
     return charts
@@ -77,7 +80,7 @@ def batch_sizes(measured: Measured) -> list[Chart]:
 
 
 def _points(inputs: Sequence[Sequence[float]], labels: Sequence[int], number: int, label: int) -> Points:
-    own = [row for row, each in zip(inputs, labels, strict=True) if each == label]
+    own = [row for row, each in zip(inputs, labels, strict=True) if each == label][:SHOWN]
     x, y = [round(row[2 * number], 3) for row in own], [round(row[2 * number + 1], 3) for row in own]
     return Points(
         "+1" if label else "−1", x, y, colour="#24292F" if label else "#009E73", mark="cross" if label else "dot"

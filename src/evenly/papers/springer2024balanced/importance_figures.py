@@ -19,6 +19,10 @@ from evenly.papers.springer2024balanced.probing_figures import (
 
 EPOCHS = (5, 20, 50, 100)
 EARLY = EPOCHS[1]  # "(incompletely) trained"
+TYPICAL = (
+    "declared after the sums above had been seen: a few examples hold nearly all of λ, so that sums are about these, "
+    "and the paper's medians are about the typical example"
+)
 
 
 def _weights(
@@ -81,6 +85,24 @@ def map_claims(epoch: int, *, name: str = "lsam") -> tuple[Claim, ...]:
             "less",
             f"{lsam}.easy_poor_real",
             note=UNSAID,
+        ),
+        Claim(
+            f"hard, typically, epoch {epoch}",
+            f"epoch {epoch}: λ̃ falls with the hard feature's contribution more than λ does (rank correlation)",
+            f"{lsam}.hard_rank_phantom",
+            "less",
+            f"{lsam}.hard_rank_real",
+            corrects=True,
+            note=TYPICAL,
+        ),
+        Claim(
+            f"easy, typically, epoch {epoch}",
+            f"epoch {epoch}: λ̃ falls with the easy feature's contribution less than λ does (rank correlation)",
+            f"{lsam}.easy_rank_phantom",
+            "greater",
+            f"{lsam}.easy_rank_real",
+            corrects=True,
+            note=TYPICAL,
         ),
     )
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from evenly.diagnostics import gini, lorenz, median_map
 from evenly.papers.experiment import Context, Found
 from evenly.papers.springer2024balanced.names import at
+from evenly.papers.springer2024balanced.spiral_probing import rank_correlation
 from evenly.papers.springer2024balanced.toys import Grown, Toy, phantom_heads, phantom_importance
 
 POINTS = 101  # of a drawn Lorenz curve
@@ -32,8 +33,9 @@ def weighted(
 
     `epoch=E.lsam.phantom_gini` and `.real_gini`, and of `sgd`; `.hard_poor_phantom` and `.hard_poor_real` are the
     shares of all importance that the half of the examples holds which the hard feature fits worst, `.easy_poor_…`
-    likewise. Both networks are looked at with the phantom of the same ρ. The series holds Lorenz curves (means over
-    seeds) and maps of median importance (all seeds together).
+    likewise; `.hard_rank_…` and `.easy_rank_…` are rank correlations of importance and contribution. Both networks are
+    looked at with the phantom of the same ρ. The series holds Lorenz curves (means over seeds) and maps of median
+    importance (all seeds together).
     """
     toys = [Toy(seed, chi, rho=r) for r in (0.0, rho) for seed in seeds]
     grown = Grown(toys, **sizes)
@@ -49,15 +51,24 @@ def weighted(
             for kind, weights_KN in weights.items():
                 for place in places:
                     seed, w_N = toys[place].seed, weights_KN[place].double()
-                    values[f"{under}.{kind}_gini"][seed] = gini(w_N)
-                    values[f"{under}.easy_poor_{kind}"][seed] = held_by_poor(w_N, parts_KN2[place, :, 0])
-                    values[f"{under}.hard_poor_{kind}"][seed] = held_by_poor(w_N, parts_KN2[place, :, 1])
+                    for what, number in spread(w_N, parts_KN2[place], kind=kind).items():
+                        values[f"{under}.{what}"][seed] = number
                 own = slice(places.start, places.stop)
                 series[f"{under}.{kind}"] = {
                     "lorenz": lorenz_points(weights_KN[own]),
                     "map": mapped(weights_KN[own].flatten(), parts_KN2[own].flatten(0, 1)),
                 }
     return Found(dict(values), series)
+
+
+def spread(weights_N: Tensor, parts_N2: Tensor, *, kind: str) -> dict[str, float]:
+    """How importance is spread over the examples, and over what each feature contributes to them."""
+    found = {f"{kind}_gini": gini(weights_N)}
+    for column, name in enumerate(("easy", "hard")):
+        own_N = parts_N2[:, column]
+        found[f"{name}_poor_{kind}"] = held_by_poor(weights_N, own_N)
+        found[f"{name}_rank_{kind}"] = rank_correlation(own_N.tolist(), weights_N.tolist())
+    return found
 
 
 def held_by_poor(weights_N: Tensor, contribution_N: Tensor) -> float:

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 from evenly.data import Splits
-from evenly.diagnostics import features, gini, importance, probing_errors
+from evenly.diagnostics import features, importance, probing_errors
 from evenly.errors import DataError
 from evenly.papers.experiment import Context, Found
 from evenly.papers.springer2024balanced.names import at
-from evenly.papers.springer2024balanced.phantom_weights import held_by_poor, lorenz_points, mapped
+from evenly.papers.springer2024balanced.phantom_weights import lorenz_points, mapped, spread
 from evenly.papers.springer2024balanced.pictures import weights_file
 from evenly.recipe import Ascent, Recipe, from_mapping
 from evenly.rng import generator
@@ -63,8 +63,6 @@ def weighted(
             parts_N2 = torch.stack([sign_N * probes[a].contribution(read).double() for a in ("easy", "hard")], dim=1)
             under = f"{at(epoch=number)}.{name}"
             for kind, w_N in (("real", found.real.double()), ("phantom", found.phantom.double())):
-                values[f"{under}.{kind}_gini"] = {seed: gini(w_N)}
-                values[f"{under}.easy_poor_{kind}"] = {seed: held_by_poor(w_N, parts_N2[:, 0])}
-                values[f"{under}.hard_poor_{kind}"] = {seed: held_by_poor(w_N, parts_N2[:, 1])}
+                values |= {f"{under}.{what}": {seed: v} for what, v in spread(w_N, parts_N2, kind=kind).items()}
                 series[f"{under}.{kind}"] = {"lorenz": lorenz_points(w_N[None]), "map": mapped(w_N, parts_N2)}
     return Found(values, series)
