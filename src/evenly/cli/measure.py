@@ -106,7 +106,8 @@ def _words(name: str, value: Any) -> str:
         return f"{value['share']:.2%} of the eigenvalues are above {value['above']:.3g}, of trace {value['trace']:.3g}"
     if name == "lorenz":
         middle = len(value["share"]) // 2
-        return f"half of the examples hold {value['real'][middle]:.1%}, {value['phantom'][middle]:.1%} as SAM sees them"
+        held = f"{value['real'][middle]:.1%}, {value['phantom'][middle]:.1%} as SAM sees it"
+        return f"the least important half of the examples holds {held}"
     if name == "importance_map":
         filled = sum(count > 0 for row in value["counts"] for count in row)
         return f"{len(value['counts'])} × {len(value['counts'][0])} cells, {filled} of them with examples"

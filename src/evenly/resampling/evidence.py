@@ -29,9 +29,7 @@ def evidence(separation: Separation, logits: Array, found: Health) -> dict[str, 
     >>> shown["classes"][1]["name"], shown["classes"][1]["hard"], shown["view"]["hard"]
     ('dog', 1, [False, False, True, False, False, True])
     """
-    suspected = found.suspects
-    # Whether clusters are distinct is asked of clusters: other rules make none.
-    distinctness = found.distinctness if separation.method == "k-means" else {}
+    suspected, distinctness = found.suspects, found.distinctness
     return {
         "method": separation.method,
         "accuracy": _known(separation.accuracy),

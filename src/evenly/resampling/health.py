@@ -20,9 +20,9 @@ LITTLE_OVERLAP = 0.5  # Jaccard: below it more hard examples differ than agree
 class Health:
     """What was found: facts as data, and the same in sentences.
 
-    `distinctness` is that of every class with enough examples, by label; `indistinct` are the labels of those whose
-    clusters are halves of one cloud; `suspects` look mislabelled; `agreements` compare with the other separations in
-    the order given. `sentences` say what deserves attention; none of them means none does.
+    `distinctness` is that of every class with enough examples, by label, where clusters were made; `indistinct` are the
+    labels of those whose clusters are halves of one cloud; `suspects` look mislabelled; `agreements` compare with the
+    other separations in the order given. `sentences` say what deserves attention; none of them means none does.
     """
 
     distinctness: dict[int, Distinctness]
@@ -63,7 +63,8 @@ def health(
         rng = generator(0, "health")
     found: dict[int, Distinctness] = {}
     room = outputs.room()
-    for label, members_K in outputs.by_class():
+    # Whether clusters are distinct is asked of clusters: other rules make none.
+    for label, members_K in outputs.by_class() if separation.method == "k-means" else ():
         facts = distinctness(outputs.points(outputs.read(members_K, room), room), sample=sample, rng=rng)
         if facts is not None:
             found[label] = facts

@@ -46,9 +46,21 @@ class Outputs:
 
     def by_class(self) -> Iterator[tuple[int, Tensor]]:
         """Every class that has an example, with the positions of its examples in rising order."""
-        order_N, counts = _sorted(self.labels.numpy())
-        parts = enumerate(torch.split(torch.from_numpy(order_N), counts.tolist()))
-        return ((label, members_K.long()) for label, members_K in parts if len(members_K))
+        label_N, counts_C = self.labels.numpy(), self.labels.bincount().tolist()
+        # numpy sorts short integers by radix, in a time that is linear and a tenth of torch's.
+        short = np.uint16 if len(counts_C) <= 2**16 else np.int64
+        # A few classes at a time: the positions of millions of examples are as large as the outputs of a class or two.
+        for first, last in _neighbours(counts_C, max(len(self) // 16, PIECE)):
+            member_M = np.concatenate(
+                [
+                    start + np.flatnonzero((part >= first) & (part < last))
+                    for start in range(0, len(self), PIECE)
+                    for part in [label_N[start : start + PIECE]]
+                ]
+            )
+            member_M = member_M[label_N[member_M].astype(short).argsort(kind="stable")]
+            parts = torch.split(torch.from_numpy(member_M), counts_C[first:last])
+            yield from ((first + place, part) for place, part in enumerate(parts) if len(part))
 
     def name(self, label: int) -> str:
         """What to call a class when speaking to people."""
@@ -234,24 +246,19 @@ def as_numbers(values: Any, name: str, expected: str) -> Tensor:
         raise DataError(f"{name} are {what}, not numbers: give {expected}.") from error
 
 
-def _sorted(labels_N: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The positions of all examples, class by class and rising within each, and the size of each class.
+def _neighbours(counts_C: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of classes that have at most `most` examples together, or are a single class.
 
-    Piece by piece: a sort of millions at once would take more memory than the outputs of several classes.
+    >>> list(_neighbours([2, 2, 5, 1], 4))
+    [(0, 2), (2, 3), (3, 4)]
     """
-    counts_C = np.bincount(labels_N)
-    order_N = np.empty(len(labels_N), dtype=np.int32 if len(labels_N) < 2**31 else np.int64)
-    next_C = np.cumsum(counts_C) - counts_C  # where the next example of each class goes
-    short = np.uint16 if len(counts_C) <= 2**16 else np.int64
-    for start in range(0, len(labels_N), PIECE):
-        # numpy sorts short integers by radix, in a time that is linear and a tenth of torch's.
-        label_P = labels_N[start : start + PIECE].astype(short)
-        by_class_P = label_P.argsort(kind="stable")
-        sorted_P, here_C = label_P[by_class_P], np.bincount(label_P, minlength=len(counts_C))
-        shift_C = next_C - (np.cumsum(here_C) - here_C)
-        order_N[shift_C[sorted_P] + np.arange(len(label_P))] = by_class_P + start
-        next_C += here_C
-    return order_N, counts_C
+    first = held = 0
+    for label, count in enumerate(counts_C):
+        if label > first and held + count > most:
+            yield first, label
+            first, held = label, 0
+        held += count
+    yield first, len(counts_C)
 
 
 def _rows(logits: Array) -> Array:

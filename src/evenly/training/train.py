@@ -17,7 +17,7 @@ from evenly.records import Run
 from evenly.resampling import Separation
 from evenly.resampling.moment import AtEpoch
 from evenly.training.distributed import World
-from evenly.training.evidence import leave_evidence
+from evenly.training.evidence import EXAMPLES, leave_evidence
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Enough, Loop
 from evenly.training.objective import predictions
@@ -102,7 +102,7 @@ def train(
         if not world.leads:
             run = Run(os.path.join(runs, name))
         with run, contextlib.ExitStack() as stack:
-            if separation is not None and world.leads:
+            if separation is not None and world.leads and not run.file(EXAMPLES).exists():
                 leave_evidence(run, separation, early=first, data=data.train)
             loop = Loop(parts, run, interruption, pace=pace, enough=enough or early(parts), allow=frozenset(allow))
             heard: list[Callable[[dict[str, Any]], None]] = []
