@@ -1,0 +1,107 @@
+"""Theorems 3.2 to 3.5: gradients against autograd, bounds against the recursions they bound."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from evenly.data import load
+from evenly.papers.experiment import Context
+from evenly.papers.nguyen2024useful import growth, one_step
+from evenly.papers.nguyen2024useful.dynamics import network
+from evenly.papers.nguyen2024useful.growth import assumed, gradient, steps, time_bound
+
+HERE = Context(Path("unused"))
+
+
+def patches(seed: int = 0, **options: Any) -> Any:
+    return load("patches", seed=seed, num_train=80, num_test=2, orthogonal_noise=True, **options).train
+
+
+def test_the_gradient_of_lemma_a2_is_that_of_autograd() -> None:
+    data = patches()
+    weight = (0.3 * torch.randn(5, 50, generator=torch.Generator().manual_seed(1))).double().requires_grad_()
+    x, y = data.gather(range(80)).double(), 2.0 * data.labels.double() - 1
+    loss = F.softplus(-y * ((x @ weight.T) ** 3).sum((1, 2))).mean()
+    (expected,) = torch.autograd.grad(loss, weight)
+    found, slope = gradient(weight.detach()[None], x.flatten(0, 1)[None], y[None])
+    torch.testing.assert_close(found[0], expected)
+    torch.testing.assert_close(slope[0], torch.sigmoid(-y * ((x @ weight.detach().T) ** 3).sum((1, 2))))
+
+
+def test_assumed_weights_hold_what_the_proofs_assume_and_nothing_else_moves() -> None:
+    data, rho = patches(), 0.02
+    v_e, v_d = (data.planted[name].double() for name in ("easy", "hard"))
+    before = network(0, bias=False).double().filters.weight.detach()
+    after = assumed(network(0, bias=False).double(), data, rho).filters.weight.detach()
+    easy, hard = after @ v_e, after @ v_d
+    assert bool((easy >= rho - 1e-6).all())
+    assert bool((hard >= rho - 1e-6).all())
+    assert float(easy.max() - hard.max()) >= rho - 1e-6
+    rest = torch.eye(50).double() - torch.outer(v_e, v_e) - torch.outer(v_d, v_d)
+    torch.testing.assert_close(after @ rest, before @ rest, atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize(("z0", "rho", "m", "M"), [(0.02, 0.0, 0.1, 0.1), (0.05, 0.02, 0.05, 0.2), (0.1, 0.05, 1, 1)])
+@pytest.mark.parametrize("faster", [0.0, 1.0])
+def test_the_time_of_lemma_b3_is_never_exceeded(z0: float, rho: float, m: float, M: float, faster: float) -> None:
+    z, t = z0, 0
+    while z < 0.5:
+        z += (1 - faster) * m * (z - rho) ** 2 + faster * M * z**2
+        t += 1
+    assert t <= time_bound(z0, 0.5, m=m, M=M, rho=rho)
+    assert t >= time_bound(z0, 0.5, m=m, M=M, rho=rho) * m / M * ((z0 - rho) / z0) ** 2 / 10  # and of its order
+
+
+def test_every_step_of_gd_and_of_sam_is_the_theorems() -> None:
+    found = steps(HERE, seeds=[0, 1], name="b", beta_hard=0.4, num=80, iterations=60, lr=1.0).values
+    for rule in ("gd", "sam"):
+        assert max(found[f"b.{rule}.off"].values()) < 1e-3
+    assert found["b.sam.between.easy"] == found["b.sam.between.hard"] == {0: 100.0, 1: 100.0}
+    for seed in (0, 1):
+        assert found["b.sam.reached"][seed] > found["b.gd.reached"][seed]
+        assert found["b.gd.easy"][seed] >= 0.5
+
+
+def test_a_reversed_ascent_is_not_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = torch.tensor([[0.05, 0.04]])
+    assert growth._between(inside - 0.01, inside, 0.02) == 100.0
+    assert growth._between(inside + 0.01, inside, 0.02) == 0.0
+    assert growth._between(inside - 0.03, inside, 0.02) == 0.0
+
+
+def test_predictions_of_another_learning_rate_are_off() -> None:
+    data = [patches()]
+    models = [assumed(network(0, bias=False).double(), data[0], 0.02)]
+    found = growth.followed(data, models, iterations=10, lr=1.0, rho=0.02, betas=(1.0, 0.2))["gd"]
+    made = found.easy[1:] - found.easy[:-1]
+    torch.testing.assert_close(made, found.move_easy[:-1], rtol=1e-4, atol=1e-12)
+    assert not torch.allclose(made, 1.1 * found.move_easy[:-1], rtol=1e-2)
+
+
+def test_patches_told_apart_give_the_gradient_of_the_shuffled_ones() -> None:
+    data = patches(beta_hard=0.4)
+    setting = one_step._setting(data, 0.125)
+    weight = 0.3 * torch.randn(4, 50, generator=torch.Generator().manual_seed(2)).double()
+    x, y = data.gather(range(80)).double().flatten(0, 1)[None], (2.0 * data.labels - 1).double()[None]
+    expected = gradient(weight[None], x, y)[0][0]
+    torch.testing.assert_close(setting.gradient(weight, 0.4), expected, rtol=1e-4, atol=1e-7)
+
+
+def test_the_factor_of_theorem_3_5_recovers_sams_ratio_and_others_do_not() -> None:
+    for setting, weight in one_step._moments(0, 0.4, 80, 1.0, 0.02, filters=1)[:2]:
+        off, literal = one_step._one(setting, weight, 0.4, 0.02)
+        assert off < 0.02
+        assert not literal
+        sam, gd = (one_step._ratio(setting, setting.gradient(weight, 0.4, rho=rho)) for rho in (0.02, 0.0))
+        assert sam / gd > 1.1  # so that a k of 1 would not do
+
+
+def test_the_difficult_part_grows_with_its_strength_and_with_sam() -> None:
+    found = one_step.recovered(HERE, seeds=[0, 1], name="b", beta_hard=0.4, num=80, lr=1.0, num_filters=6).values
+    for seed in (0, 1):
+        assert found["b.sam"][seed] > found["b.gd"][seed]
+        assert found["b.gd.stronger"][seed] > found["b.gd"][seed]
+        assert found["b.cosine"][seed] < found["b.best"][seed] < 1.0
