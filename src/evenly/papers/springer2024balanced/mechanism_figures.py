@@ -106,7 +106,11 @@ FIGURE_4 = Experiment(
         "full": Scale(SEEDS, 0.5, deviations=(*OPEN, "χ = 360, ρ = 1", "batches of the whole of training, in medians")),
     },
     charts=f"{ROOM}.charts_mechanism:rates",
-    errata=SPIRAL,
+    errata=(
+        *SPIRAL,
+        "ṽ_hard exceeds v_hard only in a batch that the hard feature, weighted by importance, gets wrong: half of the "
+        "batches before the first step, ever fewer after it. Typically LSAM lowers both rates, the easy one much more.",
+    ),
 )
 
 
