@@ -74,8 +74,8 @@ def slips(context: Context, *, seeds: Sequence[int]) -> Found:
             "example.meant": misfit(meant, cube_ND),
             "rows.printed": misfit(first_rows(whole, c), cube_ND),
             "rows.meant": misfit(first_rows(whole, 2**c), cube_ND),
-            "moment.printed": float(j.square().pow(2 * k).mean()) / moment - 1,
-            "moment.meant": float(j.square().mean()) ** k / moment - 1,
+            "moment.printed": abs(float(j.square().pow(2 * k).mean()) / moment - 1),
+            "moment.meant": abs(float(j.square().mean()) ** k / moment - 1),
         }.items():
             values.setdefault(name, {})[seed] = number
     return Found(values)

@@ -30,7 +30,7 @@ def networks(
                 "model": dict(model),
                 "ascent": {"rule": "sam" if RHOS[name] else "none", "rho": RHOS[name] or 0.1},
                 "epochs": epochs,
-                "evaluate_every": max(1, epochs // 5),
+                "evaluate_every": max(1, epochs // 2),
             }
             arguments = {"recipe": recipe, "seed": seed, "name": name, "examples": examples, "pairs": pairs}
             parts.append(Part(f"{name}, seed {seed}", "chang2025stability.featuring:featured", arguments))
@@ -86,11 +86,11 @@ TABLE2 = Experiment(
         ),
         "small": Scale(
             (0, 1, 2),
-            25,
+            12,
             {
                 "data": "cifar10",
                 "model": {"name": "convnet"},
-                "epochs": 10,
+                "epochs": 4,
                 "augment": _AUGMENT,
                 "examples": 5000,
                 "pairs": 500,
@@ -99,7 +99,7 @@ TABLE2 = Experiment(
             data=("cifar10",),
             deviations=(
                 "a convolutional network of three layers instead of ResNet-18",
-                "10 epochs",
+                "4 epochs",
                 "SGD and ρ = 0.2 only",
             ),
         ),
