@@ -28,7 +28,7 @@ def upsampled(
     name: str,
     beta_hard: float,
     num: int = 10_000,
-    iterations: int = 1000,
+    iterations: int = 800,
     every: int = 25,
     lr: float = 0.1,
 ) -> Found:

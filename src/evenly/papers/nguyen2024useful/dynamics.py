@@ -58,9 +58,9 @@ def followed(
     alpha: float = 0.9,
     bias: bool = True,
     num: int = 10_000,
-    iterations: int = 1000,
+    iterations: int = 800,
     horizon: int = 600,
-    every: int = 5,
+    every: int = 10,
     lr: float = 0.1,
     rho: float = 0.02,
 ) -> Found:

@@ -11,7 +11,7 @@ TINY = ("few examples and iterations: a test of the machinery, not of the claim"
 LINEAGE = (
     "the network has a bias per filter and two logits, as the code that the paper's toy descends from (Deng et al., "
     "2023); eq. 1 has neither, and with it figure 2 does not come out: both are run",
-    "1,000 iterations instead of 600, since seeds differ in when they learn; numbers are taken after 600",
+    "800 iterations instead of 600, since seeds differ in when they learn; numbers are taken after 600",
 )
 NETWORKS = {"": True, "eq1 ": False}
 
@@ -42,7 +42,7 @@ def _claims_at(beta: float) -> tuple[Claim, ...]:
             first,
             later,
             margin,
-            note="Learned: an alignment of ½; where it is not reached in 1,000 iterations, 1,000 is counted.",
+            note="Learned: an alignment of ½; where it is not reached in 800 iterations, 800 is counted.",
         ),
         Claim(
             f"GD easy first at {beta}",
