@@ -35,6 +35,7 @@ VERBS = {
     "train": "train one recipe, or continue it",
     "runs": "what has been run, and what came of it",
     "measure": "point the instruments at a run",
+    "report": "a run and its comparison as one page, or live",
     "stability": "which learning rates SGD and SAM can stay at",
     "reproduce": "any figure or table of the papers, with a verdict",
     "cite": "BibTeX of the papers",

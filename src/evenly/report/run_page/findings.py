@@ -47,7 +47,8 @@ def geometry_section(measured: Measurements, stability: Mapping[str, Any]) -> Se
     charts = [_named(figures.spectrum(row), label, len(last)) for label, row in last.items()]
     charts.append(figures.over_training(measured, "lambda_max", name="largest eigenvalue"))
     made: list[Block] = [*_table(last, CURVATURE, "Curvature at the last epoch measured."), *plots(charts)]
-    made += plots([figures.stability_position(stability)] if stability else [], wide=True)
+    stands = figures.stability_position(stability) if stability else None
+    made += plots([stands], wide=True, height=130 + 42 * len(stands.labels("y"))) if stands is not None else []
     made += [Prose("\n\n".join(stability["notes"]))] if stability.get("notes") else []
     return Section("geometry", "Geometry", made) if made else None
 

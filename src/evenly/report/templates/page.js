@@ -68,6 +68,7 @@
     apply();
   }
 
+  const before = {};
   async function refresh() {
     const status = document.querySelector(".live");
     try {
@@ -82,7 +83,9 @@
       document.getElementById("headline").innerHTML = now.headline;
       for (const [id, html] of Object.entries(now.blocks)) {
         const old = document.getElementById(id);
-        if (old && !old.matches(".gallery")) old.outerHTML = html;
+        // What has not changed keeps its place: a table that is being scrolled, a listing that is open.
+        if (old && html !== before[id] && !old.matches(".gallery")) old.outerHTML = html;
+        before[id] = html;
       }
       for (const [id, made] of Object.entries(now.plots)) {
         given.plots[id] = made;

@@ -1,0 +1,116 @@
+"""`evenly report`: a run and its comparison as one page, or live while it trains."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from evenly.cli.output import print_json, say
+from evenly.cli.parser import Parser, add_json
+from evenly.errors import UsageError
+
+EXAMPLES = """
+  evenly report 3f2a --out page.html
+  evenly report runs/ --out page.html --open
+  evenly report 3f2a --sections features,geometry --out page.html
+  evenly report --serve 3f2a
+"""
+OUT = "report.html"
+
+
+def fill(parser: Parser) -> None:
+    """The arguments of `evenly report`."""
+    parser.calls(report, examples=EXAMPLES)
+    parser.add_argument(
+        "run_ids", metavar="RUN", nargs="*", help="the ID of a run, its beginning, its folder, or a folder of runs"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page to write (default: {OUT})")
+    parser.add_argument("--force", action="store_true", help="replace a page that exists")
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    parser.add_argument(
+        "--sections", metavar="S,S", help="only these, which must be there (default: all that have data)"
+    )
+    parser.add_argument("--serve", action="store_true", help="show a training as it goes, to this machine alone")
+    parser.add_argument("--port", type=int, metavar="N", help="the port of --serve; 0 takes any that is free")
+    parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+    add_json(parser)
+
+
+def report(
+    *,
+    run_ids: list[str],
+    out: Path | None,
+    force: bool,
+    open: bool,
+    sections: str | None,
+    serve: bool,
+    port: int | None,
+    runs: str,
+    json: bool,
+) -> None:
+    """Write the page of some runs, or serve it."""
+    if not run_ids:
+        raise UsageError(
+            "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
+        )
+    if port is not None and not serve:
+        raise UsageError(f"--port {port} is for --serve: evenly report --serve {run_ids[0]} --port {port}")
+    wanted = [word.strip() for word in (sections or "").split(",") if word.strip()]
+    if serve:
+        if out is not None:
+            raise UsageError("--serve writes no file: leave --out away, or --serve to write the page.")
+        _serve(run_ids, runs, wanted, port, open)
+        return
+    from evenly import atomic
+    from evenly.report.run_page import run_page
+
+    path = writable(out or Path(OUT), force=force)
+    page = run_page(run_ids, runs=runs, wanted=wanted)
+    atomic.write_text(path, page.html())
+    for remark in page.remarks:
+        say(remark)
+    if json:
+        names = [section.id for section in page.sections]
+        print_json({"out": str(path), "verdict": page.verdict, "sections": names, "command": page.command})
+    else:
+        print(path)
+        say(page.verdict)
+    show(path.resolve().as_uri(), open=open)
+
+
+def writable(path: Path, *, force: bool) -> Path:
+    """The path of a page, if one may be written there."""
+    if path.is_dir():
+        raise UsageError(f"--out {path} is a folder: give a file, such as --out {path / OUT}")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"--out {path}: the page is HTML. Give a name such as --out {path.with_suffix('.html')}")
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists. Give another --out, or --force to replace it.")
+    return path
+
+
+def show(address: str, *, open: bool) -> None:
+    """Open an address in a browser where that is wanted, else say how to."""
+    if not open:
+        say(f"Open {address} in a browser, or give --open.")
+        return
+    import webbrowser
+
+    if not webbrowser.open(address):
+        say(f"No browser was found here. Open {address} in one.")
+
+
+def _serve(run_ids: list[str], runs: str, wanted: list[str], port: int | None, open: bool) -> None:
+    from evenly.report.live import PORT, Server
+    from evenly.report.run_page import RunPage, run_page
+
+    def page() -> RunPage:
+        return run_page(run_ids, runs=runs, wanted=wanted)
+
+    page()  # what cannot be shown is said before anyone is sent to look
+    with Server(page, port=PORT if port is None else port) as server:
+        print(server.address, flush=True)
+        say("The page follows the run. Ctrl-C ends it.")
+        if open:
+            show(server.address, open=True)
+        # Ctrl-C is how a server is meant to end: that is no error.
+        with suppress(KeyboardInterrupt):
+            server.serve_forever(poll_interval=0.2)
