@@ -14,7 +14,7 @@ from torch import Tensor
 Params = list[Tensor] | tuple[Tensor, ...]
 
 # Reading a few numbers one by one is quicker than stacking them first; beyond this many it is not.
-_FEW = 7
+_FEW = 6
 _PLAIN = frozenset({Tensor, torch.nn.Parameter})
 _ONE_WIDE = frozenset({torch.float32, torch.float64, torch.complex64, torch.complex128})
 
@@ -40,8 +40,10 @@ def norm(a: Params) -> Tensor:
     return _reduced(torch.linalg.vector_norm(torch.stack(_together(_norms(a)))))
 
 
-def length(a: Params) -> float:
+def length(a: Params, *, few: int = _FEW) -> float:
     """‖a‖₂ over all tensors, as a number on the host: what `norm` gives, a little quicker on the CPU.
+
+    Up to `few` norms are read one by one, an operator each; more are put together first.
 
     >>> length([torch.tensor([3.0]), torch.tensor([[4.0]])])
     5.0
@@ -50,11 +52,14 @@ def length(a: Params) -> float:
     """
     if not a:
         return 0.0
+    first = a[0].dtype
+    # The usual case first and flat: between two passes of a tiny network every call counts.
+    if first in _ONE_WIDE and not [t for t in a if t.dtype is not first or type(t) not in _PLAIN or not t.is_cpu]:
+        each = torch._foreach_norm(a)
+        return math.hypot(*([n.item() for n in each] if len(each) <= few else torch.stack(each).tolist()))
     norms = _norms(a)
     if is_shard(norms[0]):
         return float(_reduced(torch.linalg.vector_norm(torch.stack(norms))))
-    if len(norms) <= _FEW:
-        return math.hypot(*[n.item() for n in norms])
     return math.hypot(*torch.stack(_together(norms)).tolist())
 
 

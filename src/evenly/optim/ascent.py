@@ -62,7 +62,7 @@ def asam(w: Params, g: Params, *, rho: float, eta: float = 0.01, adaptive: Seque
         ttg = torch._foreach_mul(t, tg)
         for i, a, b in zip(where, tg, ttg, strict=True):
             scaled[i], direction[i] = a, b
-    return Ascent(direction, _per(rho, tree.length(scaled)))
+    return Ascent(direction, _per(rho, tree.length(scaled, few=0)))
 
 
 def unnormalised(w: Params, g: Params, *, rho: float) -> Ascent:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim import ascent
-from evenly.optim.closures import evaluate
+from evenly.optim.closures import differentiate, evaluate
 from evenly.optim.options import Options
 from evenly.optim.replay import Replay, find_head
 from evenly.optim.rules import Rule
@@ -71,7 +71,7 @@ class LSAM(Displaced):
             try:
                 with replay.replaying(), self.statistics.frozen():
                     again = evaluate(closure, batch, self.params)
-                torch.autograd.backward(self.scaled(again))
+                differentiate(self.scaled(again))
             finally:
                 if home is not None:
                     tree.restore(home)

@@ -47,7 +47,7 @@ class Rule:
         return True
 
     def ascent(self, w: Params, g: Params, now: Moment) -> Ascent:
-        """Where to move."""
+        """Where to move. What is given and returned may be written over afterwards: remember copies."""
         return ascent.sam(w, g, rho=now.rho)
 
     def descent(self, g: Gradients | None, g_adv: Gradients | None, now: Moment) -> Gradients:
@@ -216,3 +216,18 @@ def settings(rule: Rule) -> dict[str, Any]:
     """
     values = {f.name: getattr(rule, f.name) for f in fields(rule)}
     return {"rule": type(rule).__name__, **{k: sorted(v) if isinstance(v, frozenset) else v for k, v in values.items()}}
+
+
+def recalled(memories: dict[Any, Any], params: Params) -> dict[int, Memory]:
+    """What rules remembered, out of a state dict and on the devices of the parameters.
+
+    >>> recalled({"0": {"mean": {"0": torch.ones(1)}}}, [torch.zeros(1)])
+    {0: {'mean': {0: tensor([1.])}}}
+    """
+    return {
+        int(group): {
+            name: {int(i): t.to(params[int(i)].device).clone() for i, t in kept.items()}
+            for name, kept in memory.items()
+        }
+        for group, memory in memories.items()
+    }

@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim import groups
-from evenly.optim.closures import evaluate, replayed
+from evenly.optim.closures import differentiate, evaluate, leave, replayed
 from evenly.optim.options import check, refuse_unknown
 from evenly.optim.replicas import Replicas
-from evenly.optim.rules import Gradients, Memory, Moment, Rule, settings
+from evenly.optim.room import Room
+from evenly.optim.rules import Gradients, Memory, Moment, Rule, recalled, settings
 from evenly.optim.select import Where, named_parameters, select
 from evenly.optim.statistics import Once, RunningStatistics
+from evenly.optim.two_passes import two_passes
 
 Closure = Callable[..., Tensor]
 #: How a pass is made: evaluate the closure on a batch, add weight · gradient to `.grad`, return the loss.
@@ -102,8 +104,11 @@ class Displaced:
         self.replicas = Replicas(model, self.params)
         several = m is not None or fraction < 1 or same_dropout or bool(self.statistics) or bool(self.replicas.wrappers)
         self._whole = len(self.moved) == len(self.params)
-        self._simple = rule.looks_first and not rule.combines and self._whole and scaler is None and not several
         self._plain = tree.swappable(self.params)
+        # Gradients that nobody needs once the weights have moved make room for where they move to.
+        spent = rule.looks_first and not rule.combines and self._whole
+        self._simple = spent and scaler is None and not several
+        self.room = Room(self.params) if spent and self._plain and not self.replicas.wrappers else None
 
     @property
     def rho(self) -> float:
@@ -121,11 +126,12 @@ class Displaced:
 
         `closure` returns the loss and does not call backward. It is called with `batch`, if one is given.
         """
+        if self._simple and self._rho and not self.step % self.every:
+            return two_passes(self, closure, batch)
 
         def make(part: groups.Batch, weight: float) -> Tensor:
             loss = evaluate(closure, part, self.params)
-            scaled = self.scaled(loss)
-            torch.autograd.backward(scaled, None if weight == 1.0 else torch.full_like(scaled, weight))
+            differentiate(loss if self.scaler is None else self.scaler.scale(loss), weight)
             return loss.detach()
 
         return self.gradient(make, closure, batch)
@@ -134,8 +140,6 @@ class Displaced:
         """`backward` for passes made in some other way; `closure` is None if it cannot be differentiated from here."""
         if self._rho == 0 or self.step % self.every:
             loss = make(batch, 1.0)
-        elif self._simple:
-            loss = self._two_passes(make, batch)
         else:
             divided, spans = [batch], False
             if self.m is not None:
@@ -157,18 +161,6 @@ class Displaced:
         """The loss as it is differentiated: times the GradScaler's factor, if there is one."""
         return loss if self.scaler is None else self.scaler.scale(loss)
 
-    def _two_passes(self, make: Pass, batch: groups.Batch) -> Tensor:
-        """`_group` where no option asks for more: for a tiny network the asking alone is a tenth of a step."""
-        loss, g = self._fresh(make, batch)
-        home = self._climb(g, Moment(self._rho, self.step, 0, self.memories.setdefault(0, {}), self.moved))
-        g.clear()  # Its memory is the second pass's to use.
-        try:
-            make(batch, 1.0)
-        finally:
-            if home is not None:
-                tree.restore(home)
-        return loss
-
     def _group(
         self, make: Pass, closure: Closure | None, batch: groups.Batch, of: tuple[int, int, bool], once: Once | None
     ) -> Tensor:
@@ -186,7 +178,7 @@ class Displaced:
                 loss, g = self._alone(make, closure, early)
             if spans:
                 g = self.replicas.mean(g)
-        home = self._climb(g, now) if displaces else None
+        home = self.climb(g, now) if displaces else None
         if not rule.combines:
             g = None  # Its memory is the second pass's to use.
         try:
@@ -200,26 +192,23 @@ class Displaced:
             if home is not None:
                 tree.restore(home)
         if rule.combines:
-            self._leave(self.replicas.mean(rule.descent(g, g_adv, now)), 1.0 / num)
+            leave(self.params, self.replicas.mean(rule.descent(g, g_adv, now)), 1.0 / num)
         return there if loss is None else loss
 
     def _loss_scale(self) -> float:
         return self.scaler.get_scale() if self.scaler is not None and self.scaler.is_enabled() else 1.0
 
-    def _climb(self, g: Gradients | None, now: Moment) -> tree.Home | None:
+    def climb(self, g: Gradients | None, now: Moment) -> tree.Home | None:
         """Displace the weights by what the rule says; None where there is nowhere to go."""
-        params = self.params
+        params, room = self.params, self.room
         w: list[Tensor] = params
-        directions: list[Tensor]
-        if g is not None and self._whole and not [t for t in g if t is None or t.is_sparse]:
-            directions = cast(list[Tensor], g)
-        else:
+        directions: list[Tensor] = g  # type: ignore[assignment]  # as soon as it is known to have no gaps
+        if g is None or not self._whole or [t for t in g if t is None or t.is_sparse]:
             at = [i for i in self.moved if (params[i].requires_grad if g is None else g[i] is not None)]
             directions = (
                 [] if g is None else [t.to_dense() if t.is_sparse else t for i in at if (t := g[i]) is not None]
             )
-            w = [params[i] for i in at]
-            now = now._replace(at=at)
+            w, now, room = [params[i] for i in at], now._replace(at=at), None
             if not w:
                 return None
         if directions and now.loss_scale != 1.0:
@@ -230,6 +219,8 @@ class Displaced:
         if not math.isfinite(size):
             self.skipped += 1
             return None
+        if room is not None and size and w[0].is_cpu:
+            return room.displace(direction, size)
         return tree.displace(w, direction, size, swap=self._plain and w[0].is_cpu) if size else None
 
     def _alone(self, make: Pass, closure: Closure | None, batch: groups.Batch) -> tuple[Tensor, Gradients]:
@@ -250,8 +241,7 @@ class Displaced:
 
     def _fresh(self, make: Pass, batch: groups.Batch) -> tuple[Tensor, Gradients]:
         """The loss and the gradients of one pass alone; `.grad` is left as it was."""
-        params = self.params
-        held = [p.grad for p in params]
+        params, held = self.params, [p.grad for p in self.params]
         for p in params:
             p.grad = None
         try:
@@ -259,13 +249,6 @@ class Displaced:
         finally:
             for p, old in zip(params, held, strict=True):
                 p.grad = old
-
-    def _leave(self, gradients: Gradients, weight: float) -> None:
-        """Add gradients that were made by hand to `.grad`."""
-        for p, new in zip(self.params, gradients, strict=True):
-            if new is not None:
-                new = new if weight == 1.0 else new * weight
-                p.grad = new if p.grad is None else p.grad + new
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to go on bit for bit: the step, the count of skipped ascents, what rules remember.
@@ -287,13 +270,7 @@ class Displaced:
                 f"the state is of {state['settings']}, this is {settings(self.rule)}: build the same rule to resume"
             )
         self.step, self.skipped, self.rho = int(state["step"]), int(state["skipped"]), float(state["rho"])
-        self.memories = {
-            int(k): {
-                name: {int(i): t.to(self.params[int(i)].device).clone() for i, t in v.items()}
-                for name, v in memory.items()
-            }
-            for k, memory in state["memories"].items()
-        }
+        self.memories = recalled(state["memories"], self.params)
 
     def __repr__(self) -> str:
         moved = f"{len(self.moved)} of {len(self.params)} parameters"
