@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 4.6, 3.4  # inches of a panel
 INK = "#24292F"
+# More marks than these are drawn as an image inside the SVG, which would be megabytes otherwise.
+MANY, DENSE = 1000, 100  # cells of a heat map, dots of bars
 
 
 def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title: str = "") -> "Figure":
@@ -120,7 +122,16 @@ def _bars(axes: "Axes", layer: Bars, colour: str, places: dict[str, int], turn: 
         axes.errorbar(x, y, [below, above], fmt="none", ecolor=INK, elinewidth=1.2, capsize=3)
     for place, values in zip(x, layer.dots or (), strict=False):
         spread = spreading(len(values), width)
-        axes.plot([place + d for d in spread], _numbers(values), "o", ms=3.2, color=colour, mec="white", mew=0.4)
+        axes.plot(
+            [place + d for d in spread],
+            _numbers(values),
+            "o",
+            ms=3.2,
+            color=colour,
+            mec="white",
+            mew=0.4,
+            rasterized=len(x) * len(values) > DENSE,
+        )
 
 
 def _heat(axes: "Axes", layer: Heat, places: dict[str, int], heights: dict[str, int]) -> None:
@@ -135,7 +146,7 @@ def _heat(axes: "Axes", layer: Heat, places: dict[str, int], heights: dict[str, 
     axes.patch.set_hatch("////")
     axes.patch.set_edgecolor("#BDBDBD")
     mesh = axes.pcolormesh(
-        x, y, z, cmap=cmap, vmin=low, vmax=high, shading="nearest", rasterized=len(z) * len(x) > 4000
+        x, y, z, cmap=cmap, vmin=low, vmax=high, shading="nearest", rasterized=len(z) * len(x) > MANY
     )
     axes.figure.colorbar(mesh, ax=axes, label=layer.name, fraction=0.05)
 

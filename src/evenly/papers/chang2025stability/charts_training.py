@@ -45,8 +45,8 @@ def _column(measured: Measured, quantity: str) -> Chart:
 
 
 def fig2(measured: Measured) -> list[Chart]:
-    """σ both ways, rank, λmax(H), trace and loss over the epochs."""
-    return [track(measured, quantity) for quantity in ("sigma_printed", "sigma", "rank", "lambda_max", "trace", "loss")]
+    """σ both ways, rank and λmax(H) over the epochs."""
+    return [track(measured, quantity) for quantity in ("sigma_printed", "sigma", "rank", "lambda_max")]
 
 
 def fig3(measured: Measured) -> list[Chart]:

@@ -18,6 +18,7 @@ from evenly.rng import generator
 from evenly.training.ensemble import Ensemble
 
 BATCH = 10
+MEANS = ("sigma_printed", "sigma", "rank", "lambda_max", "trace", "largest", "lambda_max_s_printed")  # over the epochs
 Tracks = Mapping[str, Tensor]
 
 
@@ -107,13 +108,14 @@ def found(members: Sequence[tuple[str, int]], tracks: Tracks) -> Found:
         numbers = {"lost": 100.0 * float(lost_K[k])}
         for quantity, track_TK in kept.items():
             track_T = track_TK[:, k]
-            numbers |= {quantity: float(track_T[-1]), f"mean.{quantity}": float(track_T[1:].mean())}
+            numbers[quantity] = float(track_T[-1])
+            if quantity in MEANS:
+                numbers[f"mean.{quantity}"] = float(track_T[1:].mean())
             runs = curves.setdefault(name, {}).setdefault(quantity, [])
             runs.append([float(f"{v:.4g}") for v in track_T.tolist()])
         numbers["r2"] = line(kept["lambda_max_s_printed"][1:, k], kept["largest"][1:, k])
-        numbers["r2_root"] = line(kept["lambda_max_s"][1:, k], kept["largest"][1:, k])
         for quantity, number in numbers.items():
-            values.setdefault(f"{name}.{quantity}", {})[seed] = number
+            values.setdefault(f"{name}.{quantity}", {})[seed] = float(f"{number:.6g}")  # a row is read by people too
     first = members[0][0]
     for name, _ in members:
         for which in ("sigma", "sigma_printed"):

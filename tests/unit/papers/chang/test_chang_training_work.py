@@ -66,7 +66,7 @@ def test_a_run_of_table_1_is_a_plain_loop_on_the_squared_error_without_a_half(rh
     by_plain_loop(model, x, y, seed=4, lr=0.05, rho=rho, epochs=3)
     wanted = {name: float(value) for name, value in curvatures(stacked(model), x[None]).items()}
     for quantity in ("sigma", "largest", "trace", "loss"):
-        assert seen.values[f"a.{quantity}"][4] == pytest.approx(wanted[quantity], rel=1e-9)
+        assert seen.values[f"a.{quantity}"][4] == pytest.approx(wanted[quantity], rel=1e-5)
 
 
 def test_a_contrastive_weight_of_zero_is_plain_sgd() -> None:
