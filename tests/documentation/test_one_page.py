@@ -27,7 +27,7 @@ def test_the_one_page_example_shows_bias_separation_and_cure(
     }
     assert min(rises["USEFUL"]) > 0.05 > max(rises["random"])
     ratio = {method: seen["difficult"][method][1] / seen["easy"][method][1] for method in module.METHODS}
-    assert ratio["SAM"] > 2 * ratio["GD"]
+    assert ratio["SAM"] > 1.5 * ratio["GD"]
     assert picture.read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
     assert all(re.search(rf"^{method}\s+\d", printed, flags=re.MULTILINE) for method in module.METHODS)
