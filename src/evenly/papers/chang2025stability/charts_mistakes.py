@@ -91,6 +91,7 @@ def mistake5(measured: Measured) -> list[Chart]:
             sentence=f"H is singular and theorem 3.2 is SGD's criterion, {mean(measured, 'theorem.lr'):.4f}; on the "
             f"range of H, where λmin = {mean(measured, 'range.smallest'):.2g}, it is "
             f"{mean(measured, 'range.theorem.lr'):.4f}.",
+            bar=False,
         )
     ]
 
@@ -104,6 +105,7 @@ def mistake6(measured: Measured) -> list[Chart]:
             title="One unit that two examples share",
             y="1 if it memorises; |S₁₂|/S₁₁",
             sentence="S is diagonal, and the solution does not memorise.",
+            y_range=(-0.05, 1.1),
             level=1.0,
             level_name="theorem 3.4, ⇐",
         )
@@ -174,8 +176,8 @@ def mistake10(measured: Measured) -> list[Chart]:
             {
                 "C.1 printed": "example.printed",
                 "C.1 meant": "example.meant",
-                "rows k > C zero": "rows.printed",
-                "rows k > 2^C zero": "rows.meant",
+                "k > C": "rows.printed",
+                "k > 2^C": "rows.meant",
             },
             title="Examples that are not fitted",
             y="% of the cube",

@@ -13,8 +13,10 @@ def mean(measured: Measured, name: str) -> float:
     return sum(numbers) / len(numbers)
 
 
-def bars(measured: Measured, quantities: Mapping[str, str], *, name: str = "", colour: int | None = None) -> Bars:
-    """A bar for each label with the mean of its quantity, its interval and a dot per seed."""
+def bars(
+    measured: Measured, quantities: Mapping[str, str], *, name: str = "", colour: int | None = None, bar: bool = True
+) -> Bars:
+    """A bar, or a mark, for each label at the mean of its quantity, with its interval and a dot per seed."""
     dots = [list(measured.values[quantity].values()) for quantity in quantities.values()]
     found = [interval(each) for each in dots]
     alone = any(each.n < 2 for each in found)
@@ -25,6 +27,7 @@ def bars(measured: Measured, quantities: Mapping[str, str], *, name: str = "", c
         low=None if alone else [each.low for each in found],
         high=None if alone else [each.high for each in found],
         dots=dots,
+        bar=bar,
         colour=colour,
     )
 
@@ -38,10 +41,12 @@ def compared(
     sentence: str,
     level: float | None = None,
     level_name: str = "",
+    bar: bool = True,
+    y_range: tuple[float, float] | None = None,
 ) -> Chart:
     """Quantities side by side, with a line across at the level that a statement names."""
     rules = [] if level is None else [Rule(y=level, name=level_name)]
-    return Chart(title, "", y, [bars(measured, quantities), *rules], sentence)
+    return Chart(title, "", y, [bars(measured, quantities, bar=bar), *rules], sentence, y_range=y_range)
 
 
 def banded(
