@@ -10,7 +10,7 @@ from typing import Any
 from evenly import __version__, atomic
 from evenly.cli.output import say
 from evenly.cli.parser import Parser
-from evenly.errors import UsageError
+from evenly.errors import SetupError, UsageError
 
 EXAMPLES = """
   evenly demo
@@ -69,6 +69,13 @@ def _check(out: Path, runs: Path, *, force: bool) -> None:
     page = out / PAGE
     if page.is_dir() or (page.exists() and not force and MARK not in _opening(page)):
         raise UsageError(f"{page} exists and is not a page of evenly's. Give another --out, or --force to replace it.")
+    for folder in (out, runs):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SetupError(
+                f"cannot make {folder}: {error.strerror}. Choose a folder that can be written to."
+            ) from error
 
 
 def _opening(page: Path) -> str:

@@ -24,7 +24,8 @@ NEXT = """\
 evenly useful photos/ --model resnet18      # the method and its controls on a folder of your own images
 evenly useful digits --model mlp --epochs 20 --controls original,random,steps --seeds 0-4
 evenly train digits --optimizer sam         # SAM, in a run folder that can be continued
-evenly runs --runs {runs}
+evenly report {runs} --out page.html        # the runs of this demo, looked at one by one
+evenly reproduce --list                     # the figures and tables of the papers
 """
 
 

@@ -1,6 +1,7 @@
 """`evenly demo` as a person runs it: the quick one once, then again, and wrong words."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,25 @@ def test_a_file_in_the_way_is_named_before_anything_is_trained(option: str, tmp_
     assert f"{tmp_path / 'taken'} is a file" in result.stderr
     assert option in result.stderr
     assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named_before_anything_is_trained() -> None:
+    result = demo("--quick", "--out", "/proc/nowhere")
+    assert result.returncode == 4
+    assert "cannot make /proc/nowhere" in result.stderr
+    assert "1 of 2" not in result.stderr
+
+
+def test_ctrl_c_leaves_nothing_half_written_and_no_trace_of_the_code(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "evenly", "demo", "--out", str(tmp_path / "demo")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "1 of 2" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert [path for path in (tmp_path / "demo").rglob("*") if path.is_file()] == []
 
 
 def test_a_mistyped_option_is_answered_with_the_right_one() -> None:

@@ -2,12 +2,14 @@
 
 import copy
 import re
+import shlex
 from typing import Any
 
 import pytest
 
+from evenly.cli import parser
 from evenly.report.demo_findings import compared, fed, found, image_findings, signed, toy_findings
-from evenly.report.demo_page import demo_page
+from evenly.report.demo_page import NEXT, demo_page
 
 TOY: dict[str, Any] = {
     "setting": {"seeds": 3, "separate_at": 10, "alpha": 0.9, "beta_hard": 0.4},
@@ -95,7 +97,7 @@ def test_the_page_holds_every_finding_and_asks_for_nothing() -> None:
     assert "http://" not in body
     assert "https://" not in body
     assert "evenly demo --out x" in body
-    assert "evenly runs --runs x/runs" in body
+    assert "evenly report x/runs --out page.html" in body
 
 
 def test_every_row_of_a_table_has_a_cell_for_every_column() -> None:
@@ -105,6 +107,12 @@ def test_every_row_of_a_table_has_a_cell_for_every_column() -> None:
     for table in tables:
         head, *rows = re.findall(r"<tr.*?</tr>", table, flags=re.DOTALL)
         assert {len(re.findall("<t[hd][ >]", row)) for row in rows} == {head.count("<th")}
+
+
+def test_the_commands_to_go_on_with_exist() -> None:
+    for line in NEXT.format(runs="x/runs").splitlines():
+        words = shlex.split(line, comments=True)
+        parser(words[1]).parse_args(words[1:])  # exits on a verb or option that does not exist
 
 
 def test_one_seed_has_no_interval_and_still_a_page() -> None:
