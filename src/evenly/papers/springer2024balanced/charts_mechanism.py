@@ -1,6 +1,7 @@
 """Figures 3 to 9 and appendix D, drawn from what was measured; free of torch."""
 
 from collections.abc import Sequence
+from math import log10
 from typing import Any
 
 from evenly.papers.experiment import Measured
@@ -10,6 +11,9 @@ from evenly.papers.springer2024balanced.mechanism_figures import STARS
 from evenly.papers.springer2024balanced.names import at, over_seeds
 from evenly.papers.springer2024balanced.probing_figures import CHI, RHOS
 from evenly.report.chart import Chart, Heat, Histogram, Layer, Line, Points, Rule
+
+FLOOR = 1e-5  # what is less important is drawn alike
+THREE = (EPOCHS[0], EPOCHS[1], EPOCHS[-1])
 
 
 def ratios(measured: Measured) -> list[Chart]:
@@ -68,8 +72,8 @@ def maps_early(measured: Measured) -> list[Chart]:
 
 
 def maps_all(measured: Measured) -> list[Chart]:
-    """Figure 9: the same at several epochs."""
-    return map_charts(measured.series["weights"], EPOCHS, name="lsam")
+    """Figure 9: the same at three of the epochs."""
+    return map_charts(measured.series["weights"], THREE, name="lsam")
 
 
 def lorenz_charts(series: Any, epochs: Sequence[int], *, name: str) -> list[Chart]:
@@ -91,12 +95,13 @@ def lorenz_charts(series: Any, epochs: Sequence[int], *, name: str) -> list[Char
 
 
 def map_charts(series: Any, epochs: Sequence[int], *, name: str) -> list[Chart]:
-    """A map for the real and one for the phantom weights of every epoch, on one scale of colours."""
+    """A map for the real weights of every epoch and below it one for the phantom's, all on one scale of colours."""
     charts = []
-    for epoch in epochs:
-        found = {kind: series[f"{at(epoch=epoch)}.{name}.{kind}"]["map"] for kind in ("real", "phantom")}
-        for kind, shown in found.items():
-            heat = Heat(shown["easy"], shown["hard"], shown["median"], "median importance", low=0.0, high=1.0)
+    for kind in ("real", "phantom"):
+        for epoch in epochs:
+            shown = series[f"{at(epoch=epoch)}.{name}.{kind}"]["map"]
+            logs = [[None if v is None else log10(max(v, FLOOR)) for v in row] for row in shown["median"]]
+            heat = Heat(shown["easy"], shown["hard"], logs, "log₁₀ median λ", low=log10(FLOOR), high=0.0)
             charts.append(
                 Chart(
                     f"Epoch {epoch}, {name.upper()}'s {kind} weights",

@@ -17,7 +17,7 @@ from evenly.papers.springer2024balanced.spiral_probing import rank_correlation
 from evenly.papers.springer2024balanced.toys import Grown, Toy, phantom_heads, phantom_importance
 
 POINTS = 101  # of a drawn Lorenz curve
-BINS = 10
+BINS = 8
 
 
 def weighted(
