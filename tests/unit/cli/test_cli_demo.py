@@ -82,7 +82,12 @@ def test_a_folder_that_cannot_be_made_is_named_before_anything_is_trained() -> N
 
 
 def test_ctrl_c_leaves_nothing_half_written_and_no_trace_of_the_code(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "evenly", "demo", "--out", str(tmp_path / "demo")]
+    # Shells start background jobs with SIGINT ignored, and children inherit it.
+    program = (
+        "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from evenly.cli import main\nsys.exit(main(['demo', '--out', sys.argv[1]]))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "demo")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "1 of 2" in process.stderr.readline()
