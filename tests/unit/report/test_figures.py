@@ -1,0 +1,133 @@
+"""Every diagnostic has a figure, which says what the numbers say and is absent where there are none."""
+
+import json
+
+import pytest
+
+from evenly.report import figures
+from evenly.report.chart import Bars, Chart, Heat, Histogram, Line, Points, Rule
+from evenly.report.interactive import plot, rows
+from evenly.report.static import figure
+
+MEASURED = {
+    "epoch": 3, "easy": 0.01, "hard": 0.2, "easy_interval": [0.0, 0.02], "hard_interval": [0.1, 0.3],
+    "reliance_easy": 0.4, "gini": 0.7, "phantom_gini": 0.6, "feature_rank": 8, "feature_rank_share": 0.99,
+    "lambda_max": 12.0, "lambda_ratio_5": 3.0, "trace": 40.0, "eigenvalues": [12.0, 4.0],
+    "density": {"grid": [0.0, 5.0, 10.0], "values": [1.0, 1e-9, 0.01]},
+    "lorenz": {"share": [0.0, 0.5, 1.0], "real": [0.0, 0.1, 1.0], "phantom": [0.0, 0.2, 1.0]},
+    "importance_map": {"x_edges": [0, 1, 2], "y_edges": [0, 1], "real": [[0.5, None]], "counts": [[3, 0]]},
+}  # fmt: skip
+CLASSES = [{"name": "cat", "easy": 8, "hard": 2, "loss_easy": 0.1, "loss_hard": 2.0}]
+VIEW = {"x": [0, 1], "y": [0, 1], "label": [0, 1], "hard": [False, True], "index": [7, 9]}
+METRICS = [
+    {"epoch": e, "test.error": 0.5 / e, "train.easy.error": 0.1, "train.hard.error": 0.4, "train.easy.loss": 1.0}
+    for e in (1, 2)
+]
+STABILITY = {
+    "lr": 0.1,
+    "methods": {"SGD": {"criteria": [{"name": "exact", "eta": 0.5}, {"name": "none", "eta": None}]}},
+}
+
+EVERY = {
+    "training_curves": figures.training_curves({"original": [METRICS, METRICS], "useful": [METRICS]}),
+    "cluster_curves": figures.cluster_curves(METRICS),
+    "error_by_method": figures.error_by_method({"original": [0.1, 0.2], "useful": [0.1]}),
+    "group_errors": figures.group_errors({"useful": {"land": [0.1], "sea": []}}, attribute="place"),
+    "moment": figures.moment([{"epoch": 0, "error": 0.9}, {"epoch": 1, "error": 0.3}], chosen=1),
+    "separation_view": figures.separation_view(VIEW),
+    "cluster_sizes": figures.cluster_sizes(CLASSES),
+    "cluster_losses": figures.cluster_losses(CLASSES),
+    "spectrum": figures.spectrum(MEASURED),
+    "over_training": figures.over_training({"a": [{"epoch": 1, "gini": 0.5}, {"epoch": 2, "gini": 0.6}]}, "gini"),
+    "stability_position": figures.stability_position(STABILITY),
+    "lorenz": figures.lorenz(MEASURED),
+    "importance_map": figures.importance_map(MEASURED),
+    "probing": figures.probing({"useful": MEASURED, "original": MEASURED}),
+    "reliance": figures.reliance(MEASURED),
+    "feature_rank": figures.feature_rank({"useful": [MEASURED]}),
+    "dynamics": figures.dynamics([0, 0, 1, 3, 50], never_learned=2),
+    "alignment": figures.alignment({"GD": {"easy": [0, 1], "hard": [0, 0]}, "SAM": {"easy": [0, 1]}}, times=[0, 1]),
+    "learning_order": figures.learning_order([{"name": "easy", "time": 2.0}, {"name": "hard", "time": None}]),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_figure_draws_on_paper_and_on_the_page(name: str) -> None:
+    chart = EVERY[name]
+    assert isinstance(chart, Chart)
+    assert chart.sentence.endswith(".")
+    figure(chart).draw_without_rendering()
+    json.dumps(plot(chart), allow_nan=False)
+    assert rows(chart)
+
+
+def test_every_exported_figure_is_tried_here() -> None:
+    public = {name for name, value in vars(figures).items() if callable(value) and not name.startswith("_")}
+    assert public == set(EVERY)
+
+
+def test_what_is_not_there_is_not_drawn() -> None:
+    assert figures.training_curves({"a": [[{"epoch": 1}]]}) is None
+    assert figures.error_by_method({"a": []}) is None
+    assert figures.moment([]) is None
+    assert figures.separation_view({}) is None
+    assert figures.cluster_losses([{"name": "a", "loss_easy": None, "loss_hard": None}]) is None
+    assert figures.over_training({"a": [{"epoch": 1, "gini": 0.5}]}, "gini") is None
+    for absent in (figures.spectrum, figures.lorenz, figures.importance_map, figures.probing, figures.reliance):
+        assert absent({"epoch": 3}) is None
+    assert figures.stability_position({}) is None
+    assert figures.dynamics([]) is None
+
+
+def test_curves_are_means_over_seeds_between_lowest_and_highest() -> None:
+    seeds = [[{"epoch": 1, "test.error": 0.2}], [{"epoch": 1, "test.error": 0.4}, {"epoch": 2, "test.error": 0.1}]]
+    line = figures.training_curves({"useful": seeds}).layers[0]  # type: ignore[union-attr]
+    assert isinstance(line, Line)
+    assert [round(v, 6) for v in line.y] == [30.0, 10.0]
+    assert (line.low, line.high) == ((20.0, 10.0), (40.0, 10.0))
+
+
+def test_a_loss_that_is_not_a_number_leaves_a_gap_and_not_an_error() -> None:
+    rows = [{"epoch": 1, "train.loss": float("nan")}, {"epoch": 2, "train.loss": 1.0}]
+    assert figures.training_curves({"a": [rows]}, metric="train.loss").layers[0].x == (2,)  # type: ignore[union-attr]
+
+
+def test_the_tail_of_the_smoothing_is_no_density() -> None:
+    density, ticks = EVERY["spectrum"].layers  # type: ignore[union-attr]
+    assert isinstance(density, Line)
+    assert isinstance(ticks, Points)
+    assert density.y == (1.0, None, 0.01)
+    assert set(ticks.y) == {0.01}
+
+
+def test_importance_lies_at_the_middles_of_its_bins() -> None:
+    heat = EVERY["importance_map"].layers[0]  # type: ignore[union-attr]
+    assert isinstance(heat, Heat)
+    assert (heat.x, heat.y, heat.z) == ((0.5, 1.5), (0.5,), ((0.5, None),))
+
+
+def test_an_infinite_threshold_has_no_mark_and_the_learning_rate_has_a_line() -> None:
+    marks, rule = EVERY["stability_position"].layers  # type: ignore[union-attr]
+    assert isinstance(marks, Points)
+    assert isinstance(rule, Rule)
+    assert (marks.x, marks.y, rule.x) == ((0.5,), ("exact",), 0.1)
+
+
+def test_forgetting_beyond_the_last_bar_is_said() -> None:
+    chart = EVERY["dynamics"]
+    assert isinstance(chart, Chart)
+    histogram = chart.layers[0]
+    assert isinstance(histogram, Histogram)
+    assert (histogram.counts[0], histogram.counts[-1], len(histogram.counts)) == (2, 1, 21)
+    assert "20 times and more" in chart.sentence
+    assert "40% of 5 never did" in chart.sentence
+
+
+def test_more_classes_than_can_be_read_are_cut_and_counted() -> None:
+    classes = [{"name": str(i), "easy": 5, "hard": i % 7} for i in range(1000)]
+    chart = figures.cluster_sizes(classes)
+    assert chart is not None
+    assert isinstance(chart.layers[0], Bars)
+    assert len(chart.layers[0].x) == 60
+    assert min(chart.layers[1].y) == 6  # type: ignore[union-attr, type-var]
+    assert "60 of 1,000 classes" in chart.sentence

@@ -1,0 +1,80 @@
+"""The page: one file, escaped, with nothing fetched."""
+
+import base64
+import re
+
+import pytest
+
+from evenly.errors import UsageError
+from evenly.report.chart import Chart, Line
+from evenly.report.page import Gallery, Picture, Plot, Prose, Section, Shelf, Table, content, render
+
+EVIL = "<script>alert(1)</script>"
+CHART = Chart("Error", "epoch", "%", [Line(EVIL, [1, 2], [3.0, 2.0])], f"It falls {EVIL}.")
+PAGE = render(
+    EVIL,
+    f"Found {EVIL} and `code`.",
+    [
+        Section("plots", EVIL, [Prose(f"{EVIL}\n\nsecond"), Plot(CHART)]),
+        Section("rest", "Rest", [Table([EVIL, "b"], [[EVIL, 1.23456], {EVIL: None, "b": "2 ± 1"}], EVIL),
+                                 Gallery([Shelf(EVIL, {"easiest": [Picture(EVIL, EVIL, text=EVIL)]})], EVIL)]),
+    ],
+    f"evenly useful {EVIL}",
+    facts=[(EVIL, EVIL)],
+)  # fmt: skip
+
+
+def test_no_name_can_become_a_script() -> None:
+    without_own = re.sub(r"<script( id=\"data\" type=\"application/json\")?>.*?</script>", "", PAGE, flags=re.S)
+    assert "<script" not in without_own
+    # Inside the data, not even the beginning of an element is left.
+    data = re.search(r'<script id="data" type="application/json">(.*?)</script>', PAGE, flags=re.S)
+    assert data is not None
+    assert "<" not in data[1]
+
+
+def test_a_policy_forbids_every_request() -> None:
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', PAGE)
+    assert policy is not None
+    assert "default-src 'none'" in policy[1]
+    assert "connect-src 'none'" in policy[1]
+    body = PAGE.split("<main", 1)[1].split("</main>", 1)[0]
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', body)
+
+
+def test_charting_is_inlined_once_and_only_where_there_is_a_chart() -> None:
+    assert PAGE.count("plotly.js v") >= 1
+    assert len(PAGE) < 6_000_000
+    bare = render("Title", "Nothing.", [Section("a", "A", [Prose("x")])])
+    assert len(bare) < 60_000
+
+
+def test_every_plot_has_its_sentence_alt_text_height_and_csv() -> None:
+    canvas = re.search(r'<div class="canvas" id="plots-1" role="img"[^>]*>', PAGE)
+    assert canvas is not None
+    assert 'aria-label="Error. It falls &lt;script&gt;' in canvas[0]
+    assert "height: 340px" in canvas[0]
+    link = re.search(r'href="data:text/csv;charset=utf-8;base64,([^"]+)"', PAGE)
+    assert link is not None
+    assert base64.b64decode(link[1]).decode().splitlines() == ["series,x,y", f"{EVIL},1,3.0", f"{EVIL},2,2.0"]
+
+
+def test_cells_are_short_and_absent_ones_are_dashes() -> None:
+    assert ">1.235</td>" in PAGE
+    assert '<th scope="row">—</th>' in PAGE
+
+
+def test_a_live_page_may_ask_its_own_server_and_gets_the_blocks_by_place() -> None:
+    sections = [Section("plots", "Plots", [Prose("now"), Plot(CHART)])]
+    assert "connect-src 'self'" in render("T", "V.", sections, live="/news.json")
+    news = content(f"V {EVIL}.", sections)
+    assert list(news["plots"]) == ["plots-1"]
+    assert "now" in news["blocks"]["plots-0"]
+    assert "<script" not in news["headline"]
+
+
+def test_two_sections_of_one_id_are_refused() -> None:
+    with pytest.raises(UsageError, match="two sections have the id 'a'"):
+        render("T", "V.", [Section("a", "A", []), Section("a", "B", [])])
+    with pytest.raises(UsageError, match="small letters"):
+        render("T", "V.", [Section("A b", "A", [])])
