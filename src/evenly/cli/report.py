@@ -1,4 +1,4 @@
-"""`evenly report`: a run and its comparison as one page, or live while it trains."""
+"""`evenly report`: a run and its comparison as one page, live while it trains, or the papers' claims as a site."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +12,7 @@ EXAMPLES = """
   evenly report runs/ --out page.html --open
   evenly report 3f2a --sections features,geometry --out page.html
   evenly report --serve 3f2a
+  evenly report --claims --out site/
 """
 OUT = "report.html"
 
@@ -31,6 +32,8 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--serve", action="store_true", help="show a training as it goes, to this machine alone")
     parser.add_argument("--port", type=int, metavar="N", help="the port of --serve; 0 takes any that is free")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+    parser.add_argument("--claims", action="store_true", help="the papers' claims and their verdicts, as a site")
+    parser.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger of --claims (default: claims)")
     add_json(parser)
 
 
@@ -44,9 +47,18 @@ def report(
     serve: bool,
     port: int | None,
     runs: str,
+    claims: bool,
+    ledger: Path | None,
     json: bool,
 ) -> None:
-    """Write the page of some runs, or serve it."""
+    """Write the page of some runs, or serve it; or write the site of the claims."""
+    if claims:
+        if run_ids or serve:
+            raise UsageError("--claims is about the papers, not about runs: give only --out, a folder.")
+        _claims(out or Path("site"), ledger, force=force, open=open, json=json)
+        return
+    if ledger is not None:
+        raise UsageError(f"--ledger {ledger} is for --claims: evenly report --claims --ledger {ledger} --out site/")
     if not run_ids:
         raise UsageError(
             "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
@@ -96,6 +108,26 @@ def show(address: str, *, open: bool) -> None:
 
     if not webbrowser.open(address):
         say(f"No browser was found here. Open {address} in one.")
+
+
+def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bool) -> None:
+    from evenly.cli.reproduce import kept_in
+    from evenly.papers import ledger as book
+    from evenly.papers.catalogue import PAPERS
+    from evenly.papers.reproducing import overview
+    from evenly.report.claims import write_site
+
+    folder = kept_in(ledger)
+    if not folder.is_dir():
+        raise UsageError(f"there is no ledger in {folder}. `evenly reproduce KEY` writes one, or name it: --ledger DIR")
+    lines = overview(folder)
+    titles = {key: f"{paper.authors}: {paper.title}" for key, paper in PAPERS.items()}
+    first = write_site(out, lines, book.rows(folder), ledger=folder, papers=titles, force=force)
+    if json:
+        print_json({"out": str(first), "experiments": len(lines)})
+    else:
+        print(first)
+    show(first.resolve().as_uri(), open=open)
 
 
 def _serve(run_ids: list[str], runs: str, wanted: list[str], port: int | None, open: bool) -> None:

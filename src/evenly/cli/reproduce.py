@@ -72,7 +72,7 @@ def reproduce(
     from evenly.papers import reproducing
 
     if listing:
-        _list(ledger or _default(book.shipped()), json=json)
+        _list(kept_in(ledger), json=json)
         return
     chosen = [(each, book.scale_given(scale, each)) for each in _experiments(keys, every=every)]
     given = None if seeds is None else numbers(seeds)
@@ -95,7 +95,7 @@ def reproduce(
     if json:
         print_json(rows)
     if check:
-        against = ledger or _default(book.shipped())
+        against = kept_in(ledger)
         worse = reproducing.worsened(rows, against)
         if worse:
             raise ClaimWorsened("worse than in the ledger:\n  " + "\n  ".join(worse))
@@ -184,6 +184,10 @@ def _difference(found: dict[str, Any]) -> str:
     return f"{found['mean']:+.3g} [{found['low']:+.3g}, {found['high']:+.3g}]"
 
 
-def _default(shipped: Path) -> Path:
-    """The ledger of the folder one stands in, else the one that came with the software."""
-    return Path("claims") if Path("claims").is_dir() else shipped
+def kept_in(given: Path | None) -> Path:
+    """The ledger that was given, else the one of the folder one stands in, else the one that came with the software."""
+    from evenly.papers.ledger import shipped
+
+    if given is not None:
+        return given
+    return Path("claims") if Path("claims").is_dir() else shipped()

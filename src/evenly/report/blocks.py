@@ -31,6 +31,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Any] | Mapping[str, Any]]
     caption: str = ""
+    whole: bool = False  # shown in full, however long
 
 
 @dataclass(frozen=True)

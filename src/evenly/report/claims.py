@@ -79,6 +79,7 @@ def index_page(
                 ]
                 for line in own
             ],
+            whole=True,
         )
         sections.append(Section(paper, title, [table]))
     sections.append(Section("rule", "How verdicts come about", [Prose(RULE)]))
@@ -101,7 +102,8 @@ def experiment_page(
             words = " ".join(claim["says"] + "." for claim in row["claims"])
             blocks.append(Drawing(_picture(Path(ledger) / row["figure"]), f"{row['title']}. {words}"))
         blocks.append(_claims(row))
-        blocks += [Prose("Differs from the paper: " + text) for text in row["deviations"]]
+        if row["deviations"]:
+            blocks.append(Prose("Differs from the paper: " + "; ".join(row["deviations"]) + "."))
         if not row["levels"]:
             blocks.append(Prose("The size is not the paper's: the order of numbers is judged, not their level."))
         blocks.append(_seeds(row))
@@ -110,16 +112,13 @@ def experiment_page(
     errata = rows[0]["errata"] if rows else []
     if errata:
         sections.append(Section("errata", "What is wrong or left open in the paper", [Prose("\n\n".join(errata))]))
-    about: list[Block] = [
-        Prose(f"{papers[key.partition('/')[0]]}."),
-        Table(["", ""], [[Link("All claims", "index.html"), ""]]),
-    ]
-    sections.append(Section("paper", "The paper", about))
+    sections.append(Section("paper", "The paper", [Prose(f"{papers[key.partition('/')[0]]}.")]))
     verdict = line["claim"] + f" {_word(line)}."
     if line["state"] == "stale":
         verdict += " The row was written by another revision: the work or the claims are declared differently now."
     title = rows[0]["title"] if rows else key
-    return render(f"{key}: {title}", verdict, sections, f"evenly reproduce {key} --scale {line['scale']}")
+    command = f"evenly reproduce {key} --scale {line['scale']}"
+    return render(f"{key}: {title}", verdict, sections, command, up=Link("All claims", "index.html"))
 
 
 def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: str | None = None) -> str:
@@ -184,6 +183,7 @@ def _claims(row: Row) -> Table:
             for claim in row["claims"]
         ],
         caption=f"Every claim, over {len(row['seeds'])} seeds; two numbers are what is compared, in this order.",
+        whole=True,
     )
 
 

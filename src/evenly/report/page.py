@@ -43,11 +43,12 @@ def render(
     *,
     facts: Sequence[tuple[str, str]] = (),
     live: str = "",
+    up: Link | None = None,
 ) -> str:
     """The whole page as text: what was found in a line, the `command` that repeats it, and the sections.
 
-    `facts` are pairs of a few words and a number, shown large under the verdict. With `live`, an address on the
-    page's own server, the page asks there for what has changed (see `content`).
+    `facts` are pairs of a few words and a number, shown large under the verdict; `up` leads to the page above this
+    one. With `live`, an address on the page's own server, the page asks there for what has changed (see `content`).
 
     >>> page = render("Digits", "Nothing <b>was</b> found.", [Section("curves", "Curves", [Prose("None yet.")])])
     >>> "&lt;b&gt;was" in page, "http://" in page.split("<main")[1].split("</main>")[0]
@@ -63,6 +64,7 @@ def render(
         command=command,
         sections=sections,
         live=live,
+        up=up,
         css=_file("page.css"),
         script=_file("page.js"),
         plotly=_plotly() if plots else "",

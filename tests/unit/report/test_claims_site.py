@@ -1,0 +1,127 @@
+"""The site of the claims: every experiment has a page, in its own folder, from the ledger alone."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenly.cli import main
+from evenly.errors import DataError, UsageError
+from evenly.report.claims import experiment_page, markdown, results, write_site
+
+PAPERS = {"nguyen2024": "Nguyen et al.: USEFUL"}
+SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+
+def claim(**more: Any) -> dict[str, Any]:
+    number = {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 3, "level": 0.95}
+    return {
+        "name": "gap", "says": "SAM <b>is</b> | even", "direction": "less", "value": "sam", "against": "gd",
+        "ours": number, "ours_against": number | {"mean": 0.9}, "difference": number | {"mean": -0.4},
+        "paper": 0.3, "paper_against": 0.7, "margin": 0.1, "within": True, "verdict": "reproduced",
+        "corrects": False, "note": "A note", "values": {"0": 0.5}, "references": {"0": 0.9},
+    } | more  # fmt: skip
+
+
+def row(**more: Any) -> dict[str, Any]:
+    return {
+        "key": "nguyen2024/fig2", "title": "Alignment", "claim": "SAM is even.", "scale": "full",
+        "verdict": "reproduced", "claims": [claim()], "seeds": [0, 1, 2], "levels": True,
+        "deviations": ["40 seeds"], "errata": ["Equation 1 has no bias."],
+        "quantities": {"sam": {"0": 0.5, "1": 0.4}, "gd": {"0": 0.9, "1": 0.8}, "other": {"0": 1.0}},
+        "digest": "0", "parts": {"a": "c0ffee"}, "command": "evenly reproduce nguyen2024/fig2 --scale full",
+        "minutes": 3.0, "version": "0.1.0", "revision": "abc", "dirty": False, "date": "2026-01-01",
+        "machine": {"cpu": "a", "usable_cpus": 2, "machine": "x", "python": "3", "libraries": {"torch": "2"}},
+        "figure": "nguyen2024-fig2-full.svg",
+    } | more  # fmt: skip
+
+
+def line(**more: Any) -> dict[str, Any]:
+    return {"key": "nguyen2024/fig2", "claim": "SAM is even.", "scale": "full", "state": "done",
+            "verdict": "reproduced", "cost": 3.0} | more  # fmt: skip
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    folder = tmp_path / "claims"
+    folder.mkdir()
+    (folder / "nguyen2024-fig2-full.svg").write_text(SVG)
+    return folder
+
+
+def test_the_first_page_leads_to_every_experiment_and_back(ledger: Path, tmp_path: Path):
+    lines = [line(), line(key="nguyen2024/fig9", state="not run", verdict="not run")]
+    first = write_site(tmp_path / "site", lines, [row()], ledger=ledger, papers=PAPERS)
+    links = set(re.findall(r'href="([^"#:]+\.html)"', first.read_text()))
+    assert links == {"nguyen2024-fig2.html", "nguyen2024-fig9.html"}
+    for page in links:
+        assert 'href="index.html"' in (tmp_path / "site" / page).read_text()
+    assert "not run" in first.read_text()
+
+
+def test_a_page_shows_both_numbers_the_interval_every_seed_and_what_differs(ledger: Path):
+    page = experiment_page(line(), [row()], ledger=ledger, papers=PAPERS)
+    for text in ("0.3 / 0.7", "0.5 / 0.9", "-0.4 [+0.4, +0.6]", "seed 1", "40 seeds", "Equation 1 has no bias", "abc"):
+        assert text in page, text
+    assert "data:image/svg+xml" in page
+    assert "<td>1</td>" not in page.split("Every seed")[1].split("</table>")[0], "only what was compared is listed"
+
+
+def test_names_are_escaped_and_nothing_is_asked_of_the_network(ledger: Path):
+    page = experiment_page(line(), [row()], ledger=ledger, papers=PAPERS)
+    assert "SAM <b>is" not in page
+    assert not re.findall(r'(?:src|href)="https?:', page)
+
+
+def test_a_row_of_another_revision_says_so(ledger: Path):
+    assert "another revision" in experiment_page(line(state="stale"), [row()], ledger=ledger, papers=PAPERS)
+
+
+def test_rows_of_the_smoke_scale_are_not_evidence(ledger: Path, tmp_path: Path):
+    write_site(tmp_path / "site", [line()], [row(scale="smoke", figure=None)], ledger=ledger, papers=PAPERS)
+    assert "At scale smoke" not in (tmp_path / "site" / "nguyen2024-fig2.html").read_text()
+
+
+def test_a_figure_that_is_gone_is_named(ledger: Path):
+    (ledger / "nguyen2024-fig2-full.svg").unlink()
+    with pytest.raises(DataError, match=r"nguyen2024-fig2-full\.svg is named"):
+        experiment_page(line(), [row()], ledger=ledger, papers=PAPERS)
+
+
+def test_a_site_is_not_overwritten_unless_that_is_wanted(ledger: Path, tmp_path: Path):
+    write_site(tmp_path / "site", [line()], [row()], ledger=ledger, papers=PAPERS)
+    with pytest.raises(UsageError, match="--force"):
+        write_site(tmp_path / "site", [line()], [row()], ledger=ledger, papers=PAPERS)
+    write_site(tmp_path / "site", [line()], [row()], ledger=ledger, papers=PAPERS, force=True)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="needs a folder"):
+        write_site(tmp_path / "file", [line()], [row()], ledger=ledger, papers=PAPERS)
+
+
+def test_tables_for_documents_escape_bars_and_prefer_the_largest_scale():
+    assert "SAM <b>is</b> \\| even" in results([row(), row(scale="small")], ["nguyen2024/fig2"])
+    assert "(full)" in results([row(scale="small"), row()], ["nguyen2024/fig2"])
+    assert "| 3 | ✓ reproduced |" in markdown([line()], [row()], paper="nguyen2024")
+    assert markdown([line()], [row()], paper="chang2025").count("\n") == 1
+
+
+def test_the_command_writes_the_site_of_the_shipped_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["report", "--claims", "--out", str(tmp_path / "site"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert len([*(tmp_path / "site").glob("*.html")]) == len({*(tmp_path / "site").glob("*-*.html")}) + 1
+    assert told["experiments"] >= len([*(tmp_path / "site").glob("*-*.html")])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--claims", "3f2a"], "not about runs"),
+        (["--claims", "--ledger", "nowhere"], "no ledger in nowhere"),
+        (["3f2a", "--ledger", "claims"], "--ledger claims is for --claims"),
+    ],
+)
+def test_wrong_words_are_answered(words: list[str], message: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["report", *words]) == 2
+    assert message in capsys.readouterr().err
