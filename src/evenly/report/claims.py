@@ -71,7 +71,7 @@ def index_page(
             [
                 [
                     Link(line["key"].partition("/")[2], _page(line["key"])),
-                    _word(line),
+                    _word(line, rows.get(line["key"], ())),
                     line["claim"],
                     line["scale"],
                     _number_of_seeds(line, rows.get(line["key"], ())),
@@ -113,7 +113,7 @@ def experiment_page(
     if errata:
         sections.append(Section("errata", "What is wrong or left open in the paper", [Prose("\n\n".join(errata))]))
     sections.append(Section("paper", "The paper", [Prose(f"{papers[key.partition('/')[0]]}.")]))
-    verdict = line["claim"] + f" {_word(line)}."
+    verdict = line["claim"] + f" {_word(line, rows)}."
     if line["state"] == "stale":
         verdict += " The row was written by another revision: the work or the claims are declared differently now."
     title = rows[0]["title"] if rows else key
@@ -137,8 +137,9 @@ def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: 
     table = ["| experiment | claim | scale | n | verdict |", "|---|---|---|---|---|"]
     for line in lines:
         if paper is None or line["key"].startswith(f"{paper}/"):
-            number = _number_of_seeds(line, by_key.get(line["key"], ()))
-            cells = [f"`{line['key']}`", line["claim"].replace("|", "\\|"), line["scale"], number, _word(line)]
+            own = by_key.get(line["key"], ())
+            number, word = _number_of_seeds(line, own), _word(line, own)
+            cells = [f"`{line['key']}`", line["claim"].replace("|", "\\|"), line["scale"], number, word]
             table.append("| " + " | ".join(cells).replace("|  |", "| |") + " |")
     return "\n".join(table)
 
@@ -225,8 +226,19 @@ def _page(key: str) -> str:
     return html.escape(key.replace("/", "-")) + ".html"
 
 
-def _word(line: Mapping[str, Any]) -> str:
-    return f"{MARK[line['verdict']]} {line['verdict']}" + (" (stale)" if line["state"] == "stale" else "")
+def _word(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
+    """The verdict, and where it is not the best how many of the paper's claims in the experiment are reproduced."""
+    told = f"{MARK[line['verdict']]} {line['verdict']}"
+    own = [
+        claim["verdict"]
+        for row in rows
+        if row["scale"] == line["scale"]
+        for claim in row["claims"]
+        if not claim["corrects"]
+    ]
+    if len(own) > 1 and line["verdict"] != "reproduced":
+        told += f" ({own.count('reproduced')} of {len(own)} claims are)"
+    return told + (" (stale)" if line["state"] == "stale" else "")
 
 
 def _number_of_seeds(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
