@@ -75,14 +75,14 @@ TABLE2 = Experiment(
             0.1,
             {
                 "data": "digits",
-                "model": {"name": "mlp", "options": {"width": 32}},
-                "epochs": 1,
+                "model": {"name": "mlp", "options": {"width": 128}},
+                "epochs": 4,
                 "augment": (),
-                "examples": 100,
+                "examples": 500,
                 "pairs": 20,
                 "methods": ("sgd", "sam0.2"),
             },
-            deviations=("an MLP on 8×8 digits, 1 epoch, two methods",),
+            deviations=("an MLP on 8×8 digits, 4 epochs, two methods",),
         ),
         "small": Scale(
             (0, 1, 2),
