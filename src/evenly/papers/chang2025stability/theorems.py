@@ -60,7 +60,7 @@ THEOREM_3_1 = Experiment(
     ),
     scales={
         "smoke": Scale(THIN, 0.1, {"steps": 100, "repeats": 200}),
-        "full": Scale(MANY, 1, {"steps": 2000, "repeats": 2000}, levels=True),
+        "full": Scale(MANY, 4, {"steps": 2000, "repeats": 2000}, levels=True),
     },
     charts=f"{_CHARTS}:theorem_3_1",
 )
