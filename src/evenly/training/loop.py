@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenly import rng, tree
+from evenly import rng
 from evenly.data import Splits
 from evenly.data.batches import Batch
 from evenly.errors import UsageError
@@ -24,6 +24,7 @@ from evenly.progress import Bar
 from evenly.records import Run
 from evenly.training import checkpoint
 from evenly.training.distributed import gathered, restore
+from evenly.training.divergence import Diverged, diverged, size_of_weights
 from evenly.training.evaluate import autocast, formatted, outputs, scores
 from evenly.training.interruption import Interruption
 from evenly.training.objective import predictions
@@ -34,10 +35,6 @@ _log = logging.getLogger(__name__)
 Metrics = dict[str, Any]
 #: Decides after an epoch, from the metrics of all epochs so far, whether training is over.
 Enough = Callable[[Sequence[Metrics]], bool]
-
-
-class Diverged(UsageError):
-    """The loss is no longer a number."""
 
 
 @dataclass
@@ -82,6 +79,7 @@ class Loop:
         with Bar(f"training {self.run.id}", total=recipe.epochs * len(self.parts.batches)) as bar:
             bar.advance(self.step)
             while self.epoch < recipe.epochs and not self._is_enough(history):
+                self.parts.forward.train()
                 for batch in self.parts.batches.epoch(self.epoch, start=self.batch):
                     self.take(batch)
                     bar.advance()
@@ -119,7 +117,8 @@ class Loop:
                 loss_B = loss_B * weight_B
             return loss_B.mean() if len(loss_B) else loss_B.sum()
 
-        parts.forward.train()
+        if not parts.forward.training:  # Walking over all modules in every step would take a tenth of a small one.
+            parts.forward.train()
         parts.optimizer.zero_grad(set_to_none=True)
         x, places_B = formatted(batch.inputs, parts.memory_format), torch.arange(len(batch.labels))
         arguments = (x, batch.labels, places_B, *self._weights_of(batch))
@@ -133,7 +132,7 @@ class Loop:
             torch.nn.utils.clip_grad_norm_(parts.model.parameters(), recipe.clip_norm)
         parts.optimizer.step()
         self.step, self.batch = self.step + 1, self.batch + 1
-        self._check_finite()
+        self._check_loss()
 
     def _weights_of(self, batch: Batch) -> tuple[Tensor, ...]:
         """What each loss of this process's share counts for; nothing where the loss is the plain mean."""
@@ -147,6 +146,7 @@ class Loop:
 
     def _end_of_epoch(self) -> Metrics:
         parts, world = self.parts, self.parts.world
+        self._check_weights()
         seen = self.tally.metrics(world.summed(self.tally.sums_G3.clone()))
         self.epoch, self.batch = self.epoch + 1, 0
         self.tally.sums_G3.zero_()
@@ -211,21 +211,21 @@ class Loop:
         between_epochs = self.batch == 0 and bool(history)
         return between_epochs and self.enough is not None and self.enough(history)
 
-    def _check_finite(self) -> None:
+    def _check_loss(self) -> None:
         total = float(self.tally.sums_G3[:, 0].sum())
-        if math.isfinite(total):
-            return
-        recipe = self.parts.recipe
-        kept = f"the last good checkpoint is {self.path}" if self.path.exists() else "there was no checkpoint yet"
-        size = float(tree.norm([p.grad for p in self.parts.model.parameters() if p.grad is not None]))
-        advice = f"optimizer.lr={min(recipe.optimizer.lr / 2, 0.1):g}"
-        if recipe.ascent.rule != "none":
-            advice += f" or ascent.rho={min(recipe.ascent.rho / 2, 1.0):g} (ASAM's is about ten times SAM's)"
-        raise Diverged(
-            f"the loss is {total} at step {self.step} (epoch {self.epoch + 1}), with lr {recipe.optimizer.lr:g}, rho "
-            f"{recipe.ascent.rho if recipe.ascent.rule != 'none' else 0:g} and a gradient of norm {size:.3g}; {kept}. "
-            f"Try --set {advice}, a warm-up (schedule.warmup_epochs=5) or clip_norm=1."
-        )
+        if not math.isfinite(total):
+            raise self._diverged(f"the loss is {total}")
+
+    def _check_weights(self) -> None:
+        """The loss was that of the weights before the step: what a step made of them is known only by looking."""
+        size = size_of_weights(self.parts.model)
+        if not math.isfinite(size):
+            raise self._diverged(f"the norm of the weights is {size}")
+
+    def _diverged(self, what: str) -> Diverged:
+        parts = self.parts
+        epoch = self.epoch + (self.batch > 0)
+        return diverged(what, parts.recipe, parts.model, step=self.step, epoch=epoch, path=self.path)
 
     def _weights(self) -> dict[str, Tensor]:
         weights: dict[str, Tensor] = gathered(self.parts.model.state_dict())
@@ -233,6 +233,7 @@ class Loop:
 
     def _save(self) -> None:
         parts, world = self.parts, self.parts.world
+        self._check_weights()
         now = time.monotonic()
         self.seconds += now - self._since
         self._since = now

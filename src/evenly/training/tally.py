@@ -40,15 +40,15 @@ class Tally:
 
         SAM may take a batch in groups or climb on its beginning: a part is known by the place of its first example.
         """
-        if not len(place_B) or int(place_B[0]) in self._seen:
+        if not len(place_B) or (first := int(place_B[0])) in self._seen:
             return
-        self._seen.add(int(place_B[0]))
-        loss_B, wrong_B = loss_B.detach().double(), (predictions(outputs_BC.detach()) != labels_B).double()
+        self._seen.add(first)
+        loss_B, wrong_B = loss_B.detach(), predictions(outputs_BC.detach()) != labels_B
         if self._hard_B is None:
             count = loss_B.new_full((), len(loss_B))
-            self.sums_G3 += torch.stack([loss_B.sum(), wrong_B.sum(), count])
+            self.sums_G3 += torch.stack([loss_B.sum(dtype=torch.float64), wrong_B.sum(), count])
             return
-        hard_B = self._hard_B[place_B]
+        hard_B, loss_B, wrong_B = self._hard_B[place_B], loss_B.double(), wrong_B.double()
         member_2B = torch.stack([~hard_B, hard_B]).to(loss_B)
         self.sums_G3 += member_2B @ torch.stack([loss_B, wrong_B, torch.ones_like(loss_B)], dim=1)
 

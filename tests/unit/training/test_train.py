@@ -12,7 +12,7 @@ from evenly.data import load
 from evenly.data.batches import batches
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Schedule
-from evenly.training.loop import Diverged
+from evenly.training.divergence import Diverged
 from evenly.training.train import train
 
 SMALL = Recipe(data=Data("digits"), model=Model("mlp", {"width": 32, "dropout": 0.0}), epochs=2, batch_size=128, seed=3)

@@ -1,0 +1,41 @@
+"""Training that came apart: found before it is saved over what was still good, and told with what to try."""
+
+from pathlib import Path
+
+from torch import nn
+
+from evenly import tree
+from evenly.errors import UsageError
+from evenly.recipe import Recipe
+
+
+class Diverged(UsageError):
+    """The loss or the weights are no longer numbers."""
+
+
+def size_of_weights(model: nn.Module) -> float:
+    """The norm of all parameters, over all shards; what is not finite in them makes it so too.
+
+    >>> size_of_weights(nn.Linear(2, 1)) < 2
+    True
+    """
+    return float(tree.norm([p.detach() for p in model.parameters()]))
+
+
+def diverged(what: str, recipe: Recipe, model: nn.Module, *, step: int, epoch: int, path: Path) -> Diverged:
+    """The error: what came apart and when, the settings that may be at fault, and what is left at `path`.
+
+    >>> str(diverged("the loss is nan", Recipe(), nn.Linear(2, 1), step=7, epoch=1, path=Path("last")))
+    'the loss is nan at step 7 (epoch 1), with lr 0.1, rho 0 and a gradient of norm 0; there was no checkpoint yet. ...'
+    """
+    kept = f"the last good checkpoint is {path}" if path.exists() else "there was no checkpoint yet"
+    size = tree.length([p.grad for p in model.parameters() if p.grad is not None])
+    climbs = recipe.ascent.rule != "none"
+    advice = f"optimizer.lr={min(recipe.optimizer.lr / 2, 0.1):g}"
+    if climbs:
+        advice += f" or ascent.rho={min(recipe.ascent.rho / 2, 1.0):g} (ASAM's is about ten times SAM's)"
+    return Diverged(
+        f"{what} at step {step} (epoch {epoch}), with lr {recipe.optimizer.lr:g}, rho "
+        f"{recipe.ascent.rho if climbs else 0:g} and a gradient of norm {size:.3g}; {kept}. "
+        f"Try --set {advice}, a warm-up (schedule.warmup_epochs=5) or clip_norm=1."
+    )
