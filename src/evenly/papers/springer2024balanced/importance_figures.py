@@ -144,7 +144,12 @@ FIGURE_6 = Experiment(
     claims=map_claims(EARLY),
     scales={"smoke": WATCHED, "full": FULL_WEIGHTS},
     charts=f"{ROOM}.charts_mechanism:maps_early",
-    errata=(*SPIRAL, "The captions of figures 6 and 9 say y·v_easy·Φ_hard for the hard contribution; v_hard is meant."),
+    errata=(
+        *SPIRAL,
+        "The captions of figures 6 and 9 say y·v_easy·Φ_hard for the hard contribution; v_hard is meant.",
+        "λ̃ depends on the hard contribution about as much as λ does, on the easy one much less: importance leaves what "
+        "the easy feature fits badly, but does not go to what the hard one does.",
+    ),
 )
 
 FIGURE_9 = Experiment(
