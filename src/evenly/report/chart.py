@@ -202,4 +202,10 @@ def _plain(value: Any) -> Any:
     """Arrays, tensors, ranges and lists as tuples of plain values; anything else as it is."""
     if hasattr(value, "tolist"):
         value = value.tolist()
-    return tuple(map(_plain, value)) if isinstance(value, list | tuple | range) else value
+    if not isinstance(value, list | tuple | range):
+        return value
+    # Thousands of plain numbers are the usual case: one look at their types is enough.
+    return tuple(value) if {type(item) for item in value} <= _PLAIN else tuple(map(_plain, value))
+
+
+_PLAIN = {int, float, str, bool, type(None)}

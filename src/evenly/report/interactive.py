@@ -49,7 +49,8 @@ def rows(chart: Chart) -> list[dict[str, Any]]:
     """
     found = [row for layer in chart.layers for row in _rows(layer)]
     columns = list(dict.fromkeys(name for row in found for name in row))
-    return [{name: row.get(name) for name in columns} for row in found]
+    blank = dict.fromkeys(columns)
+    return [blank | row for row in found]
 
 
 def _rows(layer: Layer) -> list[dict[str, Any]]:

@@ -101,9 +101,9 @@ def csv_text(chart: Chart) -> str:
     """
     found = rows(chart)
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(found[0]) if found else ["series", "x", "y"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(found[0] if found else ["series", "x", "y"])
+    writer.writerows(row.values() for row in found)
     return text.getvalue()
 
 

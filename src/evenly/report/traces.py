@@ -159,8 +159,14 @@ def escaped(text: str) -> str:
 
 def clean(values: Sequence[Any]) -> list[Any]:
     """As JSON can say it: what is not a finite number is null."""
+    if {type(value) for value in values} <= {int, str}:
+        return list(values)
     return [
-        clean(v) if isinstance(v, list | tuple) else None if isinstance(v, float) and not math.isfinite(v) else v
+        (v if -math.inf < v < math.inf else None)
+        if type(v) is float
+        else clean(v)
+        if isinstance(v, list | tuple)
+        else v
         for v in values
     ]
 

@@ -58,7 +58,7 @@ def run_section(comparison: Comparison, remarks: Sequence[str]) -> Section:
     shown = comparison.shown
     blocks: list[Block] = [Prose(remark, tone="warning") for remark in dict.fromkeys(remarks)]
     rows = [
-        [member.run.id, member.label, member.seed, member.run.state, _epochs(member.metrics, member.recipe)]
+        [member.id, member.label, member.seed, member.run.state, _epochs(member.metrics, member.recipe)]
         for own in comparison.by_label.values()
         for member in own
     ]
@@ -69,8 +69,8 @@ def run_section(comparison: Comparison, remarks: Sequence[str]) -> Section:
             [name, _words(value)] for name, value in stamps[-1].items() if value is not None and name != "libraries"
         ]
         facts += [[name, version] for name, version in (stamps[-1].get("libraries") or {}).items() if version]
-        blocks.append(Table(["environment", "value"], facts, f"Where run {shown.run.id} was made."))
-    blocks.append(Listing(f"Recipe of run {shown.run.id}", yaml_text.render(shown.run.recipe)))
+        blocks.append(Table(["environment", "value"], facts, f"Where run {shown.id} was made."))
+    blocks.append(Listing(f"Recipe of run {shown.id}", yaml_text.render(shown.run.recipe)))
     return Section("run", "Recipe, environment, warnings", blocks)
 
 
@@ -85,9 +85,9 @@ def warnings(comparison: Comparison) -> list[str]:
         found.append(f"The runs were not all made in the same environment: {', '.join(sorted(differing))} differ.")
     for member in comparison.members:
         if failure := member.run.failure():
-            found.append(f"Run {member.run.id} ({member.label}, seed {member.seed}) failed: {failure}")
+            found.append(f"Run {member.id} ({member.label}, seed {member.seed}) failed: {failure}")
     if waiting := [m for m in comparison.members if m.run.state in ("running", "stopped", "new")]:
-        words = ", ".join(f"{m.run.id} ({m.label}, seed {m.seed})" for m in waiting)
+        words = ", ".join(f"{m.id} ({m.label}, seed {m.seed})" for m in waiting)
         found.append(f"Not done, and so not in the table: {words}. The command above continues them.")
     return found
 

@@ -13,7 +13,7 @@ from evenly.report.blocks import Gallery, Picture, Shelf
 Array = NDArray[Any]
 EACH = 8  # at either end of a class
 MOST_BYTES = 3_500_000  # of all pictures together: a page stays well below 10 MB
-LOSSLESS = 40 * 40  # pixels up to which a picture is kept exactly; larger photographs are compressed
+LOSSLESS = 40 * 40  # pixels up to which a grey picture is kept exactly
 
 
 def gallery(examples: Mapping[str, Array], names: Mapping[int, str], *, each: int = EACH) -> Gallery | None:
@@ -28,6 +28,9 @@ def gallery(examples: Mapping[str, Array], names: Mapping[int, str], *, each: in
     labels = examples.get("label")
     if labels is None or not len(labels):
         return None
+    if "pictures" in examples:
+        # Channels last, as pictures are written, for all at once.
+        examples = dict(examples) | {"pictures": np.ascontiguousarray(np.moveaxis(examples["pictures"], 1, -1))}
     shelves, used = [], 0
     classes = [int(label) for label in np.unique(labels)]
     for label in classes:
@@ -48,19 +51,24 @@ def gallery(examples: Mapping[str, Array], names: Mapping[int, str], *, each: in
     return Gallery(shelves, caption)
 
 
-def data_uri(picture_CHW: Array) -> str:
-    """A picture as an address that holds it: PNG where it is tiny, JPEG where that is much smaller.
+def data_uri(picture_HWC: Array) -> str:
+    """A picture as an address that holds it: exact where it is tiny and grey, else as a fine JPEG of half the size.
 
-    >>> data_uri(np.zeros((1, 8, 8), np.uint8)).startswith("data:image/png;base64,")
+    >>> data_uri(np.zeros((8, 8, 1), np.uint8)).startswith("data:image/png;base64,")
     True
     """
     from PIL import Image
 
-    pixels = np.moveaxis(picture_CHW, 0, -1)
-    image = Image.fromarray(np.ascontiguousarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels[..., :3]))
-    kind = "PNG" if image.width * image.height <= LOSSLESS else "JPEG"
+    height, width, channels = picture_HWC.shape
+    mode = "L" if channels == 1 else "RGB"
+    image = Image.frombytes(mode, (width, height), np.ascontiguousarray(picture_HWC[..., :3]))
     file = io.BytesIO()
-    image.save(file, kind, **({"compress_level": 6} if kind == "PNG" else {"quality": 82}))
+    small = width * height <= LOSSLESS
+    kind = "PNG" if small and mode == "L" else "JPEG"
+    if kind == "PNG":
+        image.save(file, kind, compress_level=1)
+    else:
+        image.save(file, kind, quality=92 if small else 82, subsampling=0 if small else 2)
     return f"data:image/{kind.lower()};base64,{base64.b64encode(file.getvalue()).decode()}"
 
 

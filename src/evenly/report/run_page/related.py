@@ -21,6 +21,7 @@ class Member:
 
     def __init__(self, run: Run, early: Run | None = None) -> None:
         self.run, self.early = run, early
+        self.id = run.id
         self.recipe: dict[str, Any] = flat(run.recipe)
         self.method = {"none": "original"}.get(self.chosen_by, self.chosen_by)
         self.label = self.method
@@ -109,20 +110,24 @@ def find(which: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] =
             "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
         )
     remarks: list[str] = []
-    around = {run.path.resolve(): run for run in given}
-    for folder in dict.fromkeys(run.path.resolve().parent for run in given):
-        around = {run.path.resolve(): run for run in listed.get(folder) or records.runs(folder)} | around
-    everyone = [_member(run, around, remarks) for run in progress.track(list(around.values()), "reading recipes")]
-    known = {member.run.path.resolve(): member for member in everyone if member is not None}
-    chosen = [known[run.path.resolve()] for run in given if run.path.resolve() in known]
+    around = {Path(os.path.realpath(run.path)): run for run in given}
+    first = list(around)
+    for folder in dict.fromkeys(path.parent for path in first):
+        around = {folder / run.path.name: run for run in listed.get(folder) or records.runs(folder)} | around
+    known = {
+        path: member
+        for path, run in progress.track(list(around.items()), "reading recipes")
+        if (member := _member(run, path, around, remarks)) is not None
+    }
+    chosen = [known[path] for path in first if path in known]
     if not chosen:
         raise DataError(f"nothing could be read of {given[0].path}: {' '.join(remarks)}")
     return _compare(chosen, list(known.values()), remarks)
 
 
-def _member(run: Run, around: dict[Path, Run], remarks: list[str]) -> Member | None:
+def _member(run: Run, path: Path, around: dict[Path, Run], remarks: list[str]) -> Member | None:
     early = (run.recipe.get("resampling") or {}).get("early")
-    first = around.get(run.path.resolve().parent / early) if early else None
+    first = around.get(path.parent / early) if early else None
     if early and first is None:
         remarks.append(f"The early run {early} of {run.id} is not in its folder: its cost and curve are not known.")
     try:
@@ -138,7 +143,7 @@ def _compare(chosen: list[Member], everyone: list[Member], remarks: list[str]) -
     # A first stage stands for the second stages that were made from it, if there are any.
     whole: list[Member] = []
     for member in chosen:
-        second = [m for m in everyone if m.early is not None and m.early.id == member.run.id]
+        second = [m for m in everyone if m.early is not None and m.early.id == member.id]
         whole += second if member.is_early and second else [member]
     families = {member.family for member in whole}
     variants = {member.variant for member in whole if member.variant}
@@ -154,7 +159,7 @@ def _compare(chosen: list[Member], everyone: list[Member], remarks: list[str]) -
     _label(members)
     ranked = sorted(whole, key=lambda m: (m.method != "useful", m.seed))
     shown = whole[0] if len(chosen) == 1 and not chosen[0].is_early else ranked[0]
-    kept = {member.run.id for member in members} | {m.early.id for m in members if m.early is not None}
+    kept = {member.id for member in members} | {m.early.id for m in members if m.early is not None}
     told = [remark for remark in dict.fromkeys(remarks) if any(name in remark for name in kept)]
     return Comparison(members, shown, told)
 

@@ -66,7 +66,7 @@ def sentence(comparison: Comparison, found: list[Outcome]) -> str:
     by_label = {outcome.label: outcome for outcome in found}
     mine = by_label.get(shown.label)
     if mine is None:
-        return f"Run {shown.run.id} is done, and recorded no error."
+        return f"Run {shown.id} is done, and recorded no error."
     error = f"{mine.error.mean * 100:.2f} % error on {comparison.split}"
     if mine.difference is None:
         who = "Plain training" if shown.method == "original" else shown.label
@@ -169,7 +169,7 @@ def _underway(shown: Member) -> str:
         shown.run.state, "has not begun"
     )
     at = f" after epoch {last['epoch']} of {shown.recipe.get('epochs', '?')}" if "epoch" in last else ""
-    return f"Run {shown.run.id} ({shown.label}, seed {shown.seed}) {state}{at}: what is shown is what is known so far."
+    return f"Run {shown.id} ({shown.label}, seed {shown.seed}) {state}{at}: what is shown is what is known so far."
 
 
 def _over(mine: Outcome) -> str:

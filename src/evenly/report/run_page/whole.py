@@ -120,7 +120,7 @@ def _demand(wanted: Sequence[str], there: Sequence[Section], shown: Member) -> N
     for name in wanted:
         if name not in have:
             how = SECTIONS[name].format(run=shown.run.path, data=shown.recipe.get("data.name", "digits"))
-            raise DataError(f"run {shown.run.id} has nothing for the section {name!r}. Make it: {how}")
+            raise DataError(f"run {shown.id} has nothing for the section {name!r}. Make it: {how}")
 
 
 def _title(shown: Member) -> str:

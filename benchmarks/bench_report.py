@@ -1,0 +1,97 @@
+"""The report: a whole page against no more than reading what it is drawn from."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.bench_data import cifar10_root
+from benchmarks.harness import benchmark, interleaved
+from evenly import atomic
+from evenly.data import load
+from evenly.recipe import Data, Model, Recipe, Resampling, Until, digest, to_mapping
+from evenly.records import Run, runs
+from evenly.report.run_page import run_page
+from evenly.report.run_page.reading import Reader
+
+CLASSES, EACH, SEEDS, EPOCHS, POINTS = 10, 16, 3, 30, 2000
+
+
+def written(root: Path) -> Path:
+    """A comparison as `evenly useful cifar10` leaves it: three seeds, two controls, real pictures."""
+    train = load("cifar10", root=cifar10_root()).train
+    rows = np.concatenate([np.flatnonzero(train.labels.numpy() == label)[: 2 * EACH] for label in range(CLASSES)])
+    labels = train.labels.numpy()[rows]
+    rng = np.random.default_rng(0)
+    arrays = {
+        "index": rows,
+        "label": labels,
+        "predicted": rng.integers(CLASSES, size=len(rows)),
+        "loss": rng.exponential(size=len(rows)).astype(np.float32),
+        "hard": rng.random(len(rows)) < 0.4,
+        "suspect": rng.random(len(rows)) < 0.05,
+        "pictures": train.gather(rows.tolist()).numpy(),
+    }
+    view = {"x": rng.normal(size=POINTS).round(3).tolist(), "y": rng.normal(size=POINTS).round(3).tolist(),
+            "label": rng.integers(CLASSES, size=POINTS).tolist(), "hard": (rng.random(POINTS) < 0.4).tolist(),
+            "index": list(range(POINTS))}  # fmt: skip
+    classes = [{"label": i, "name": name, "easy": 3000, "hard": 2000, "loss_easy": 0.2, "loss_hard": 1.4,
+                "silhouette": 0.4, "distinct": True} for i, name in enumerate(train.classes)]  # fmt: skip
+    separation = {"method": "k-means", "epoch": 3, "accuracy": 0.7, "share": 0.4, "remarks": [], "classes": classes,
+                  "suspects": [], "num_suspects": 0, "view": view, "chosen_epoch": 3,
+                  "early_curve": [{"epoch": e, "error": 0.9 / (e + 1)} for e in range(4)]}  # fmt: skip
+    for seed in range(SEEDS):
+        early = Recipe(
+            data=Data("cifar10", seed=seed), model=Model("convnet"), seed=1000 + seed, until=Until("epoch", 3)
+        )
+        keep(root, early, 3)
+        for method in ("none", "useful", "random"):
+            chosen = Resampling(method, early=digest(early)) if method != "none" else Resampling()  # type: ignore[arg-type]
+            run = keep(root, Recipe(data=Data("cifar10"), model=Model("convnet"), seed=seed, resampling=chosen), EPOCHS)
+            if method != "none":
+                run.write_json("separation.json", separation)
+                with atomic.replacing(run.file("examples.npz")) as file:
+                    np.savez_compressed(file, **arrays)
+                run.close()
+    return root
+
+
+def keep(root: Path, recipe: Recipe, epochs: int) -> Run:
+    parts = ("train.loss", "train.error", "train.easy.error", "train.hard.error", "test.error", "test.worst.class")
+    with Run.create(root, to_mapping(recipe), digest(recipe), environment={"evenly": "0.1.0"}) as run:
+        for epoch in range(1, epochs + 1):
+            run.log(epoch=epoch, **dict.fromkeys(parts, 0.5 / epoch))
+        run.finish({"test.error": 0.1, "gradients": 1, "examples_seen": 1, "training_examples": 1})
+    return run
+
+
+def only_read(root: Path) -> None:
+    """All records of the comparison, and the separation and the pictures of the one run that is shown."""
+    reader = Reader()
+    for run in runs(root):
+        _ = run.state, run.metrics(), run.summary(), run.stamps()
+    shown = run_with_pictures(root)
+    assert reader.json(shown, "separation.json")
+    assert len(reader.examples(shown)["pictures"]) == 2 * EACH * CLASSES
+
+
+def run_with_pictures(root: Path) -> Run:
+    return next(Run(path.parent) for path in sorted(root.glob("*/examples.npz")))
+
+
+@benchmark(
+    "report-cifar10",
+    claim="the page of a CIFAR-10 comparison (3 seeds, 2 controls, 10 classes × 16 thumbnails), from run folders to a "
+    "written file, against only reading its records and pictures",
+    at_most=3,
+)
+def whole_page() -> Iterator[float]:
+    with tempfile.TemporaryDirectory() as folder:
+        root = written(Path(folder) / "runs")
+        out = Path(folder) / "page.html"
+
+        def ours() -> None:
+            atomic.write_text(out, run_page([root]).html())
+
+        yield from interleaved(ours, lambda: only_read(root))
