@@ -1,6 +1,7 @@
 """`evenly demo`: the bias and its cure on embedded data, in about a minute, with one page at the end."""
 
 import json
+import os
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,7 @@ def demo(*, out: Path, runs: Path | None, quick: bool, force: bool, open: bool) 
     from evenly.report.demo_page import demo_page
     from evenly.training.story import images, toy
 
+    _make_room()
     say("1 of 2: an easy feature and a difficult one, in toy data")
     toys = toy.QUICK if quick else toy.Toy()
     seen = _kept(out / "toy.json", toys, lambda: toy.toy_story(toys))
@@ -76,6 +78,14 @@ def _check(out: Path, runs: Path, *, force: bool) -> None:
             raise SetupError(
                 f"cannot make {folder}: {error.strerror}. Choose a folder that can be written to."
             ) from error
+
+
+def _make_room() -> None:
+    """One thread where other work keeps the processors busy: threads that wait for each other then take far longer."""
+    import torch
+
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > (os.cpu_count() or 1) / 2:
+        torch.set_num_threads(1)
 
 
 def _opening(page: Path) -> str:
