@@ -56,20 +56,28 @@ def render(
     """
     _check(sections)
     plots = _plots(sections)
-    environment = _environment()
-    return environment.get_template("page.html").render(
-        title=title,
-        verdict=verdict,
-        facts=list(facts),
-        command=command,
-        sections=sections,
-        live=live,
-        up=up,
-        css=_file("page.css"),
-        script=_file("page.js"),
-        plotly=_plotly() if plots else "",
-        data=_script_json({"plots": plots, "themes": {name: themed(name) for name in ("light", "dark")}, "live": live}),
+    # Five megabytes of charting are put in once the rest is done: the template would copy them at every step.
+    parts = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=title,
+            verdict=verdict,
+            facts=list(facts),
+            command=command,
+            sections=sections,
+            live=live,
+            up=up,
+            css=_file("page.css"),
+            script=_file("page.js"),
+            charting=bool(plots),
+            data=_script_json(
+                {"plots": plots, "themes": {name: themed(name) for name in ("light", "dark")}, "live": live}
+            ),
+        )
+        .rsplit("/* charting */", 1)
     )
+    return _plotly().join(parts) if plots else parts[0]
 
 
 def content(verdict: str, sections: Sequence[Section], *, facts: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
@@ -188,11 +196,9 @@ def _file(name: str) -> Any:
 
 
 @cache
-def _plotly() -> Any:
+def _plotly() -> str:
     """The charting library's own script, as its package brings it."""
     from importlib.util import find_spec
-
-    from markupsafe import Markup
 
     found = find_spec("plotly")  # its place is enough: importing it would take longer than all else here
     if found is None or found.origin is None:
@@ -200,4 +206,4 @@ def _plotly() -> Any:
     path = Path(found.origin).parent / "package_data" / "plotly.min.js"
     if not path.is_file():
         raise SetupError(f"plotly's package has no {path.name}. Install it again: pip install --force-reinstall plotly")
-    return Markup(path.read_text(encoding="utf-8").replace("</script", "<\\/script"))
+    return path.read_text(encoding="utf-8").replace("</script", "<\\/script")
