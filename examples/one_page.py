@@ -11,7 +11,7 @@ USEFUL: look at the outputs early, find the examples that lack the easy feature,
 
 Takes about 20 seconds on one core. Prints a table (medians over 5 seeds; learning rate 0.2 for 500 iterations, where
 the paper has 0.1 for 600) and saves the curves as one_page.png. Read all columns: with so few examples USEFUL's filters
-turn to the difficult feature with every seed, and its test error hardly follows; SAM's does.
+turn to the difficult feature with every seed, and yet its test error does not fall; SAM's does.
 """
 
 import statistics
