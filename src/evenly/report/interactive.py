@@ -141,15 +141,13 @@ def _scaled(chart: Chart, axis: Literal["x", "y"]) -> dict[str, Any]:
             upright = {"autorange": "reversed", "tickvals": labels, "ticktext": broken}
         return {"type": "category", "categoryorder": "array", "categoryarray": labels, **upright}
     log, limits = (chart.x_log, chart.x_range) if axis == "x" else (chart.y_log, chart.y_range)
-    if not log:
-        return {"range": list(limits)} if limits else {}
     layers = [layer for layer in chart.layers if not isinstance(layer, Rule)]
-    values = [
-        v
-        for layer in layers
-        for v in getattr(layer, axis, None) or ()
-        if isinstance(v, int | float) and 0 < v < math.inf
-    ]
+    values = [v for layer in layers for v in getattr(layer, axis, None) or () if isinstance(v, int | float)]
+    if not log:
+        # Epochs have no fractions.
+        few = axis == "x" and values and all(isinstance(v, int) for v in values) and max(values) - min(values) <= 10
+        return ({"range": list(limits)} if limits else {}) | ({"dtick": 1} if few else {})
+    values = [v for v in values if 0 < v < math.inf]
     wide = bool(values) and max(values) > 30 * min(values)
     return {
         "type": "log",

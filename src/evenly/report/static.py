@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from evenly.errors import UsageError
-from evenly.report.chart import DIVERGING, GREY, Bars, Chart, Heat, Histogram, Line, Points, Rule, coloured
+from evenly.report.chart import DIVERGING, GREY, Bars, Chart, Heat, Histogram, Layer, Line, Points, Rule, coloured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,6 +162,8 @@ def _rule(axes: "Axes", layer: Rule) -> None:
 
 
 def _dress(axes: "Axes", chart: Chart) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     axes.set_title(chart.title, fontsize=10.5, color=INK, loc="left", fontweight="bold")
     axes.set_xlabel(chart.x, fontsize=9)
     axes.set_ylabel(chart.y, fontsize=9)
@@ -171,6 +173,9 @@ def _dress(axes: "Axes", chart: Chart) -> None:
     if not any(isinstance(layer, Heat) for layer in chart.layers):
         axes.grid(True, color="#E8EAED", lw=0.8)
         axes.set_axisbelow(True)
+    values = [v for layer in chart.layers for v in _along(layer)]
+    if values and all(isinstance(v, int) for v in values) and not (chart.x_log or chart.labels("x")):
+        axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))  # epochs have no fractions
     if chart.x_range:
         axes.set_xlim(*chart.x_range)
     if chart.y_range:
@@ -178,6 +183,10 @@ def _dress(axes: "Axes", chart: Chart) -> None:
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1:
         axes.legend(handles, names, fontsize=8, frameon=False)
+
+
+def _along(layer: Layer) -> Sequence[Any]:
+    return () if isinstance(layer, Rule | Histogram) else layer.x
 
 
 def spreading(num: int, width: float) -> list[float]:

@@ -22,7 +22,7 @@ def traces(layer: Layer, colour: str) -> list[Trace]:
     if isinstance(layer, Histogram):
         middles = [(a + b) / 2 for a, b in pairwise(layer.edges)]
         widths = [b - a for a, b in pairwise(layer.edges)]
-        marker = {"color": clear(colour, 0.45), "line": {"color": colour, "width": 1}}
+        marker = {"color": clear(colour, 0.6), "line": {"color": colour, "width": 1}}
         return [
             {"type": "bar", "name": escaped(layer.name), "x": middles, "y": clean(layer.counts), "width": widths}
             | {"marker": marker}
@@ -88,7 +88,7 @@ def _bars(layer: Bars, colour: str) -> list[Trace]:
     trace: Trace = {"name": escaped(layer.name), "x": [escaped(label) for label in layer.x], "y": clean(layer.y)}
     trace |= {"offsetgroup": layer.name, "legendgroup": escaped(layer.name)}
     if layer.bar:
-        trace |= {"type": "bar", "marker": {"color": clear(colour, 0.7), "line": {"color": colour, "width": 1}}}
+        trace |= {"type": "bar", "marker": {"color": clear(colour, 0.85), "line": {"color": colour, "width": 1}}}
     else:
         trace |= {"type": "scatter", "mode": "markers", "marker": {"color": colour, "size": 10, "symbol": "diamond"}}
     if layer.low is not None and layer.high is not None:

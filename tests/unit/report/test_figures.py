@@ -131,3 +131,26 @@ def test_more_classes_than_can_be_read_are_cut_and_counted() -> None:
     assert len(chart.layers[0].x) == 60
     assert min(chart.layers[1].y) == 6  # type: ignore[union-attr, type-var]
     assert "60 of 1,000 classes" in chart.sentence
+
+
+def test_errors_close_to_one_another_are_marks_and_far_ones_bars_from_zero() -> None:
+    near = figures.error_by_method({"original": [0.56, 0.561], "useful": [0.53, 0.531]})
+    far = figures.error_by_method({"original": [0.10, 0.11], "useful": [0.02, 0.03]})
+    assert near is not None
+    assert far is not None
+    assert isinstance(near.layers[0], Bars)
+    assert isinstance(far.layers[0], Bars)
+    assert not near.layers[0].bar
+    assert near.y_range is not None
+    assert 40 < near.y_range[0] < 53
+    assert far.layers[0].bar
+    assert far.y_range is not None
+    assert far.y_range[0] == 0
+
+
+def test_epochs_have_no_fractions_on_either_drawing() -> None:
+    chart = Chart("Loss", "epoch", "loss", [Line("a", [0, 1, 2], [3.0, 2.0, 1.0])], "It falls.")
+    assert plot(chart)["layout"]["xaxis"]["dtick"] == 1
+    drawn = figure(chart)
+    drawn.draw_without_rendering()
+    assert all(tick == int(tick) for tick in drawn.axes[0].get_xticks())

@@ -56,7 +56,7 @@ def separation_view(view: Mapping[str, Sequence[Any]], *, classes: Mapping[int, 
         "second component",
         layers,
         f"The outputs of {len(view['x']):,} training examples in the plane of their two largest principal components: "
-        "arms are classes that are told apart already, and hard examples lie nearer to the middle.",
+        "arms are classes that are told apart already; hard examples usually lie nearer to the middle.",
     )
 
 

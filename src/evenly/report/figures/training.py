@@ -83,7 +83,14 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
     found = {name: interval([value * 100 for value in values]) for name, values in errors.items()}
     best = min(found, key=lambda name: found[name].mean)
     several = max(map(len, errors.values())) > 1
-    spoken = " A dot is a seed, a bar their mean, the whisker its 95 % interval." if several else " A bar is one seed."
+    values = [value * 100 for own in errors.values() for value in own]
+    ends = [*values, *(end for i in found.values() for end in (i.low, i.high) if several and math.isfinite(end))]
+    # Errors that are close to one another cannot be told apart by bars from zero: there, a mark stands at the mean.
+    close = several and min(ends) > 0.6 * max(ends)
+    mark = "diamond" if close else "bar"
+    spoken = (
+        f" A dot is a seed, a {mark} their mean, the whisker its 95 % interval." if several else " A bar is one seed."
+    )
     return Chart(
         f"Error on {split}, by method",
         "",
@@ -95,11 +102,12 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
                 [i.mean for i in found.values()],
                 [_none(i.low) for i in found.values()] if several else None,
                 [_none(i.high) for i in found.values()] if several else None,
-                dots=[[value * 100 for value in values] for values in errors.values()] if several else None,
+                dots=[[value * 100 for value in own] for own in errors.values()] if several else None,
+                bar=not close,
             )
         ],
         f"The {split} error after training: lowest on average for {best} ({found[best].mean:.2f} %).{spoken}",
-        y_range=_from_zero([*(100 * v for own in errors.values() for v in own), *(i.high for i in found.values())]),
+        y_range=_around(ends) if close else _from_zero(ends),
     )
 
 
@@ -149,6 +157,11 @@ def _mean_line(name: str, seeds: Sequence[Rows], metric: str, scale: float, numb
 def _from_zero(values: Sequence[float]) -> tuple[float, float] | None:
     highest = max((value for value in values if math.isfinite(value)), default=0.0)
     return (0.0, highest * 1.08) if highest > 0 else None
+
+
+def _around(values: Sequence[float]) -> tuple[float, float]:
+    margin = 0.08 * (max(values) - min(values)) or 0.5
+    return min(values) - margin, max(values) + margin
 
 
 def _scaled(value: Any, scale: float) -> float | None:
