@@ -5,20 +5,35 @@ asking the questions of the general way is then a tenth of a step.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
 from evenly import tree
 from evenly.optim import ascent
 from evenly.optim.closures import differentiate, evaluate
-from evenly.optim.rules import Gradients, Moment, Rule
-
-if TYPE_CHECKING:
-    from evenly.optim.sharpness_aware import Displaced
+from evenly.optim.room import Room
+from evenly.optim.rules import Gradients, Memory, Moment, Rule
 
 
-def two_passes(sam: "Displaced", closure: Callable[..., Tensor], batch: tuple[Any, ...]) -> Tensor:
+class Climber(Protocol):
+    """What a step needs of `Displaced`."""
+
+    params: list[Tensor]
+    room: Room | None
+    rule: Rule
+    rho: float
+    weight_decay: float
+    memories: dict[int, Memory]
+    moved: list[int]
+    step: int
+    skipped: int
+
+    def climb(self, g: Gradients | None, now: Moment) -> tree.Home | None:
+        """Displace the weights by what the rule says; None where there is nowhere to go."""
+
+
+def two_passes(sam: Climber, closure: Callable[..., Tensor], batch: tuple[Any, ...]) -> Tensor:
     """`Displaced.backward` for rules that look first and combine nothing.
 
     >>> import torch
