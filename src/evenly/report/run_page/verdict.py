@@ -126,9 +126,7 @@ def command(comparison: Comparison) -> str:
     words += ["--controls", ",".join(controls)] if controls else ["--controls ''"]
     words += ["--seeds", ",".join(str(seed) for seed in sorted({m.seed for m in members}))]
     if first.early is not None:
-        words += _moment(flat(first.early.recipe))
-        model = first.early.recipe.get("model", {}).get("name")
-        words += ["--early-model", shlex.quote(model)] if model != shown.recipe.get("model.name") else []
+        words += _first_stage(flat(first.early.recipe), first.recipe)
     factor = first.recipe.get("resampling.factor", 2)
     words += ["--factor", str(factor)] if factor != 2 else []
     words += ["--drop-suspect"] if first.recipe.get("resampling.keep_suspects") is False else []
@@ -221,9 +219,19 @@ def _described(mapping: dict[str, Any]) -> list[str]:
     return [*words, *rest]
 
 
-def _moment(early: dict[str, Any]) -> list[str]:
-    rule, value = early.get("until.rule"), early.get("until.value", 0)
-    return {"epoch": ["--at-epoch", f"{value:g}"], "fraction": ["--at-fraction", f"{value:g}"]}.get(str(rule), [])
+def _first_stage(early: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    """When the examples were separated, and what stood in for the network or the optimizer until then."""
+    moments = {"epoch": "--at-epoch", "fraction": "--at-fraction"}
+    rule = str(early.get("until.rule"))
+    words = [moments[rule], f"{early.get('until.value', 0):g}"] if rule in moments else []
+    if early.get("model.name") != second.get("model.name"):
+        words += ["--early-model", shlex.quote(str(early.get("model.name")))]
+    if any(early.get(name) != second.get(name) for name in ("ascent.rule", "optimizer.name")):
+        ascent = early.get("ascent.rule", "none")
+        words += ["--early-optimizer", str(early.get("optimizer.name") if ascent == "none" else ascent)]
+    if early.get("optimizer.lr") != second.get("optimizer.lr"):
+        words += ["--early-lr", f"{early.get('optimizer.lr'):g}"]
+    return words
 
 
 def _mean(values: list[float | None]) -> float | None:
