@@ -77,7 +77,7 @@ FIGURE_3 = Experiment(
             margin=0.1,
         ),
     ),
-    scales={"smoke": SMOKE, "full": Scale(SEEDS, 1.5, deviations=(*OPEN, "χ = 360", MEDIANS))},
+    scales={"smoke": SMOKE, "full": Scale(SEEDS, 1.0, deviations=(*OPEN, "χ = 360", MEDIANS))},
     charts=f"{ROOM}.charts_mechanism:ratios",
     errata=SPIRAL,
 )
@@ -123,7 +123,7 @@ FIGURE_7 = Experiment(
         *(
             Claim(
                 name,
-                f"{says} improves on SGD: points of hard probing error at v*_hard = {STARS[-1]:g}",
+                f"{says}: points of hard probing error gained on SGD at v*_hard = {STARS[-1]:g}",
                 f"{effect}.gain",
                 "greater",
                 0.0,
@@ -155,7 +155,7 @@ FIGURE_7 = Experiment(
     ),
     scales={
         "smoke": SMOKE,
-        "full": Scale(SEEDS, 5.0, deviations=(*OPEN, "χ = 360; v*_hard in 0.5, 1, 1.5, 2, 3, 4", MEDIANS)),
+        "full": Scale(SEEDS, 3.0, deviations=(*OPEN, "χ = 360; v*_hard in 0.5, 1, 1.5, 2, 3, 4", MEDIANS)),
     },
     charts=f"{ROOM}.charts_mechanism:interventions",
     errata=(

@@ -137,7 +137,7 @@ FIGURE_1 = Experiment(
             note="the paper reads Φ_hard at zero; Φ's one bias serves both features, so zero need not be the best",
         ),
     ),
-    scales={"smoke": SMOKE, "full": Scale(SEEDS, 1.0, deviations=(*OPEN, "χ = 360 and ρ = 2"))},
+    scales={"smoke": SMOKE, "full": Scale(SEEDS, 0.5, deviations=(*OPEN, "χ = 360 and ρ = 2"))},
     charts=f"{ROOM}.charts_toys:surfaces",
     errata=SPIRAL,
 )
@@ -186,7 +186,7 @@ FIGURE_2 = Experiment(
             corrects=True,
         ),
     ),
-    scales={"smoke": SMOKE, "full": Scale(SEEDS, 4.0, deviations=(*OPEN, "grids of χ and ρ are ours"))},
+    scales={"smoke": SMOKE, "full": Scale(SEEDS, 2.0, deviations=(*OPEN, "grids of χ and ρ are ours"))},
     charts=f"{ROOM}.charts_toys:complexities",
     errata=SPIRAL,
 )
@@ -213,7 +213,7 @@ FIGURE_10 = Experiment(
         "smoke": SMOKE,
         "full": Scale(
             SEEDS[:5],
-            10.0,
+            4.0,
             deviations=(
                 *OPEN,
                 "5 seeds",
@@ -255,7 +255,7 @@ FIGURE_11 = Experiment(
     ),
     scales={
         "smoke": Scale((0, 1), 0.05, {**TINY, "batches": (2, 4, 5, 10, 20)}, deviations=SMOKE.deviations),
-        "full": Scale(SEEDS, 4.0, deviations=(*OPEN, "χ = 360; sizes 5, 10, 20, 50, 100; equal epochs for all")),
+        "full": Scale(SEEDS, 2.0, deviations=(*OPEN, "χ = 360; sizes 5, 10, 20, 50, 100; equal epochs for all")),
     },
     charts=f"{ROOM}.charts_toys:batch_sizes",
     errata=SPIRAL,
