@@ -17,10 +17,9 @@ class Room:
     """Moves plain parameters on the CPU to w + size · direction; `tree.restore` brings them back, bit for bit.
 
     The parameters point at the new values for a while; their own storage is not touched. The new values of the
-    largest tensors are written over the direction, which nobody needs afterwards: half the memory traffic of writing
-    them elsewhere. That memory is then held until the next step's is ready. A step so asks the allocator for no more
-    than two plain passes do; otherwise the pages of one copy of the parameters may go back to the system and come
-    again, emptied, every step, which costs a large MLP a third of its time.
+    largest tensors lie in memory that is kept from step to step. A step so asks the allocator for no more than two
+    plain passes do; otherwise the pages of one copy of the parameters may go back to the system and come again,
+    emptied, every step, which costs a large MLP a third of its time.
 
     >>> w = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
     >>> home = Room([w]).displace([torch.tensor([1.0, 1.0])], 0.5)
@@ -33,10 +32,10 @@ class Room:
         large = [i for i, p in enumerate(params) if p.numel() * p.element_size() >= LARGE]
         self.large = sorted(large, key=lambda i: params[i].numel())[-MOST:]
         self.small = [i for i in range(len(params)) if i not in set(self.large)]
-        self.held: list[Tensor] = []
+        self.kept: list[Tensor | None] = [None] * len(self.large)
 
     def displace(self, direction: Params, size: float) -> Home:
-        """Move the parameters, writing over the direction, and return what `tree.restore` needs."""
+        """Move the parameters, and return what `tree.restore` needs."""
         values = [p.data for p in self.params]
         if self.large:
             there = list(direction)
@@ -44,13 +43,21 @@ class Room:
                 few, along = ([tensors[i] for i in self.small] for tensors in (values, direction))
                 for i, new in zip(self.small, torch._foreach_add(few, along, alpha=size), strict=True):
                     there[i] = new
-            self.held = [torch.add(values[i], direction[i], alpha=size, out=direction[i]) for i in self.large]
+            for k, i in enumerate(self.large):
+                self.kept[k] = there[i] = new = _fitting(self.kept[k], values[i])
+                torch.add(values[i], direction[i], alpha=size, out=new)
         else:
             there = list(torch._foreach_add(values, direction, alpha=size))
         for p, new in zip(self.params, there, strict=True):
             p.data = new
         return Home(self.params, values, True)
 
-    # What is held is worth nothing but its place in memory.
+    # What is kept is worth nothing but its place in memory.
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "held": []}
+        return {**self.__dict__, "kept": [None] * len(self.large)}
+
+
+def _fitting(old: Tensor | None, value: Tensor) -> Tensor:
+    """The old memory if a tensor like `value` fits it; a network may have changed its precision or layout."""
+    fits = old is not None and old.dtype is value.dtype and old.shape == value.shape and old.stride() == value.stride()
+    return old if old is not None and fits else torch.empty_like(value)

@@ -47,7 +47,7 @@ class Rule:
         return True
 
     def ascent(self, w: Params, g: Params, now: Moment) -> Ascent:
-        """Where to move. What is given and returned may be written over afterwards: remember copies."""
+        """Where to move."""
         return ascent.sam(w, g, rho=now.rho)
 
     def descent(self, g: Gradients | None, g_adv: Gradients | None, now: Moment) -> Gradients:

@@ -105,7 +105,6 @@ class Displaced:
         several = m is not None or fraction < 1 or same_dropout or bool(self.statistics) or bool(self.replicas.wrappers)
         self._whole = len(self.moved) == len(self.params)
         self._plain = tree.swappable(self.params)
-        # Gradients that nobody needs once the weights have moved make room for where they move to.
         spent = rule.looks_first and not rule.combines and self._whole
         self._simple = spent and scaler is None and not several
         self.room = Room(self.params) if spent and self._plain and not self.replicas.wrappers else None
