@@ -112,6 +112,9 @@ def test_measurements_make_the_sections_of_features_and_geometry(
                 "Spectrum of the Hessian",
                 "Importance at the weights", "Where the learning rate stands", "Rank of the features"}  # fmt: skip
     assert expected <= set(titles(after))
+    coherence = tables(after, "geometry")[1]
+    assert coherence.columns[1] == "coherence σ"
+    assert coherence.rows[0][:2] == ["SGD", 2.0]  # type: ignore[index]
 
 
 def test_a_section_asked_for_without_data_names_the_command_that_makes_it(comparison: Maker) -> None:

@@ -32,7 +32,7 @@ def features_section(measured: Measurements) -> Section | None:
     for label, row in last.items():
         for which in ("real", "phantom"):
             charts.append(_named(figures.importance_map(row, which=which), label, len(last)))
-        charts.append(_named(figures.lorenz(row), label, len(last)))
+    charts += [_named(figures.lorenz(row), label, len(last)) for label, row in last.items()]
     charts += [figures.feature_rank(measured), figures.over_training(measured, "gini", name="Gini of the importance")]
     made = [
         *_table(last, BALANCE, "How evenly examples and features count, at the last epoch measured."),
@@ -49,8 +49,20 @@ def geometry_section(measured: Measurements, stability: Mapping[str, Any]) -> Se
     made: list[Block] = [*_table(last, CURVATURE, "Curvature at the last epoch measured."), *plots(charts)]
     stands = figures.stability_position(stability) if stability else None
     made += plots([stands], wide=True, height=130 + 42 * len(stands.labels("y"))) if stands is not None else []
+    made += _coherence(stability)
     made += [Prose("\n\n".join(stability["notes"]))] if stability.get("notes") else []
     return Section("geometry", "Geometry", made) if made else None
+
+
+def _coherence(stability: Mapping[str, Any]) -> list[Block]:
+    """What the criteria of stability rest on, for every optimizer they were worked out for."""
+    names = {"sigma": "coherence σ", "lambda_max": "λmax(H)", "largest_example": "max λmax(Hᵢ)"}
+    names |= {"eta_exact": "exact critical learning rate", "stands": "this run"}
+    rows = [[name, *(found.get(key) for key in names)] for name, found in stability.get("methods", {}).items()]
+    caption = f"Coherence of the curvatures of {stability.get('num_examples', 'the')} examples, in batches of "
+    return (
+        [Table(["optimizer", *names.values()], rows, f"{caption}{stability.get('batch', 'its size')}.")] if rows else []
+    )
 
 
 def run_section(comparison: Comparison, remarks: Sequence[str]) -> Section:

@@ -20,7 +20,7 @@ SECTIONS = {
     "separation": "evenly useful {data}",
     "curves": "evenly train {data}",
     "features": "evenly measure {run} probing importance rank reliance",
-    "geometry": "evenly measure {run} sharpness",
+    "geometry": "evenly measure {run} sharpness density",
     "groups": "evenly useful {data}, on data with named groups",
     "run": "evenly train {data}",
 }
