@@ -13,7 +13,7 @@ MEASURED = {
     "epoch": 3, "easy": 0.01, "hard": 0.2, "easy_interval": [0.0, 0.02], "hard_interval": [0.1, 0.3],
     "reliance_easy": 0.4, "gini": 0.7, "phantom_gini": 0.6, "feature_rank": 8, "feature_rank_share": 0.99,
     "lambda_max": 12.0, "lambda_ratio_5": 3.0, "trace": 40.0, "eigenvalues": [12.0, 4.0],
-    "density": {"grid": [0.0, 5.0, 10.0], "values": [1.0, 1e-9, 0.01]},
+    "density": {"grid": [0.0, 5.0, 10.0], "values": [1.0, 1e-12, 0.01]},
     "lorenz": {"share": [0.0, 0.5, 1.0], "real": [0.0, 0.1, 1.0], "phantom": [0.0, 0.2, 1.0]},
     "importance_map": {"x_edges": [0, 1, 2], "y_edges": [0, 1], "real": [[0.5, None]], "counts": [[3, 0]]},
 }  # fmt: skip
@@ -98,6 +98,12 @@ def test_the_tail_of_the_smoothing_is_no_density() -> None:
     assert isinstance(ticks, Points)
     assert density.y == (1.0, None, 0.01)
     assert set(ticks.y) == {0.01}
+
+
+def test_one_eigenvalue_of_ten_million_is_seen() -> None:
+    chart = figures.spectrum({"density": {"grid": [0.0, 5.0], "values": [1.0, 1e-7]}})
+    assert chart is not None
+    assert chart.layers[0].y == (1.0, 1e-7)  # type: ignore[union-attr]
 
 
 def test_importance_lies_at_the_middles_of_its_bins() -> None:

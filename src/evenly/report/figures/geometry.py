@@ -19,9 +19,9 @@ def spectrum(measured: Measured) -> Chart | None:
     layers: list[Line | Points | Bars] = []
     floor = 1.0
     if density and density.get("grid"):
-        # Less than a millionth of the peak is the tail of the smoothing, not of the spectrum.
+        # One eigenvalue of ten million is a peak of 1e-7 of the largest; far below that is the tail of the smoothing.
         peak = max(density["values"])
-        shown = [value if value > peak * 1e-6 else None for value in density["values"]]
+        shown = [value if value > peak * 1e-9 else None for value in density["values"]]
         floor = min((value for value in shown if value is not None), default=1.0)
         layers.append(Line("density", density["grid"], shown))
     if eigenvalues and not layers:
