@@ -15,7 +15,8 @@ from evenly.records import Run, runs
 from evenly.report.run_page import run_page
 from evenly.report.run_page.reading import Reader
 
-CLASSES, EACH, SEEDS, EPOCHS, POINTS = 10, 16, 3, 30, 2000
+# Sixteen pictures a class: eight of the easiest, eight of the hardest.
+CLASSES, EACH, SEEDS, EPOCHS, POINTS = 10, 8, 3, 30, 2000
 
 
 def written(root: Path) -> Path:
@@ -70,7 +71,7 @@ def only_read(root: Path) -> None:
     """All records of the comparison, and the separation and the pictures of the one run that is shown."""
     reader = Reader()
     for run in runs(root):
-        _ = run.state, run.metrics(), run.summary(), run.stamps()
+        _ = run.state, run.recipe, run.metrics(), run.summary(), run.stamps()
     shown = run_with_pictures(root)
     assert reader.json(shown, "separation.json")
     assert len(reader.examples(shown)["pictures"]) == 2 * EACH * CLASSES
