@@ -226,8 +226,8 @@ FIGURE_10 = Experiment(
     charts=f"{ROOM}.charts_toys:noises",
     errata=(
         *SPIRAL,
-        "With label noise or dropout on both features the easy one does not suffice any more: SGD itself learns the spiral, "
-        "and little is left for LSAM to improve.",
+        "With label noise or dropout on both features the easy one does not suffice any more: SGD itself learns the "
+        "spiral, and little is left for LSAM to improve.",
     ),
 )
 
