@@ -79,7 +79,11 @@ FIGURE_3 = Experiment(
     ),
     scales={"smoke": SMOKE, "full": Scale(SEEDS, 1.0, deviations=(*OPEN, "χ = 360", MEDIANS))},
     charts=f"{ROOM}.charts_mechanism:ratios",
-    errata=SPIRAL,
+    errata=(
+        *SPIRAL,
+        "Trained from v = (1, 1) the real ratio is neither 1 for SGD nor constant in ρ: the easy weight grows from the "
+        "first epoch on, and under LSAM more. The phantom ratio rises all the same.",
+    ),
 )
 
 FIGURE_4 = Experiment(
