@@ -74,8 +74,10 @@ def reproduce(
     if listing:
         _list(kept_in(ledger), json=json)
         return
-    chosen = [(each, book.scale_given(scale, each)) for each in _experiments(keys, every=every)]
     given = None if seeds is None else numbers(seeds)
+    if given is not None and ledger is None and not (check or dry_run):
+        raise UsageError(f"--seeds {seeds}: other seeds make another row. Say where it is kept: --ledger DIR")
+    chosen = _chosen(keys, scale, every=every)
     for each, size in chosen:
         reproducing.affordable(each, size, yes=yes or dry_run)
     plans = _plans(chosen, given, data_root)
@@ -119,6 +121,20 @@ def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":
     return [*found.values()]
 
 
+def _chosen(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experiment, str]]":
+    """Experiments with their scales; of many, those that have the scale at all."""
+    from evenly.papers.catalogue import PAPERS
+    from evenly.papers.ledger import scale_given
+
+    found = _experiments(keys, every=every)
+    if every or any(key in PAPERS for key in keys):
+        able = [each for each in found if scale == "auto" or scale in each.scales or each.key in keys]
+        if len(able) < len(found):
+            say(f"{len(found) - len(able)} of {len(found)} experiments have no scale {scale} and are left out.")
+        found = able
+    return [(each, scale_given(scale, each)) for each in found]
+
+
 def _plans(
     chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None, data_root: str | None
 ) -> list[dict[str, Any]]:
@@ -159,7 +175,7 @@ def _list(ledger: Path, *, json: bool) -> None:
 def _print(row: dict[str, Any]) -> None:
     lines = [
         {
-            "claim": claim["says"] + (" (ours)" if claim["corrects"] else ""),
+            "claim": claim["says"] + (" (ours)" if claim["corrects"] else "") + (" (after)" if claim["after"] else ""),
             "paper": _pair(claim["paper"], claim["paper_against"]),
             "ours": _pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
             "difference": _difference(claim["difference"]),

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -50,6 +50,8 @@ class Claim:
         How far our number may be from the paper's; for "equal", how far the two may be apart.
     corrects
         The statement is ours, where the paper's is wrong: it is judged alike, and is no part of the paper's verdict.
+    after
+        It was declared after a first run, not in advance, and rows and pages say so.
     note
         What is to be known beside it: an erratum, why the margin.
     """
@@ -63,6 +65,7 @@ class Claim:
     paper_against: float | None = None
     margin: float | None = None
     corrects: bool = False
+    after: bool = False
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -72,6 +75,12 @@ class Claim:
             raise UsageError(f"claim {self.name!r}: equal needs a margin, up to which.")
         if self.paper is not None and self.margin is None:
             raise UsageError(f"claim {self.name!r}: the paper's number {self.paper} needs a margin, set in advance.")
+
+    @property
+    def rule(self) -> list[Any]:
+        """All that decides its verdict; words do not."""
+        decides = (self.name, self.value, self.direction, self.against, self.margin, self.corrects)
+        return [*decides, self.paper, self.paper_against]
 
 
 @dataclass(frozen=True)
@@ -135,10 +144,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Measured:
-    """All that the parts of an experiment found: quantities by seed, and what is drawn by the name of its part."""
+    """All that the parts of an experiment found: quantities by seed, and what is drawn by the name of its part.
+
+    `sources` are the revisions of the code that did the work, which may be older than the one that judges it.
+    """
 
     values: Mapping[str, Mapping[int, float]]
     series: Mapping[str, Mapping[str, Any]]
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -200,8 +213,8 @@ class Experiment:
         return parts
 
     def digest(self, scale: str, seeds: Sequence[int] | None = None) -> str:
-        """Twelve hex digits of all that decides the row: the work and the claims."""
-        return _digest([[part.digest for part in self.parts(scale, seeds)], [asdict(claim) for claim in self.claims]])
+        """Twelve hex digits of all that decides the row: the work and the rules of the claims."""
+        return _digest([[part.digest for part in self.parts(scale, seeds)], [claim.rule for claim in self.claims]])
 
 
 def referred(name: str) -> Any:

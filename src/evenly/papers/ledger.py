@@ -16,6 +16,10 @@ from evenly.papers.experiment import Experiment, Measured
 from evenly.papers.verdict import Judged, judged, overall
 
 Row = dict[str, Any]
+NEEDED = frozenset(
+    "key title claim scale verdict claims seeds levels deviations errata quantities digest parts command minutes version "
+    "revisions machine date figure".split()
+)
 
 
 def shipped() -> Path:
@@ -38,7 +42,7 @@ def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequen
     size = experiment.scales[scale]
     claims = [judged(claim, measured.values, levels=size.levels) for claim in experiment.claims]
     stamp = environment.stamp()
-    source = stamp["source"] or {}
+    declared = tuple(seeds) == size.seeds
     return {
         "key": experiment.key,
         "title": experiment.title,
@@ -47,18 +51,18 @@ def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequen
         "verdict": overall(claims),
         "claims": [_judged(each) for each in claims],
         "seeds": list(seeds),
-        "declared_seeds": tuple(seeds) == size.seeds,
+        "declared_seeds": declared,
         "levels": size.levels,
         "deviations": list(size.deviations),
         "errata": list(experiment.errata),
         "quantities": {name: {str(s): v for s, v in by.items()} for name, by in measured.values.items()},
         "digest": experiment.digest(scale, seeds),
         "parts": {part.name: part.digest for part in experiment.parts(scale, seeds)},
-        "command": f"evenly reproduce {experiment.key} --scale {scale}",
+        "command": f"evenly reproduce {experiment.key} --scale {scale}"
+        + ("" if declared else f" --seeds {','.join(map(str, seeds))} --ledger DIR"),
         "minutes": round(minutes, 2),
         "version": stamp["evenly"],
-        "revision": source.get("revision"),
-        "dirty": source.get("dirty"),
+        "revisions": list(measured.sources),
         "machine": {name: stamp[name] for name in ("cpu", "usable_cpus", "machine", "python", "libraries")},
         "date": stamp["time"],
         "figure": None if scale == "smoke" else f"{experiment.stem}-{scale}.svg",
@@ -88,14 +92,16 @@ def rows(ledger: str | os.PathLike[str]) -> list[Row]:
 
 def stale(made: Row, experiment: Experiment) -> bool:
     """Whether a row was written by another revision: its work or its claims are declared differently now."""
+    if made["scale"] not in experiment.scales:
+        return True
     return bool(made["digest"] != experiment.digest(made["scale"], made["seeds"]))
 
 
 def _read(path: Path) -> Row:
     try:
         made: Row = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(made, Mapping) or not {"key", "scale", "verdict", "claims", "digest"} <= set(made):
-            raise ValueError("it is no row of a ledger")
+        if not isinstance(made, Mapping) or NEEDED - set(made):
+            raise ValueError("it is no row of a ledger, or one of another version of evenly")
     except (ValueError, OSError) as error:
         raise DataError(f"{path} cannot be read ({error}). Remove it and run `evenly reproduce` again.") from error
     return made
@@ -118,6 +124,7 @@ def _judged(each: Judged) -> dict[str, Any]:
         "within": each.within,
         "verdict": each.verdict,
         "corrects": claim.corrects,
+        "after": claim.after,
         "note": claim.note,
         "values": {str(seed): value for seed, value in zip(each.seeds, each.values, strict=True)},
         "references": {str(seed): value for seed, value in zip(each.seeds, each.references, strict=True)},

@@ -64,26 +64,34 @@ def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
             state = "stale" if book.stale(row, experiment) else "done"
             lines.append(_line(experiment, row["scale"], state, row["verdict"], row["minutes"]))
         if not rows:
-            scale = book.scale_given("auto", experiment)
-            lines.append(_line(experiment, scale, "not run", "not run", experiment.scales[scale].minutes))
+            lines.append(_line(experiment, book.scale_given("auto", experiment), "not run", "not run", 0.0))
     return lines
 
 
 def worsened(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> list[str]:
-    """What is worse than the ledger says, a sentence each: whole experiments, and single claims of them."""
+    """What is worse than the ledger says, a sentence each: whole experiments, and single claims of them.
+
+    At the smoke scale two seeds decide nothing: only what held and now has the other sign is worse.
+    """
     found = []
     for row in rows:
         before = book.read(ledger, row["key"], row["scale"])
         if before is None:
             continue
-        if worse(row["verdict"], before["verdict"]):
-            found.append(f"{row['key']} at {row['scale']}: {before['verdict']} → {row['verdict']}")
-        was = {claim["name"]: claim["verdict"] for claim in before["claims"]}
-        for claim in row["claims"]:
-            if claim["name"] in was and worse(claim["verdict"], was[claim["name"]]):
-                name = f"{row['key']} at {row['scale']}, {claim['name']}"
-                found.append(f"{name}: {was[claim['name']]} → {claim['verdict']}")
+        place = f"{row['key']} at {row['scale']}"
+        was = {"": before["verdict"]} | {claim["name"]: claim["verdict"] for claim in before["claims"]}
+        now = {"": row["verdict"]} | {claim["name"]: claim["verdict"] for claim in row["claims"]}
+        for name, verdict in was.items():
+            where = f"{place}, {name}" if name else place
+            if name not in now:
+                found.append(f"{where}: {verdict} → not declared any more")
+            elif worse(now[name], verdict) and (row["scale"] != "smoke" or _turned(now[name], verdict)):
+                found.append(f"{where}: {verdict} → {now[name]}")
     return found
+
+
+def _turned(now: str, before: str) -> bool:
+    return (before, now) == ("reproduced", "not reproduced")
 
 
 def affordable(experiment: Experiment, scale: str, *, yes: bool) -> None:
@@ -110,6 +118,9 @@ def lasting(minutes: float) -> str:
 
 
 def _line(experiment: Experiment, scale: str, state: str, verdict: str, minutes: float) -> dict[str, Any]:
+    # What it costs anybody, not what it took on a machine that had other things to do.
+    if scale in experiment.scales:
+        minutes = experiment.scales[scale].minutes
     return {
         "key": experiment.key,
         "claim": experiment.claim,

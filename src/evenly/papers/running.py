@@ -4,9 +4,10 @@ import functools
 import json
 import multiprocessing
 import os
+import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +16,12 @@ from typing import Any
 from evenly import environment
 from evenly.data.catalogue import data_root as root_of
 from evenly.data.catalogue import entry
-from evenly.errors import DataError, UsageError
+from evenly.errors import DataError, EvenlyError, UsageError, did_you_mean
 from evenly.papers.experiment import Context, Experiment, Found, Measured, Part
 from evenly.progress import Bar
+from evenly.recipe import Recipe
 from evenly.records import Run
+from evenly.typed import from_mapping
 
 PARTS = "parts"  # of a folder of runs: what is kept of the work of experiments
 FOUND = "found.json"
@@ -30,6 +33,8 @@ def ready(experiment: Experiment, scale: str, *, seeds: Sequence[int] | None, da
     for part in parts:
         part.function()
         json.dumps(part.arguments)
+        if "recipe" in part.arguments:
+            _check_recipe(part)
     root = root_of(data_root)
     for name in experiment.scales[scale].data:
         missing = entry(name).missing(root)
@@ -37,6 +42,21 @@ def ready(experiment: Experiment, scale: str, *, seeds: Sequence[int] | None, da
             how = "; ".join(f"evenly data get {each}" for each in missing)
             raise DataError(f"{experiment.key} at {scale} needs {name}, which is not in {root}. Get it: {how}")
     return parts
+
+
+def _check_recipe(part: Part) -> None:
+    """A recipe that cannot be meant is an error now, not when its turn comes."""
+    from evenly.models.catalogue import CATALOGUE
+
+    try:
+        recipe = from_mapping(Recipe, part.arguments["recipe"])
+        entry(recipe.data.name)
+        if ":" not in recipe.model.name and recipe.model.name not in CATALOGUE:
+            raise UsageError(f"there is no model {recipe.model.name!r}. {did_you_mean(recipe.model.name, CATALOGUE)}")
+        if recipe.model.weights and not Path(recipe.model.weights).is_file():
+            raise DataError(f"the weights {recipe.model.weights} are not there.")
+    except EvenlyError as error:
+        raise type(error)(f"part {part.name!r}: {error}") from error
 
 
 def measured(
@@ -129,15 +149,26 @@ def _kept(context: Context, part: Part) -> Path:
 
 
 def _forget(context: Context, part: Part) -> None:
-    _kept(context, part).unlink(missing_ok=True)
+    """Leave nothing of a part that was done, neither what it found nor the runs that it trained."""
+    folder = _kept(context, part).parent
+    if not folder.is_dir():
+        return
+    if (folder / FOUND).is_file():
+        series = Run(folder).read_json(FOUND)["series"]
+        trained = [series["run"]] if "run" in series else list(series.get("runs", {}).values())
+        for name in trained:
+            shutil.rmtree(context.runs / str(name), ignore_errors=True)
+    shutil.rmtree(folder)
 
 
 def _together(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
     values: dict[str, dict[int, float]] = {}
     series: dict[str, dict[str, Any]] = {}
     minutes = 0.0
+    sources: set[str] = set()
     for part in parts:
         run = Run.open(context.runs / PARTS / part.digest)
+        sources |= {_revision(stamp) for stamp in run.stamps()}
         found = run.read_json(FOUND)
         minutes += run.summary()["minutes"]
         series[part.name] = found["series"]
@@ -147,4 +178,13 @@ def _together(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]
                 if int(seed) in mine and mine[int(seed)] != number:
                     raise UsageError(f"two parts measured {name!r} for seed {seed} and do not agree: name them apart.")
                 mine[int(seed)] = number
-    return Measured({name: dict(sorted(by.items())) for name, by in values.items()}, series), minutes
+    ordered = {name: dict(sorted(by.items())) for name, by in values.items()}
+    return Measured(ordered, series, tuple(sorted(sources))), minutes
+
+
+def _revision(stamp: Mapping[str, Any]) -> str:
+    """The code that did a piece of work, as its stamp tells."""
+    source = stamp.get("source")
+    if not source:
+        return f"evenly {stamp['evenly']}"
+    return f"{source['revision']} with changes" if source["dirty"] else str(source["revision"])

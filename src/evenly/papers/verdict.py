@@ -10,6 +10,7 @@ from evenly.intervals import Interval, interval
 from evenly.papers.experiment import Claim
 
 Verdict = Literal["reproduced", "same direction only", "not reproduced", "not run"]
+LEVEL = 0.3  # where the paper gives both sides of a comparison, the part of each by which ours may differ
 # From best to worst.
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "same direction only", "not reproduced", "not run")
 
@@ -54,7 +55,7 @@ def judged(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels:
         seeds, references = tuple(own), (float(claim.against),) * len(own)
     values = tuple(float(own[seed]) for seed in seeds)
     difference = interval([a - b for a, b in zip(values, references, strict=True)])
-    within = _within(claim, interval(values), difference) if levels else None
+    within = _within(claim, interval(values), interval(references), difference) if levels else None
     return Judged(
         claim=claim,
         value=interval(values),
@@ -102,13 +103,19 @@ def _rule(claim: Claim, difference: Interval, within: bool | None) -> Verdict:
     return "reproduced" if surely and within is not False else "same direction only"
 
 
-def _within(claim: Claim, value: Interval, difference: Interval) -> bool | None:
-    """Whether ours is as near to the paper's number as the margin, set in advance, asks; None where there is none."""
+def _within(claim: Claim, value: Interval, reference: Interval, difference: Interval) -> bool | None:
+    """Whether ours is as near to the paper's numbers as was asked in advance; None where there are none.
+
+    One number is held against ours by the margin. Of two, their difference is, and each of them must be of the paper's
+    size: a drop of the right height from another level is another result.
+    """
     if claim.paper is None or claim.margin is None:
         return None
-    if claim.paper_against is not None:
-        return abs(difference.mean - (claim.paper - claim.paper_against)) <= claim.margin
-    return abs(value.mean - claim.paper) <= claim.margin
+    if claim.paper_against is None:
+        return abs(value.mean - claim.paper) <= claim.margin
+    near = abs(difference.mean - (claim.paper - claim.paper_against)) <= claim.margin
+    pairs = ((value.mean, claim.paper), (reference.mean, claim.paper_against))
+    return near and all(abs(ours - theirs) <= max(claim.margin, LEVEL * abs(theirs)) for ours, theirs in pairs)
 
 
 def _quantity(name: str, measured: Mapping[str, Mapping[int, float]]) -> Mapping[int, float]:

@@ -100,7 +100,9 @@ def experiment_page(
         blocks: list[Block] = []
         if row["figure"]:
             words = " ".join(claim["says"] + "." for claim in row["claims"])
-            blocks.append(Drawing(_picture(Path(ledger) / row["figure"]), f"{row['title']}. {words}"))
+            # By its own name: a row may come from a stranger, and names no other file.
+            drawn = Path(ledger) / f"{key.replace('/', '-')}-{row['scale']}.svg"
+            blocks.append(Drawing(_picture(drawn), f"{row['title']}. {words}"))
         blocks.append(_claims(row))
         if row["deviations"]:
             blocks.append(Prose("Differs from the paper: " + "; ".join(row["deviations"]) + "."))
@@ -147,10 +149,12 @@ def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: 
 def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
     """A table of numbers for a document: of each experiment named, at the largest scale that was run, its first claim.
 
-    >>> results([], ["nguyen2024/fig2"])
-    '| experiment | what | paper | ours | difference [95 %] | n | verdict |\\n|---|---|---|---|---|---|---|'
+    >>> print(results([], ["nguyen2024/fig2"]))
+    | experiment | first claim | paper | ours | difference [95 %] | n | verdict | all claims |
+    |---|---|---|---|---|---|---|---|
     """
-    table = ["| experiment | what | paper | ours | difference [95 %] | n | verdict |", "|---|---|---|---|---|---|---|"]
+    columns = ["experiment", "first claim", "paper", "ours", "difference [95 %]", "n", "verdict", "all claims"]
+    table = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for key in keys:
         found = {row["scale"]: row for row in rows if row["key"] == key}
         row = found.get("full") or found.get("small")
@@ -165,6 +169,7 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
             _interval(claim["difference"]),
             str(claim["difference"]["n"]),
             f"{MARK[claim['verdict']]} {claim['verdict']}",
+            _held(row),
         ]
         table.append("| " + " | ".join(cells) + " |")
     return "\n".join(table)
@@ -175,7 +180,7 @@ def _claims(row: Row) -> Table:
         ["claim", "the paper", "ours", "difference [95 %]", "verdict"],
         [
             [
-                claim["says"] + (" (our statement)" if claim["corrects"] else "") + _note(claim),
+                claim["says"] + _kind(claim) + _note(claim),
                 _pair(claim["paper"], claim["paper_against"]),
                 _pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
                 _interval(claim["difference"]),
@@ -208,7 +213,7 @@ def _machine(row: Row) -> str:
         "command": row["command"],
         "date": row["date"],
         "time": _minutes(row["minutes"]),
-        "evenly": f"{row['version']}, revision {row['revision'] or 'unknown'}",
+        "evenly": f"{row['version']}; the work was done by {', '.join(row['revisions']) or 'an unknown revision'}",
         "machine": f"{machine['cpu']}, {machine['usable_cpus']} cores, {machine['python']}",
         "torch": machine["libraries"].get("torch"),
         "recipes": ", ".join(sorted(set(row["parts"].values()))),
@@ -241,8 +246,19 @@ def _word(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
     return told + (" (stale)" if line["state"] == "stale" else "")
 
 
+def _held(row: Row) -> str:
+    own = [claim["verdict"] for claim in row["claims"] if not claim["corrects"]]
+    return f"{MARK[row['verdict']]} {own.count('reproduced')} of {len(own)}"
+
+
 def _number_of_seeds(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
     return next((str(len(row["seeds"])) for row in rows if row["scale"] == line["scale"]), "")
+
+
+def _kind(claim: Mapping[str, Any]) -> str:
+    return (" (our statement)" if claim["corrects"] else "") + (
+        " (declared after a first run)" if claim["after"] else ""
+    )
 
 
 def _note(claim: Mapping[str, Any]) -> str:
