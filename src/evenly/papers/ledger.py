@@ -16,10 +16,11 @@ from evenly.papers.experiment import Experiment, Measured
 from evenly.papers.verdict import Judged, judged, overall
 
 Row = dict[str, Any]
-NEEDED = frozenset(
-    "key title claim scale verdict claims seeds levels deviations errata quantities digest parts command minutes version "
-    "revisions machine date figure".split()
-)
+NEEDED = {
+    "key", "title", "claim", "scale", "verdict", "claims", "seeds",
+    "levels", "deviations", "errata", "quantities", "digest", "parts", "command",
+    "minutes", "version", "revisions", "machine", "date", "figure",
+}  # fmt: skip
 
 
 def shipped() -> Path:
