@@ -113,11 +113,62 @@ def test_parts_that_are_done_are_read_and_the_rest_is_done(tmp_path: Path):
 
 
 def test_a_failing_part_leaves_the_others_done_and_says_why(tmp_path: Path):
-    broken = {"recipe": RECIPE | {"epochs": 1, "model": {"name": "mpl"}}, "seed": 0, "name": "x"}
+    broken = {"recipe": RECIPE | {"epochs": 1, "optimizer": {"lr": 1e30}}, "seed": 0, "name": "x"}
     wrong = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), Part("x", "learning:trained", broken)])
-    with pytest.raises(UsageError, match="mpl"):
+    with pytest.raises(UsageError, match="lr"):
         measured(wrong, "smoke", runs=tmp_path, processes=1)
     assert len([*tmp_path.glob("parts/*/done")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"model": {"name": "mpl"}}, "Did you mean 'mlp'"),
+        ({"data": {"name": "parities"}}, "Did you mean 'parity'"),
+        ({"epoch": 3}, "unknown setting 'epoch'"),
+        ({"model": {"name": "mlp", "weights": "nowhere.safetensors"}}, "nowhere.safetensors are not there"),
+    ],
+)
+def test_a_recipe_that_cannot_be_meant_is_found_before_anything_is_trained(wrong: dict, message: str, tmp_path: Path):
+    part = Part("last", "learning:trained", {"recipe": RECIPE | wrong, "seed": 0, "name": "x"})
+    bad = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), part])
+    with pytest.raises((UsageError, DataError), match=f"part 'last': .*{message}"):
+        measured(bad, "smoke", runs=tmp_path, processes=1)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_fresh_trains_again(tmp_path: Path):
+    measured(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
+    measured(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")} == before
+    measured(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1, fresh=True)
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
+    assert after.keys() == before.keys()
+    assert all(after[path] > before[path] for path in before)
+
+
+def test_other_seeds_make_another_row_and_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    row = reproduce(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    assert not row["declared_seeds"]
+    assert "--seeds 0" in row["command"]
+    assert row["revisions"]
+    assert main(["reproduce", "chang2025/theorem3.3", "--scale", "smoke", "--seeds", "7,8"]) == 2
+    assert "--ledger DIR" in capsys.readouterr().err
+
+
+def test_a_scale_that_only_some_have_leaves_the_others_out(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    words = ["reproduce", "chang2025", "--scale", "small", "--dry-run", "--json", "--data-root", str(tmp_path)]
+    (tmp_path / "cifar-10-batches-bin").mkdir()
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert {line["scale"] for line in json.loads(told.out)} == {"small"}
+    assert "have no scale small and are left out" in told.err
+
+
+def test_a_row_of_a_scale_that_is_gone_is_stale(tmp_path: Path):
+    row = reproduce(toy(), "smoke", runs=tmp_path, processes=1)
+    assert book.stale(row | {"scale": "small"}, toy())
 
 
 KILLED = """
@@ -164,6 +215,16 @@ def test_what_is_worse_than_the_ledger_is_said_claim_by_claim(tmp_path: Path):
         "nguyen2024/toy at smoke, fit: reproduced → not reproduced",
     ]
     assert worsened([better], tmp_path / "claims") == []
+    half = json.loads(json.dumps(bad))
+    half["verdict"] = half["claims"][0]["verdict"] = "same direction only"
+    assert worsened([half], tmp_path / "claims") == [], "two seeds decide nothing"
+    book.write(tmp_path / "claims", better | {"scale": "full"})
+    assert len(worsened([half | {"scale": "full"}], tmp_path / "claims")) == 2
+    renamed = json.loads(json.dumps(better))
+    renamed["claims"][0]["name"] = "another"
+    assert worsened([renamed], tmp_path / "claims") == [
+        "nguyen2024/toy at smoke, fit: reproduced → not declared any more"
+    ]
     assert worsened([bad], tmp_path / "nowhere") == []
 
 
@@ -190,7 +251,7 @@ def test_listing_needs_no_torch():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nguyen2024/fgi2"], "Did you mean 'nguyen2024/fig2'?"),
+        (["nguyen2024/fgi2"], "Did you mean 'nguyen2024/fig2'"),
         ([], "give the KEY"),
         (["--all", "nguyen2024/fig2"], "give the KEY"),
         (["nguyen2024/fig2", "--seeds", "a"], "--seeds 'a'"),

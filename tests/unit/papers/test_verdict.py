@@ -57,6 +57,14 @@ def test_a_number_of_the_paper_is_held_against_ours_by_its_margin():
     assert judged(less(paper=0.7, margin=0.05), found).within is True
 
 
+def test_the_right_drop_from_another_level_is_another_result():
+    claim = less(paper=4.79, paper_against=5.07, margin=0.1)
+    drop = {"a": {seed: 25.07 + 0.01 * seed for seed in SEEDS}, "b": {seed: 24.79 + 0.011 * seed for seed in SEEDS}}
+    assert judged(claim, drop).verdict == "same direction only"
+    near = {"a": {seed: 5.3 + 0.01 * seed for seed in SEEDS}, "b": {seed: 5.02 + 0.011 * seed for seed in SEEDS}}
+    assert judged(claim, near).verdict == "reproduced"
+
+
 def test_at_another_size_than_the_papers_only_the_order_is_judged():
     far = less(paper=0.2, paper_against=1.2, margin=0.05)
     outcome = judged(far, beside(-0.5, -0.6, -0.4, -0.5, -0.5), levels=False)

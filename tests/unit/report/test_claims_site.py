@@ -21,7 +21,7 @@ def claim(**more: Any) -> dict[str, Any]:
         "name": "gap", "says": "SAM <b>is</b> | even", "direction": "less", "value": "sam", "against": "gd",
         "ours": number, "ours_against": number | {"mean": 0.9}, "difference": number | {"mean": -0.4},
         "paper": 0.3, "paper_against": 0.7, "margin": 0.1, "within": True, "verdict": "reproduced",
-        "corrects": False, "note": "A note", "values": {"0": 0.5}, "references": {"0": 0.9},
+        "corrects": False, "after": False, "note": "A note", "values": {"0": 0.5}, "references": {"0": 0.9},
     } | more  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def row(**more: Any) -> dict[str, Any]:
         "deviations": ["40 seeds"], "errata": ["Equation 1 has no bias."],
         "quantities": {"sam": {"0": 0.5, "1": 0.4}, "gd": {"0": 0.9, "1": 0.8}, "other": {"0": 1.0}},
         "digest": "0", "parts": {"a": "c0ffee"}, "command": "evenly reproduce nguyen2024/fig2 --scale full",
-        "minutes": 3.0, "version": "0.1.0", "revision": "abc", "dirty": False, "date": "2026-01-01",
+        "minutes": 3.0, "version": "0.1.0", "revisions": ["abc"], "date": "2026-01-01",
         "machine": {"cpu": "a", "usable_cpus": 2, "machine": "x", "python": "3", "libraries": {"torch": "2"}},
         "figure": "nguyen2024-fig2-full.svg",
     } | more  # fmt: skip
@@ -84,6 +84,17 @@ def test_rows_of_the_smoke_scale_are_not_evidence(ledger: Path, tmp_path: Path):
     assert "At scale smoke" not in (tmp_path / "site" / "nguyen2024-fig2.html").read_text()
 
 
+def test_a_stranger_s_row_cannot_show_another_file(ledger: Path, tmp_path: Path):
+    (tmp_path / "secret").write_text("secret")
+    page = experiment_page(line(), [row(figure="../secret")], ledger=ledger, papers=PAPERS)
+    assert "c2VjcmV0" not in page
+
+
+def test_what_was_declared_after_a_first_run_says_so(ledger: Path):
+    page = experiment_page(line(), [row(claims=[claim(after=True)])], ledger=ledger, papers=PAPERS)
+    assert "declared after a first run" in page
+
+
 def test_a_figure_that_is_gone_is_named(ledger: Path):
     (ledger / "nguyen2024-fig2-full.svg").unlink()
     with pytest.raises(DataError, match=r"nguyen2024-fig2-full\.svg is named"):
@@ -103,6 +114,8 @@ def test_a_site_is_not_overwritten_unless_that_is_wanted(ledger: Path, tmp_path:
 def test_tables_for_documents_escape_bars_and_prefer_the_largest_scale():
     assert "SAM <b>is</b> \\| even" in results([row(), row(scale="small")], ["nguyen2024/fig2"])
     assert "(full)" in results([row(scale="small"), row()], ["nguyen2024/fig2"])
+    mixed = row(verdict="not reproduced", claims=[claim(), claim(name="b", verdict="not reproduced")])
+    assert "| 3 | ✓ reproduced | ✗ 1 of 2 |" in results([mixed], ["nguyen2024/fig2"])
     assert "| 3 | ✓ reproduced |" in markdown([line()], [row()], paper="nguyen2024")
     assert markdown([line()], [row()], paper="chang2025").count("\n") == 1
 
