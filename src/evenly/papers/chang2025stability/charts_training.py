@@ -42,7 +42,7 @@ def _column(measured: Measured, quantity: str) -> Chart:
         layers.append(Bars("paper", list(NAMES.values()), PAPER[quantity], bar=False, colour=1))
     first, last = mean(measured, f"sgd.{quantity}"), mean(measured, f"sam0.1.{quantity}")
     sentence = f"{LABELS[quantity]}: {first:.4g} with SGD, {last:.4g} with SAM of ρ = 0.1."
-    return Chart(LABELS[quantity], "", LABELS[quantity], layers, sentence)
+    return Chart(LABELS[quantity], "", "at the end", layers, sentence)
 
 
 def fig2(measured: Measured) -> list[Chart]:

@@ -7,6 +7,7 @@ from torch import nn
 
 from evenly.data.toy.parity import parity
 from evenly.models.relu2 import ReLU2
+from evenly.papers.chang2025stability.deciding import decimal_log
 from evenly.papers.experiment import Context, Found
 from evenly.rng import generator
 from evenly.stability.solutions import feature_solution
@@ -46,7 +47,7 @@ def descended(
     seen = ensemble.run(
         steps * epochs, measure=lambda *_: {"loss": 2 * ensemble.loss()}, at=range(0, steps * epochs + 1, steps)
     )
-    loss_TK = seen["loss"].log10()
+    loss_TK = decimal_log(seen["loss"])
     values: dict[str, dict[int, float]] = {}
     curves: dict[str, list[list[float]]] = {}
     for member, (kind, c, seed) in enumerate(settings):

@@ -99,7 +99,8 @@ def start(seed: int, *, dim: int, width: int) -> nn.Module:
 def found(members: Sequence[tuple[str, int]], tracks: Tracks) -> Found:
     """Numbers at the end and as a mean over the epochs, the line through them, and the tracks to be drawn.
 
-    A run that blew up or died (no unit active) keeps what it last had, and is counted: `NAME.lost` is 100.
+    A run that blew up or died (no unit active) keeps what it last had, 0 if that was never a number, and is counted:
+    `NAME.lost` is 100.
     """
     kept, lost_K = _healthy(tracks)
     values: dict[str, dict[int, float]] = {}
@@ -120,7 +121,7 @@ def found(members: Sequence[tuple[str, int]], tracks: Tracks) -> Found:
     for name, _ in members:
         for which in ("sigma", "sigma_printed"):
             own, other = values[f"{name}.{which}"], values[f"{first}.{which}"]
-            values[f"{name}.{which}_kept"] = {seed: own[seed] / other[seed] for seed in own}
+            values[f"{name}.{which}_kept"] = {seed: own[seed] / (other[seed] or 1.0) for seed in own}
     return Found(values, {"curves": curves})
 
 
@@ -130,7 +131,8 @@ def line(x_T: Tensor, y_T: Tensor) -> float:
     >>> line(torch.tensor([0.0, 1.0, 2.0]), torch.tensor([1.0, 3.0, 5.0]))
     1.0
     """
-    dx, dy = x_T - x_T.mean(), y_T - y_T.mean()
+    # Over the largest, so that no square overflows.
+    dx, dy = (each / (each.abs().max() or 1.0) for each in (x_T - x_T.mean(), y_T - y_T.mean()))
     spread = float(dx.square().sum() * dy.square().sum())
     return float((dx * dy).sum()) ** 2 / spread if spread > 0 else 0.0
 
@@ -141,4 +143,5 @@ def _healthy(tracks: Tracks) -> tuple[dict[str, Tensor], Tensor]:
     alive_TK = finite_TK.long().cumprod(0).bool()
     last_K = (alive_TK.sum(0) - 1).clamp_min(0)
     place_TK = torch.minimum(torch.arange(len(alive_TK))[:, None], last_K)
-    return {name: track.gather(0, place_TK) for name, track in tracks.items()}, ~alive_TK[-1]
+    kept = {name: track.gather(0, place_TK).nan_to_num(0.0, 0.0, 0.0) for name, track in tracks.items()}
+    return kept, ~alive_TK[-1]

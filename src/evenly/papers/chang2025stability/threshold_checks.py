@@ -9,6 +9,7 @@ from math import exp, lgamma, log, log10
 import torch
 from torch import Tensor
 
+from evenly.papers.chang2025stability.deciding import ROUNDING, decimal_log, violations
 from evenly.papers.experiment import Context, Found
 from evenly.rng import generator
 from evenly.stability.criteria import (
@@ -58,18 +59,39 @@ def random_perturbation(
             moments=[steps],
             start_KR=start_KR,
         )
-        sgd, noisy = (2 * runs.log_growth_LKT[..., 0]).exp().mean(1).tolist()
+        sizes_L = (2 * runs.log_growth_LKT[..., 0]).exp().mean(1)
+        sgd, noisy = decimal_log(sizes_L).tolist()
         cloud = stationary_covariance(problem, lr=exact / 2, batch=batch, noise=NOISE).mean_square
         early, late = (_noise_share(problem, lr=1.5 * exact, batch=batch, steps=n) for n in (steps, 2 * steps))
-        return {
-            "criterion_over_exact": chang_theorem_3_1(problem, batch=batch).lr / exact,
-            "below.ratio": noisy / cloud,
-            "below.random": log10(noisy),
-            "below.sgd": log10(max(sgd, 1e-30)),
-            "above.drift": late - early,
-        }
+        return perturbed(
+            criterion_over_exact=chang_theorem_3_1(problem, batch=batch).lr / exact,
+            ratio=10**noisy / cloud,
+            random=noisy,
+            sgd=sgd,
+            drift=late - early,
+        )
 
     return _gathered(seeds, one)
+
+
+def perturbed(
+    *, criterion_over_exact: float, ratio: float, random: float, sgd: float, drift: float
+) -> dict[str, float]:
+    """What theorem 3.1 says of one set; `random` and `sgd` are log₁₀ E‖w‖² at half of the exact threshold."""
+    held = {
+        "criterion": criterion_over_exact >= 1 - ROUNDING,
+        "bounded": abs(ratio - 1) <= 0.1,  # what the Monte Carlo error asks for
+        "hovers": random > sgd,
+        "speed": abs(drift) <= 0.01,
+    }
+    return {
+        "criterion_over_exact": criterion_over_exact,
+        "below.ratio": ratio,
+        "below.random": random,
+        "below.sgd": sgd,
+        "above.drift": drift,
+        **violations(held),
+    }
 
 
 def sharpness_aware(context: Context, *, seeds: Sequence[int], num: int, dim: int, batch: int) -> Found:
@@ -82,14 +104,26 @@ def sharpness_aware(context: Context, *, seeds: Sequence[int], num: int, dim: in
         exact = mean_square_threshold(problem, batch=batch, rho_over_alpha=ratio)
         theorem = chang_theorem_3_2(problem, batch=batch, rho_over_alpha=ratio).lr
         own = dexter_theorem_1(problem.sam(ratio), batch=batch).lr
-        return {
-            "theorem_over_exact": theorem / exact,
-            "own_over_exact": own / exact,
-            "own_over_theorem": own / theorem,
-            "sam_over_sgd": exact / mean_square_threshold(problem, batch=batch),
-        }
+        return ordered(theorem=theorem, own=own, exact=exact, sgd=mean_square_threshold(problem, batch=batch))
 
     return _gathered(seeds, one)
+
+
+def ordered(*, theorem: float, own: float, exact: float, sgd: float) -> dict[str, float]:
+    """What theorem 3.2, and ours in its place, say of the learning rates of one set."""
+    held = {
+        "criterion": theorem >= exact * (1 - ROUNDING),
+        "stricter": exact < sgd,
+        "own_sharper": own < theorem,
+        "own_true": own >= exact * (1 - ROUNDING),
+    }
+    return {
+        "theorem_over_exact": theorem / exact,
+        "own_over_exact": own / exact,
+        "own_over_theorem": own / theorem,
+        "sam_over_sgd": exact / sgd,
+        **violations(held),
+    }
 
 
 def tight_set(context: Context, *, seeds: Sequence[int]) -> Found:
@@ -106,9 +140,20 @@ def tight_set(context: Context, *, seeds: Sequence[int]) -> Found:
         exact = mean_square_threshold(shared, batch=batch, rho_over_alpha=ratio)
         pull = curvature * (1 + ratio * lambda_1) / batch
         at = [_counted(stated * factor * pull, sigma, batch / num) for factor in (0.99, 1.0, 1.01)]
-        return {"below": at[0], "at": at[1], "above": at[2], "exact_over_stated": exact / stated}
+        return tight(below=at[0], at=at[1], above=at[2], exact_over_stated=exact / stated)
 
     return _gathered(seeds, one)
+
+
+def tight(*, below: float, at: float, above: float, exact_over_stated: float) -> dict[str, float]:
+    """What theorem 3.3 says of one set."""
+    held = {
+        "below": below < 1,
+        "at": abs(at - 1) <= ROUNDING,
+        "above": above > 1,
+        "exact": abs(exact_over_stated - 1) <= ROUNDING,
+    }
+    return {"below": below, "at": at, "above": above, "exact_over_stated": exact_over_stated, **violations(held)}
 
 
 def dominated(context: Context, *, seeds: Sequence[int], sets: int) -> Found:
