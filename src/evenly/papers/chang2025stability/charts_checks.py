@@ -100,8 +100,8 @@ def theorem_3_5(measured: Measured) -> list[Chart]:
             {"draws": "broken"},
             title="Draws that break the bound, worst n and C",
             y="%",
-            sentence=f"The bound fails in {mean(measured, 'broken'):.2g} % of the draws at the n and C at which it fails"
-            " most often; it may in 5 %.",
+            sentence=f"The bound fails in {mean(measured, 'broken'):.2g} % of the draws at the n and C at which"
+            " it fails most often; it may in 5 %.",
             level=5.0,
             level_name="δ",
         ),
