@@ -212,6 +212,7 @@ class Loop:
         return between_epochs and self.enough is not None and self.enough(history)
 
     def _check_loss(self) -> None:
+        """Stop at the very step whose loss is not finite; for this one number, a step waits for its device."""
         total = float(self.tally.sums_G3[:, 0].sum())
         if not math.isfinite(total):
             raise self._diverged(f"the loss is {total}")

@@ -10,10 +10,13 @@ from evenly.training.objective import predictions
 
 
 class Tally:
-    """Sums over the examples of an epoch, each taken where it is first seen in a step: at the weights themselves.
+    """Sums over the examples of an epoch, each counted once, in the first pass of a step that sees it.
 
-    `hard_N` says of every training example whether it is hard. Only sums are kept, on `device`, so that a step waits
-    for nothing and what is kept can be added up over processes and put back after a stop.
+    That pass is at the weights themselves, but for what only a pass at displaced weights sees: the rest of a batch of
+    which SAM climbs on a `fraction`, and all of it under a rule that does not look before it moves.
+
+    `hard_N` says of every training example whether it is hard. Only sums are kept, on `device`, so that they can be
+    added up over processes and put back after a stop.
 
     >>> tally = Tally(torch.tensor([False, True]))
     >>> tally.begin(torch.tensor([1, 0]))
@@ -28,21 +31,28 @@ class Tally:
         self.hard_N = hard_N
         self.sums_G3 = torch.zeros(1 if hard_N is None else 2, 3, dtype=torch.float64, device=device)
         self._hard_B: Tensor | None = None
-        self._seen: set[int] = set()
+        self._num_seen = 0
 
     def begin(self, position_B: Tensor) -> None:
         """A step begins, on the training examples at these positions."""
-        self._seen.clear()
+        self._num_seen = 0
         self._hard_B = None if self.hard_N is None else self.hard_N[position_B]
 
     def see(self, place_B: Tensor, loss_B: Tensor, outputs_BC: Tensor, labels_B: Tensor) -> None:
         """Outputs and losses of those of the step's examples that stand at `place_B`; each counts the first time.
 
-        SAM may take a batch in groups or climb on its beginning: a part is known by the place of its first example.
+        SAM may take a batch in groups, one after the other, and climb on the beginning of each: a part is consecutive
+        places, and what is new in it are those after all that were seen.
         """
-        if not len(place_B) or (first := int(place_B[0])) in self._seen:
+        if not len(place_B):
             return
-        self._seen.add(first)
+        first = int(place_B[0])
+        known = max(self._num_seen - first, 0)
+        if known >= len(place_B):
+            return
+        self._num_seen = first + len(place_B)
+        if known:
+            place_B, loss_B, outputs_BC, labels_B = (t[known:] for t in (place_B, loss_B, outputs_BC, labels_B))
         loss_B, wrong_B = loss_B.detach(), predictions(outputs_BC.detach()) != labels_B
         if self._hard_B is None:
             count = loss_B.new_full((), len(loss_B))
