@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from evenly.curvature.chunks import EXPECTED, Data, chunked
 from evenly.curvature.observing import observing
+from evenly.data.even import evenly_over
 from evenly.data.labelled import Labelled, Splits, scaled
 from evenly.errors import DataError, UsageError
 
@@ -18,14 +19,7 @@ def even_part(data: Labelled, examples: int, rng: torch.Generator) -> Labelled:
     """
     if len(data) <= examples:
         return data
-    order = torch.randperm(len(data), generator=rng)
-    # The first of each class come before the seconds of any.
-    labels = data.labels.cpu()[order]
-    turn = torch.empty(len(data), dtype=torch.int64)
-    for label in set(labels.tolist()):
-        members = (labels == label).nonzero().flatten()
-        turn[members] = torch.arange(len(members))
-    return data.subset(order[turn.argsort(stable=True)[:examples]].sort().values)
+    return data.subset(evenly_over(data.labels, examples, rng=rng))
 
 
 def as_splits(data: Splits | Data, model: nn.Module) -> Splits:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from evenly.data.even import evenly_over
 from evenly.resampling.health import Health
 from evenly.resampling.outputs import Array
 from evenly.resampling.separation import Separation
@@ -91,23 +92,6 @@ def principal_plane(x_MD: Tensor) -> Tensor:
     largest_2 = axes_D2.gather(0, axes_D2.abs().argmax(dim=0, keepdim=True))
     plane_MK = centred_MD @ (axes_D2 * largest_2.sign())
     return torch.nn.functional.pad(plane_MK, (0, 2 - plane_MK.shape[1])) + 0.0  # no −0
-
-
-def evenly_over(labels_N: Tensor, most: int, *, rng: torch.Generator) -> Tensor:
-    """At most `most` rows, drawn so that every class has as many as another or all it has; in their order.
-
-    >>> labels = torch.tensor([0] * 8 + [1] * 2)
-    >>> labels[evenly_over(labels, 4, rng=torch.Generator().manual_seed(0))].tolist()
-    [0, 0, 1, 1]
-    """
-    if len(labels_N) <= most:
-        return torch.arange(len(labels_N))
-    drawn_N = torch.randperm(len(labels_N), generator=rng, device=rng.device).cpu()
-    label_N, by_class_N = labels_N[drawn_N].sort(stable=True)
-    # The first of each class come before the second of any: a row's turn is its place within its class.
-    start_N = torch.searchsorted(label_N, label_N)
-    turn_N = torch.arange(len(label_N)) - start_N
-    return drawn_N[by_class_N[turn_N.argsort(stable=True)[:most]]].sort().values
 
 
 def rows_of(logits: Array, rows_M: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from evenly.data.labelled import Labelled
 from evenly.resampling import Separation, separate
-from evenly.resampling.evidence import evenly_over, evidence, principal_plane, view
+from evenly.resampling.evidence import evidence, principal_plane, view
 from evenly.resampling.gallery import extremes, gallery
 from evenly.resampling.health import health
 
@@ -81,11 +81,11 @@ def test_a_single_logit_has_a_flat_view() -> None:
 
 
 def test_the_view_has_as_many_points_of_a_rare_class_as_there_are_and_no_more_than_asked() -> None:
-    labels = torch.tensor([0] * 5000 + [1] * 30 + [2] * 5000)
-    rows = evenly_over(labels, 630, rng=torch.Generator().manual_seed(0))
-    assert labels[rows].bincount().tolist() == [300, 30, 300]
-    assert torch.equal(rows, rows.sort().values)
-    assert len(rows.unique()) == 630
+    labels = torch.tensor([0] * 500 + [1] * 30 + [2] * 500)
+    logits = torch.randn(1030, 3, generator=torch.Generator().manual_seed(0))
+    shown = view(separate(logits, labels, max_accuracy=1), logits, most=130)
+    assert torch.tensor(shown["label"]).bincount().tolist() == [50, 30, 50]
+    assert shown["index"] == sorted(set(shown["index"]))
 
 
 def test_the_extremes_are_the_least_and_the_greatest_losses_of_each_class() -> None:
