@@ -11,6 +11,7 @@ from typing import Any
 from evenly import __version__, atomic
 from evenly.cli.output import say
 from evenly.cli.parser import Parser
+from evenly.cli.report import show
 from evenly.errors import SetupError, UsageError
 
 EXAMPLES = """
@@ -52,14 +53,7 @@ def demo(*, out: Path, runs: Path | None, quick: bool, force: bool, open: bool) 
     page = out / PAGE
     atomic.write_text(page, demo_page(seen, came, command=command, runs=quote(str(runs))))
     print(page)
-    address = page.resolve().as_uri()
-    if not open:
-        say(f"Open {address} in a browser, or give --open.")
-        return
-    import webbrowser
-
-    if not webbrowser.open(address):
-        say(f"No browser was found here. Open {address} in one.")
+    show(page.resolve().as_uri(), open=open)
 
 
 def _check(out: Path, runs: Path, *, force: bool) -> None:

@@ -105,6 +105,10 @@ def compared(images: Plain, split: str) -> str:
     told = f"{interval(plain).mean:.1f} % by plain training; USEFUL changes it by {signed(gain)} points"
     if not gain.excludes_zero:
         return f"{told}, nothing beyond the interval of {gain.n} paired seeds."
-    if over.excludes_zero:
-        return f"{told}, and by {signed(over)} against random upsampling: more than the extra steps explain."
-    return f"{told}, but by {signed(over)} against random upsampling: some of it may be the extra steps."
+    told += f", and by {signed(over)} against random upsampling: "
+    better = gain.mean < 0
+    if not over.excludes_zero:
+        return told + ("some of it may be the extra steps." if better else "worse, which may be the extra steps.")
+    if over.mean < 0:
+        return told + ("more than the extra steps explain." if better else "worse, but less so than random upsampling.")
+    return told + ("less than the extra steps alone give." if better else "worse than either.")

@@ -4,6 +4,7 @@ import errno
 import json
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -57,6 +58,9 @@ class _Handler(BaseHTTPRequestHandler):
                 text = make(self.server.page())
         except EvenlyError as error:
             return self._answer(503, "text/plain", str(error))
+        except Exception as error:  # whatever it is, whoever looks at the page is told, and the next asking may do
+            what = f"{type(error).__name__}: {error}"
+            return self._answer(500, "text/plain", f"The page could not be made ({what}). A record may be damaged.")
         return self._answer(200, kind, text)
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -69,5 +73,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(ConnectionError):  # a page that was closed while it was made
+            self.end_headers()
+            self.wfile.write(body)

@@ -81,14 +81,17 @@ def render(
 
 
 def content(verdict: str, sections: Sequence[Section], *, facts: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
-    """What a live page asks for: the verdict, every block that is text as HTML, and every plot, by their places."""
+    """What a live page asks for: the verdict, every block that is text as HTML, and every plot, by their places.
+
+    Galleries stay as they were when the page was opened: their pictures would be most of every answer.
+    """
     _check(sections)
     template = _environment().get_template("blocks.html").module
     blocks = {
         f"{section.id}-{number}": str(template.block(block, f"{section.id}-{number}"))  # type: ignore[attr-defined]
         for section in sections
         for number, block in enumerate(section.blocks)
-        if not isinstance(block, Plot)
+        if not isinstance(block, Plot | Gallery)
     }
     headline = str(template.headline(verdict, list(facts)))  # type: ignore[attr-defined]
     return {

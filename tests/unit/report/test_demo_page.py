@@ -74,6 +74,10 @@ def test_a_separation_that_misses_is_not_called_exact() -> None:
     [
         ([0.35, 0.36, 0.37], [0.40, 0.41, 0.42], "more than the extra steps explain"),
         ([0.35, 0.36, 0.37], [0.35, 0.37, 0.36], "some of it may be the extra steps"),
+        ([0.35, 0.36, 0.37], [0.30, 0.31, 0.32], "less than the extra steps alone give"),
+        ([0.45, 0.46, 0.47], [0.43, 0.44, 0.45], "worse than either"),
+        ([0.45, 0.46, 0.47], [0.45, 0.47, 0.46], "worse, which may be the extra steps"),
+        ([0.45, 0.46, 0.47], [0.50, 0.51, 0.52], "worse, but less so than random upsampling"),
         ([0.30, 0.50, 0.42], [0.40, 0.41, 0.42], "nothing beyond the interval of 3 paired seeds"),
     ],
 )

@@ -119,6 +119,17 @@ def test_an_infinite_threshold_has_no_mark_and_the_learning_rate_has_a_line() ->
     assert (marks.x, marks.y, rule.x) == ((0.5,), ("exact",), 0.1)
 
 
+@pytest.mark.parametrize("eta", [None, float("inf")])
+def test_a_criterion_without_a_finite_edge_is_named_and_not_drawn(eta: float | None) -> None:
+    criteria = [{"name": "exact", "eta": 0.5}, {"name": "full batch", "eta": eta}, {"name": "zero", "eta": 0.0}]
+    made = figures.stability_position({"lr": 0.1, "methods": {"SGD": {"criteria": criteria}}})
+    assert made is not None
+    assert made.layers[0].x == (0.5,)  # type: ignore[union-attr]
+    assert "not drawn: full batch for SGD" in made.sentence
+    json.dumps(plot(made), allow_nan=False)
+    assert figures.stability_position({"lr": 0.1, "methods": {"SGD": {"criteria": criteria[1:]}}}) is None
+
+
 def test_forgetting_beyond_the_last_bar_is_said() -> None:
     chart = EVERY["dynamics"]
     assert isinstance(chart, Chart)

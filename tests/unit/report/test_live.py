@@ -14,7 +14,7 @@ from evenly.errors import SetupError, UsageError
 from evenly.recipe import Recipe, digest, to_mapping
 from evenly.records import Run
 from evenly.report.live import Server
-from evenly.report.run_page import run_page
+from evenly.report.run_page import RunPage, run_page
 
 
 @pytest.fixture
@@ -83,6 +83,22 @@ def test_damaged_records_are_an_answer_and_not_the_end(server: Server, run: Run)
     assert "metrics.jsonl, line 1" in text
     metrics.write_bytes(whole)
     assert fetched(server, "/news.json")[0] == 200
+
+
+def test_whatever_goes_wrong_is_an_answer_in_a_sentence(run: Run) -> None:
+    def broken() -> RunPage:
+        raise KeyError("label")
+
+    with Server(broken, port=0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            code, text = fetched(server, "/")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert code == 500
+    assert text == "The page could not be made (KeyError: 'label'). A record may be damaged."
 
 
 def test_a_port_in_use_is_named_with_the_way_out(run: Run) -> None:

@@ -1,6 +1,8 @@
 """The command on a page repeats what the page shows: the same recipes, to the digest."""
 
 import shlex
+import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Resampling, Sc
 from evenly.records import Run
 from evenly.report.run_page import run_page
 from evenly.training.stages import early_recipe, second_recipe
+from evenly.typed import yaml_text
 
 RECIPES = {
     "defaults": Recipe(),
@@ -86,3 +89,63 @@ def test_another_network_and_optimizer_of_the_first_stage_are_named(tmp_path: Pa
     given = parsed(run_page([kept(tmp_path, second).path]).command)
     assert (given["early_model"], given["early_optimizer"], given["early_lr"]) == ("convnet", "sgd", 0.01)
     assert Resampling().factor == given["factor"] == 2
+
+
+STRANGE = "2; touch x"
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    """The recipe of a stranger: every word of it that comes into the command would run something else."""
+    plain = Recipe(data=Data("digits $(touch x)"), epochs=2)
+    first = early_recipe(plain, Until("epoch", 1))
+    second = second_recipe(plain, first, "useful", factor=3, keep_suspects=True)
+    control = second_recipe(plain, first, "random", factor=3, keep_suspects=True)
+    early, useful, random = (kept(tmp_path, recipe) for recipe in (first, second, control))
+    for run, changes in (
+        (useful, {"resampling": {"factor": STRANGE}}),
+        (random, {"resampling": {"factor": STRANGE, "method": "random`touch x`"}}),
+        (early, {"optimizer": {"name": "sgd\ntouch x"}, "until": {"value": STRANGE}}),
+        (early, {"model": {"name": "mlp\x03';touch x;'"}, "optimizer": {"lr": STRANGE}}),
+    ):
+        mapping = yaml_text.read(run.path / "recipe.yaml")
+        for part, own in changes.items():
+            mapping[part] |= own
+        (run.path / "recipe.yaml").write_text(yaml_text.render(mapping))
+    return useful.path
+
+
+def test_a_recipe_of_a_stranger_gives_one_command_and_runs_nothing_else(stranger: Path, tmp_path: Path) -> None:
+    command = run_page([stranger]).command
+    program = tmp_path / "bin" / "evenly"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nprintf "%s\\037" "$@"\n')
+    program.chmod(0o755)
+    away = tmp_path / "away"
+    away.mkdir()
+    shell = subprocess.run(
+        ["bash", "-c", command],
+        cwd=away,
+        env={"PATH": f"{program.parent}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert list(away.iterdir()) == []
+    assert shell.stderr == ""
+    words = shell.stdout.split("\x1f")[:-1]
+    assert words[:2] == ["useful", "digits $(touch x)"]
+    said = dict(pairwise(words))
+    assert said["--factor"] == said["--at-epoch"] == said["--early-lr"] == STRANGE
+    assert said["--controls"] == "random`touch x`"
+    assert said["--early-optimizer"] == "sgd\ntouch x"
+    assert said["--early-model"] == "mlp\x03';touch x;'"
+    assert command.isprintable()
+
+
+def test_a_learning_rate_of_many_digits_is_repeated_to_the_last(tmp_path: Path) -> None:
+    plain = Recipe(epochs=2)
+    optimizer, ascent = early_choice(plain, None, 0.0123456789)
+    first = early_recipe(plain, Until("epoch", 1), optimizer=optimizer, ascent=ascent)
+    kept(tmp_path, first)
+    given = parsed(run_page([kept(tmp_path, second_recipe(plain, first, "useful")).path]).command)
+    assert given["early_lr"] == 0.0123456789

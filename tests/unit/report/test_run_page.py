@@ -54,6 +54,23 @@ def test_a_gain_no_larger_than_the_control_is_called_so(comparison: Maker) -> No
     assert "not clearly lower than its control `random`" in run_page([made["useful", 0].path]).verdict
 
 
+def test_controls_are_found_though_their_labels_say_how_they_were_set(comparison: Maker, tmp_path: Path) -> None:
+    made = comparison()
+    for seed in range(3):  # once more with another factor, whose control is far better
+        for method, error in (("useful", 0.05), ("random", 0.01)):
+            recipe = made[method, seed].recipe
+            again = recipe | {"resampling": recipe["resampling"] | {"factor": 5}}
+            with Run.create(tmp_path / "runs", again, f"{method}5{seed}") as run:
+                run.log(epoch=10, **{"test.error": error + seed / 1000})
+                run.finish({"test.error": error + seed / 1000, "hard_share": 0.4})
+    twice, often = made["useful", 0].path, tmp_path / "runs" / "useful50"
+    page = run_page([twice, often])
+    labels = {row[0] for row in tables(page, "comparison")[0].rows}  # type: ignore[index]
+    assert {"random (resampling.factor=2)", "random (resampling.factor=5)"} <= labels
+    assert ", and lower than as many examples of any kind" in page.verdict
+    assert "not clearly lower than its control `random`" in run_page([often, twice]).verdict
+
+
 def test_an_interval_with_zero_in_it_is_called_chance_and_one_seed_says_nothing(
     comparison: Maker, tmp_path: Path
 ) -> None:

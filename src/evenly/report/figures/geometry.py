@@ -1,5 +1,6 @@
 """The shape of the loss around the weights, and where a learning rate stands, from the measurements of a run."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -77,12 +78,14 @@ def stability_position(report: Measured) -> Chart | None:
     ((0.5,), 0.1)
     """
     layers: list[Points | Rule] = []
-    told = []
+    told, without = [], []
     for number, (method, found) in enumerate(report.get("methods", {}).items()):
-        known = [row for row in found["criteria"] if row.get("eta")]
+        # An infinite learning rate has no place on the axis, and neither has zero on a logarithmic one.
+        known = [row for row in found["criteria"] if row.get("eta") and 0 < row["eta"] < math.inf]
+        without += [f"{row['name']} for {method}" for row in found["criteria"] if row.get("eta") in (None, math.inf)]
         text = [f"{method}, {row['name']}: {row['eta']:.4g} ({row.get('says', '')})" for row in known]
         names = [row["name"] for row in known]
-        layers.append(Points(method, [row["eta"] for row in known], names, text, colour=number))
+        layers += [Points(method, [row["eta"] for row in known], names, text, colour=number)] if known else []
         if found.get("stands"):
             told.append(f"{method} is {found['stands']}")
     if not layers:
@@ -95,6 +98,7 @@ def stability_position(report: Measured) -> Chart | None:
         "",
         layers,
         "The learning rates at which each criterion places the edge of stability"
-        + (f". {'; '.join(told)}." if told else "."),
+        + (f". {'; '.join(told)}." if told else ".")
+        + (f" Without a finite edge, and so not drawn: {', '.join(without)}." if without else ""),
         x_log=True,
     )

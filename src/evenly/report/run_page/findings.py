@@ -6,6 +6,7 @@ from typing import Any
 from evenly import environment
 from evenly.report import figures
 from evenly.report.blocks import Block, Listing, Prose, Section, Table
+from evenly.report.run_page.reading import Reader
 from evenly.report.run_page.related import Comparison
 from evenly.report.run_page.sections import plots
 from evenly.typed import yaml_text
@@ -65,38 +66,40 @@ def _coherence(stability: Mapping[str, Any]) -> list[Block]:
     )
 
 
-def run_section(comparison: Comparison, remarks: Sequence[str]) -> Section:
+def run_section(comparison: Comparison, remarks: Sequence[str], reader: Reader) -> Section:
     """The recipe, the environment, and what there is to beware of."""
     shown = comparison.shown
-    blocks: list[Block] = [Prose(remark, tone="warning") for remark in dict.fromkeys(remarks)]
+    blocks: list[Block] = [Prose(remark, tone="warning") for remark in remarks]
     rows = [
         [member.id, member.label, member.seed, member.run.state, _epochs(member.metrics, member.recipe)]
         for own in comparison.by_label.values()
         for member in own
     ]
     blocks.append(Table(["run", "method", "seed", "state", "epoch"], rows, "The runs this page is drawn from."))
-    stamps = shown.run.stamps()
+    stamps = reader.stamps(shown.run)
     if stamps:
         facts = [
             [name, _words(value)] for name, value in stamps[-1].items() if value is not None and name != "libraries"
         ]
-        facts += [[name, version] for name, version in (stamps[-1].get("libraries") or {}).items() if version]
+        libraries = stamps[-1].get("libraries")
+        known = libraries if isinstance(libraries, Mapping) else {}
+        facts += [[name, version] for name, version in known.items() if version]
         blocks.append(Table(["environment", "value"], facts, f"Where run {shown.id} was made."))
     blocks.append(Listing(f"Recipe of run {shown.id}", yaml_text.render(shown.run.recipe)))
     return Section("run", "Recipe, environment, warnings", blocks)
 
 
-def warnings(comparison: Comparison) -> list[str]:
+def warnings(comparison: Comparison, reader: Reader) -> list[str]:
     """What a reader should know before relying on the numbers."""
     found = []
-    stamps = [stamps[-1] for member in comparison.members if (stamps := member.run.stamps())]
+    stamps = [stamps[-1] for member in comparison.members if (stamps := reader.stamps(member.run))]
     # Toy data are drawn by the seed: that their fingerprints differ is as it should be.
     lines = [line for stamp in stamps for line in environment.difference(stamps[0], stamp)]
     differing = {line.split(":")[0] for line in lines} - {"data"}
     if differing:
         found.append(f"The runs were not all made in the same environment: {', '.join(sorted(differing))} differ.")
     for member in comparison.members:
-        if failure := member.run.failure():
+        if failure := reader.failure(member.run):
             found.append(f"Run {member.id} ({member.label}, seed {member.seed}) failed: {failure}")
     if waiting := [m for m in comparison.members if m.run.state in ("running", "stopped", "new")]:
         words = ", ".join(f"{m.id} ({m.label}, seed {m.seed})" for m in waiting)

@@ -1,5 +1,8 @@
 """The optional records of a run, read with patience: what is absent is empty, what is damaged is named and left out."""
 
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -7,11 +10,18 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.errors import DataError, UsageError
+from evenly.errors import DataError, EvenlyError
 from evenly.records import Run
+from evenly.records.run import ENVIRONMENT, FAILED
+from evenly.report.blocks import Gallery, Plot, Section
+from evenly.report.interactive import plot
+from evenly.report.run_page.pictures import gallery
 
 EXAMPLES, SEPARATION, STABILITY, MEASUREMENTS = "examples.npz", "separation.json", "stability.json", "measurements"
 NEEDED = ("index", "label", "predicted", "loss", "hard", "suspect")
+# What a record of another shape than ours leads to, wherever that is noticed: our own errors of data and usage are
+# ValueErrors too, and a missing library is none of these.
+DAMAGE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError, EOFError, BadZipFile)
 
 
 class Reader:
@@ -19,6 +29,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.remarks: list[str] = []
+        self.left_out: dict[str, str] = {}
 
     def json(self, run: Run, name: str) -> dict[str, Any]:
         """An artefact as a mapping; empty where the run has none."""
@@ -26,34 +37,97 @@ class Reader:
             return {}
         try:
             found = run.read_json(name)
-        except (DataError, UsageError, OSError, UnicodeDecodeError) as error:
-            return self._left_out(run.file(name), error)
+        except DAMAGE as error:
+            return self._without(run.file(name), error)
         if not isinstance(found, dict):
-            return self._left_out(run.file(name), f"expected a JSON object, found a {type(found).__name__}")
+            return self._without(run.file(name), f"expected a JSON object, found a {type(found).__name__}")
         return found
+
+    def stamps(self, run: Run) -> list[dict[str, Any]]:
+        """The environments a run was made in, the first first."""
+        try:
+            found = run.stamps()
+        except DAMAGE as error:
+            self._without(run.path / ENVIRONMENT, _why(error))
+            return []
+        if not all(isinstance(stamp, dict) for stamp in found):
+            self._without(run.path / ENVIRONMENT, "expected a list of JSON objects")
+            return []
+        return found
+
+    def failure(self, run: Run) -> str | None:
+        """Why a run failed, if it did."""
+        try:
+            return run.failure()
+        except DAMAGE as error:
+            self._without(run.path / FAILED, _why(error))
+            return "why is not known"
 
     def measurements(self, run: Run) -> list[dict[str, Any]]:
         """What was measured, by epoch."""
-        names = sorted(path.name for path in (run.path / MEASUREMENTS).glob("epoch-*.json"))
-        found = [self.json(run, f"{MEASUREMENTS}/{name}") for name in names]
-        return sorted((row for row in found if "epoch" in row), key=lambda row: row["epoch"])
+        found = {}
+        for path in sorted((run.path / MEASUREMENTS).glob("epoch-*.json")):
+            row = self.json(run, f"{MEASUREMENTS}/{path.name}")
+            if row and not isinstance(row.get("epoch"), int):
+                self._without(path, f"its epoch is {row.get('epoch')!r}, expected a whole number")
+            elif row:
+                found[row["epoch"]] = row
+        return [found[epoch] for epoch in sorted(found)]
 
-    def examples(self, run: Run) -> dict[str, NDArray[Any]]:
-        """The arrays of the kept examples; nothing is ever unpickled."""
+    def gallery(self, run: Run, names: Mapping[int, str]) -> Gallery | None:
+        """The easiest and hardest of the kept examples; the pictures of a file that has not changed are kept too."""
         path = run.file(EXAMPLES)
-        if not path.is_file():
-            return {}
         try:
-            with np.load(path, allow_pickle=False) as file:
-                found = {name: file[name] for name in file.files}
-        except (ValueError, OSError, BadZipFile, EOFError, KeyError) as error:
-            return self._left_out(path, error)
-        if missing := [name for name in NEEDED if name not in found]:
-            return self._left_out(path, f"it has no {', '.join(missing)}")
-        if len({len(values) for values in found.values()}) > 1:
-            return self._left_out(path, "its arrays are of different lengths")
-        return found
+            if not path.is_file():
+                return None
+            now = path.stat()
+            return _gallery(path.resolve(), now.st_mtime_ns, now.st_size, tuple(names.items()))
+        except DAMAGE as error:
+            self._without(path, _why(error))
+            return None
 
-    def _left_out(self, path: Path, why: object) -> dict[str, Any]:
+    def section(self, name: str, make: Callable[[], Section | None], files: Iterable[str]) -> Section | None:
+        """The section that `make` gives; where its records are not of the shape they should be, a remark instead."""
+        try:
+            made = make()
+            for block in made.blocks if made is not None else ():
+                if isinstance(block, Plot):
+                    json.dumps(plot(block.chart), allow_nan=False)  # what cannot be drawn is not found out by a browser
+        except DAMAGE as error:
+            told = f"Left out the section {name!r}: {' or '.join(files)} is not as evenly writes it ({_why(error)})."
+            self.remarks.append(told)
+            self.left_out[name] = told
+            return None
+        return made
+
+    def _without(self, path: Path, why: object) -> dict[str, Any]:
         self.remarks.append(f"Left out {path.parent.name}/{path.name}: {why}")
         return {}
+
+
+@lru_cache(maxsize=4)
+def _gallery(path: Path, _modified: int, _size: int, names: tuple[tuple[int, str], ...]) -> Gallery | None:
+    # A live page asks every two seconds: the pictures are made once, and again when their file has changed.
+    return gallery(_arrays(path), dict(names))
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of the kept examples; nothing is ever unpickled."""
+    with np.load(path, allow_pickle=False) as file:
+        found = {name: file[name] for name in file.files}
+    if missing := [name for name in NEEDED if name not in found]:
+        raise DataError(f"it has no {', '.join(missing)}")
+    if len({len(values) for values in found.values()}) > 1:
+        raise DataError("its arrays are of different lengths")
+    return found
+
+
+def _why(error: BaseException) -> str:
+    """An error in words: a KeyError alone says only the key.
+
+    >>> _why(KeyError("label")), _why(ValueError("no number"))
+    ("there is no 'label'", 'no number')
+    """
+    if isinstance(error, KeyError):
+        return f"there is no {error}"
+    return str(error) if isinstance(error, EvenlyError | ValueError | OSError) else f"{type(error).__name__}: {error}"

@@ -10,10 +10,13 @@ from typing import Any
 from evenly import progress, records
 from evenly.errors import DataError, SetupError, UsageError
 from evenly.records import Run
-from evenly.records.run import RECIPE, flat
+from evenly.records.run import DONE, RECIPE, flat
 
 # What differs between the runs of one comparison, or does not change what comes of them.
 APART = {"seed", "data.seed", "keep_epochs", "record_examples", "evaluate_every"}
+
+# The numbers of a summary, besides errors, that a page counts with.
+COUNTED = {"hard_share", "gradients", "examples_seen", "training_examples"}
 
 
 class Member:
@@ -50,7 +53,7 @@ class Member:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """What the run came to; empty while it is not done."""
-        return self.run.summary()
+        return numbers(self.run)
 
     @cached_property
     def family(self) -> tuple[tuple[str, str], ...]:
@@ -126,16 +129,19 @@ def find(which: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] =
 
 
 def _member(run: Run, path: Path, around: dict[Path, Run], remarks: list[str]) -> Member | None:
-    early = (run.recipe.get("resampling") or {}).get("early")
-    first = around.get(path.parent / early) if early else None
-    if early and first is None:
-        remarks.append(f"The early run {early} of {run.id} is not in its folder: its cost and curve are not known.")
     try:
+        early = flat(run.recipe).get("resampling.early")
+        first = around.get(path.parent / str(early)) if early else None
         member = Member(run, first)
         _ = member.family, member.variant
+        for name in ("seed", "epochs"):
+            if not isinstance(member.recipe.get(name, 0), int):
+                raise DataError(f"{run.path / RECIPE}: {name} is {member.recipe[name]!r}, expected a whole number.")
     except (DataError, SetupError) as error:
         remarks.append(f"Left out {run.id}: {error}")
         return None
+    if early and first is None:
+        remarks.append(f"The early run {early} of {run.id} is not in its folder: its cost and curve are not known.")
     return member
 
 
@@ -164,13 +170,35 @@ def _compare(chosen: list[Member], everyone: list[Member], remarks: list[str]) -
     return Comparison(members, shown, told)
 
 
+def numbers(run: Run) -> dict[str, Any]:
+    """The summary of a run, in which what is counted with is a number."""
+    try:
+        found = run.summary()
+    except DataError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{run.path / DONE} is not a summary: expected a JSON object. Repeat the run.") from error
+    for name, value in found.items():
+        counted = name in COUNTED or ".error" in name or ".worst." in name
+        if counted and value is not None and not isinstance(value, int | float):
+            raise DataError(f"{run.path / DONE}: {name} is {value!r}, expected a number. Repeat the run.")
+    return found
+
+
+def longer(useful: Member) -> tuple[tuple[str, str], ...] | None:
+    """The family of the control that takes as many steps as the method: the same recipe with more epochs."""
+    factor = useful.recipe.get("resampling.factor", 2)
+    if useful.summary.get("hard_share") is None or not isinstance(factor, int | float):
+        return None
+    epochs = round(useful.recipe["epochs"] * (1 + useful.summary["hard_share"] * (factor - 1)))
+    return tuple((name, repr(epochs)) if name == "epochs" else (name, value) for name, value in useful.family)
+
+
 def _longer(members: list[Member], everyone: list[Member]) -> list[Member]:
-    """The control that takes as many steps as the method, on the original data: the same recipe with more epochs."""
+    """The control that takes as many steps as the method, on the original data."""
     found = []
-    for useful in (m for m in members if m.method == "useful" and "hard_share" in m.summary):
-        factor = useful.recipe.get("resampling.factor", 2)
-        epochs = round(useful.recipe["epochs"] * (1 + useful.summary["hard_share"] * (factor - 1)))
-        wanted = tuple((name, repr(epochs)) if name == "epochs" else (name, value) for name, value in useful.family)
+    for useful in (m for m in members if m.method == "useful"):
+        wanted = longer(useful)
         for member in everyone:
             same = member.family == wanted and member.seed == useful.seed and member.chosen_by == "none"
             if same and not member.is_early and member not in members and member not in found:

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenly.report import figures
-from evenly.report.blocks import Block, Plot, Prose, Section, Table
+from evenly.report.blocks import Block, Gallery, Plot, Prose, Section, Table
 from evenly.report.chart import Chart
-from evenly.report.run_page.pictures import gallery
 from evenly.report.run_page.related import Comparison
 from evenly.report.run_page.verdict import Outcome, percent
 
@@ -14,6 +13,17 @@ from evenly.report.run_page.verdict import Outcome, percent
 def plots(charts: Sequence[Chart | None], **more: Any) -> list[Block]:
     """The charts that there are."""
     return [Plot(chart, **more) for chart in charts if chart is not None]
+
+
+def class_names(separation: Mapping[str, Any]) -> dict[int, str]:
+    """The names of the classes by their labels, as far as the record has them.
+
+    >>> class_names({"classes": [{"label": 0, "name": "cat"}, {"name": "dog"}]})
+    {0: 'cat'}
+    """
+    rows = separation.get("classes")
+    known = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    return {row["label"]: str(row["name"]) for row in known if isinstance(row.get("label"), int) and "name" in row}
 
 
 def comparison_section(comparison: Comparison, found: Sequence[Outcome]) -> Section | None:
@@ -49,10 +59,9 @@ def comparison_section(comparison: Comparison, found: Sequence[Outcome]) -> Sect
     return Section("comparison", "Before and after", [table, *plots([chart], wide=True)])
 
 
-def examples_section(examples: Mapping[str, Any], classes: Mapping[int, str]) -> Section | None:
+def examples_section(pictures: Gallery | None) -> Section | None:
     """The easiest and hardest examples of every class, to be looked at."""
-    made = gallery(examples, classes) if examples else None
-    return None if made is None else Section("examples", "Easiest and hardest examples", [made])
+    return None if pictures is None else Section("examples", "Easiest and hardest examples", [pictures])
 
 
 def separation_section(separation: Mapping[str, Any], classes: Mapping[int, str]) -> Section | None:
@@ -61,7 +70,7 @@ def separation_section(separation: Mapping[str, Any], classes: Mapping[int, str]
         return None
     rows = separation.get("classes") or []
     blocks: list[Block] = [Prose(_told(separation))] if rows else []
-    blocks += [Prose(remark, tone="warning") for remark in separation.get("remarks") or []]
+    blocks += [Prose(str(remark), tone="warning") for remark in separation.get("remarks") or []]
     blocks += plots(
         [
             figures.moment(separation.get("early_curve") or [], chosen=separation.get("chosen_epoch")),

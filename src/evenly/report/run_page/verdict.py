@@ -1,17 +1,10 @@
-"""What a comparison comes to in a sentence, its few large numbers, and the command that repeats it."""
+"""What a comparison comes to: in a sentence, and in its few large numbers."""
 
 import math
-import shlex
 from dataclasses import dataclass
-from typing import Any
 
-from evenly import recipe as recipes
-from evenly.errors import UsageError
 from evenly.intervals import Interval, interval, paired
-from evenly.recipe import Recipe
-from evenly.records.run import flat
-from evenly.report.run_page.related import Comparison, Member
-from evenly.typed import yaml_text
+from evenly.report.run_page.related import Comparison, Member, longer, numbers
 
 
 @dataclass(frozen=True)
@@ -85,7 +78,7 @@ def sentence(comparison: Comparison, found: list[Outcome]) -> str:
     told += f" ({ends})"
     if shown.method != "useful" or gain.mean > 0:
         return f"{told}."
-    return f"{told}{_beyond_controls(mine, by_label)}"
+    return f"{told}{_beyond_controls(mine, comparison)}"
 
 
 def facts(comparison: Comparison, found: list[Outcome]) -> list[tuple[str, str]]:
@@ -99,7 +92,9 @@ def facts(comparison: Comparison, found: list[Outcome]) -> list[tuple[str, str]]
             error = shown.metrics[-1].get(f"{comparison.split}.error")
             rows += [(f"{comparison.split} error now", f"{error * 100:.2f} %")] if isinstance(error, float) else []
         else:
-            plain = next((o for o in found if o.label.startswith("original") and o is not mine), None)
+            # With several plain recipes there, the one of the run's own family is what it is compared with.
+            twins = {m.label for m in comparison.members if m.method == "original" and m.family == shown.family}
+            plain = next((o for o in found if o.label in twins and o is not mine), None)
             rows += [("error %, original", percent(plain.error))] if plain is not None else []
             rows.append((f"error %, {shown.label}", percent(mine.error)))
             if mine.difference is not None:
@@ -109,28 +104,6 @@ def facts(comparison: Comparison, found: list[Outcome]) -> list[tuple[str, str]]
             if mine.cost is not None and shown.method != "original":
                 rows.append(("cost, in gradients", f"{mine.cost:.2f}×"))
     return rows
-
-
-def command(comparison: Comparison) -> str:
-    """The command that repeats the comparison, or the run where it stands alone."""
-    shown = comparison.shown
-    members = [member for member in comparison.members if member.family == shown.family or member.method == "steps"]
-    order = ("original", "random", "upweight", "quantile", "misclassified", "steps")
-    methods = sorted({member.method for member in members}, key=lambda m: order.index(m) if m in order else -1)
-    base = dict(shown.run.recipe) | {"resampling": {}, "until": {}, "seed": 0}
-    if "useful" not in methods or shown.is_early:
-        return " ".join(["evenly train", *_described(dict(shown.run.recipe))])
-    first = next(member for member in members if member.method == "useful")
-    words = ["evenly useful", *_described(base)]
-    controls = [method for method in methods if method != "useful"]
-    words += ["--controls", ",".join(controls)] if controls else ["--controls ''"]
-    words += ["--seeds", ",".join(str(seed) for seed in sorted({m.seed for m in members}))]
-    if first.early is not None:
-        words += _first_stage(flat(first.early.recipe), first.recipe)
-    factor = first.recipe.get("resampling.factor", 2)
-    words += ["--factor", str(factor)] if factor != 2 else []
-    words += ["--drop-suspect"] if first.recipe.get("resampling.keep_suspects") is False else []
-    return " ".join(words)
 
 
 def percent(found: Interval, *, signed: bool = False) -> str:
@@ -148,17 +121,31 @@ def _signed(value: float) -> str:
     return f"{value * 100:+.2f}".replace("-", "−")
 
 
-def _beyond_controls(mine: Outcome, by_label: dict[str, Outcome]) -> str:
+def _beyond_controls(mine: Outcome, comparison: Comparison) -> str:
     """Whether the gain is more than what as many examples of any kind give."""
-    controls = [by_label[name] for name in ("random", "steps") if name in by_label]
+    controls = _controls(comparison)
     if not controls:
         return ". Whether it is more than the extra steps is not known: no `random` or `steps` control was run."
-    for control in controls:
-        both = [seed for seed in mine.errors if seed in control.errors]
-        apart = paired([mine.errors[s] for s in both], [control.errors[s] for s in both]) if both else None
+    for name, errors in controls.items():
+        both = [seed for seed in mine.errors if seed in errors]
+        apart = paired([mine.errors[s] for s in both], [errors[s] for s in both]) if both else None
         if apart is None or not apart.excludes_zero or apart.mean > 0:
-            return f", but not clearly lower than its control `{control.label}`: it may be the extra steps."
+            return f", but not clearly lower than its control `{name}`: it may be the extra steps."
     return ", and lower than as many examples of any kind."
+
+
+def _controls(comparison: Comparison) -> dict[str, dict[int, float]]:
+    """The errors of the controls for extra steps, seed by seed: those of the same recipe, whatever their labels say."""
+    shown, found = comparison.shown, {}
+    random = [m for m in comparison.members if m.method == "random" and m.family == shown.family]
+    # The same factor and the same early run where there is such a control, else what there is.
+    random = [m for m in random if m.variant == shown.variant] or random
+    wanted = {(m.seed, longer(m)) for m in comparison.by_label[shown.label]}
+    steps = [m for m in comparison.members if m.method == "steps" and (m.seed, m.family) in wanted]
+    for name, own in (("random", random), ("steps", steps)):
+        if errors := _errors(own, comparison.split):
+            found[name] = errors
+    return found
 
 
 def _underway(shown: Member) -> str:
@@ -191,47 +178,17 @@ def _cost(member: Member) -> float | None:
     own = member.summary
     if member.method == "original":
         return 1.0
-    if not {"gradients", "examples_seen", "training_examples"} <= set(own):
+    if (
+        not all(own.get(name) for name in ("gradients", "examples_seen", "training_examples"))
+        or not member.plain_epochs
+    ):
         return None
-    if member.chosen_by != "none" and (member.early is None or "gradients" not in member.early.summary()):
+    first = numbers(member.early) if member.early is not None else {}
+    if member.chosen_by != "none" and first.get("gradients") is None:
         return None
-    early = member.early.summary()["gradients"] if member.early is not None else 0
-    passes = own["gradients"] / max(own["examples_seen"], 1)
+    early = first.get("gradients") or 0
+    passes = own["gradients"] / own["examples_seen"]
     return float((own["gradients"] + early) / (member.plain_epochs * own["training_examples"] * passes))
-
-
-def _described(mapping: dict[str, Any]) -> list[str]:
-    """A recipe as the words of a command: what differs from the defaults, the usual settings by name."""
-    try:
-        known = flat(recipes.to_mapping(recipes.from_mapping(Recipe, mapping), defaults=False))
-    except UsageError:  # a recipe of another version: every setting as it stands
-        known = flat(mapping)
-    words = [shlex.quote(str(mapping.get("data", {}).get("name", "digits")))]
-    named = {"model.name": "--model", "optimizer.lr": "--lr", "epochs": "--epochs", "batch_size": "--batch-size"}
-    named |= {"seed": "--seed"}
-    rest = []
-    for path, value in known.items():
-        text = yaml_text.render({"v": value}).removeprefix("v:").strip() if not isinstance(value, str) else value
-        if path in named:
-            words += [named[path], shlex.quote(text)]
-        elif path != "data.name":
-            rest += ["--set", shlex.quote(f"{path}={text}")]
-    return [*words, *rest]
-
-
-def _first_stage(early: dict[str, Any], second: dict[str, Any]) -> list[str]:
-    """When the examples were separated, and what stood in for the network or the optimizer until then."""
-    moments = {"epoch": "--at-epoch", "fraction": "--at-fraction"}
-    rule = str(early.get("until.rule"))
-    words = [moments[rule], f"{early.get('until.value', 0):g}"] if rule in moments else []
-    if early.get("model.name") != second.get("model.name"):
-        words += ["--early-model", shlex.quote(str(early.get("model.name")))]
-    if any(early.get(name) != second.get(name) for name in ("ascent.rule", "optimizer.name")):
-        ascent = early.get("ascent.rule", "none")
-        words += ["--early-optimizer", str(early.get("optimizer.name") if ascent == "none" else ascent)]
-    if early.get("optimizer.lr") != second.get("optimizer.lr"):
-        words += ["--early-lr", f"{early.get('optimizer.lr'):g}"]
-    return words
 
 
 def _mean(values: list[float | None]) -> float | None:

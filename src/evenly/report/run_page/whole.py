@@ -1,17 +1,21 @@
 """All sections of a run's page, in their order; those without data do not appear."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.records.run import METRICS, RECIPE
 from evenly.report.blocks import Section
 from evenly.report.page import content, render
 from evenly.report.run_page import findings, sections
-from evenly.report.run_page.reading import SEPARATION, STABILITY, Reader
+from evenly.report.run_page.command import command
+from evenly.report.run_page.reading import DAMAGE, EXAMPLES, MEASUREMENTS, SEPARATION, STABILITY, Reader
 from evenly.report.run_page.related import Comparison, Member, find
-from evenly.report.run_page.verdict import command, facts, outcomes, sentence
+from evenly.report.run_page.sections import class_names
+from evenly.report.run_page.verdict import Outcome, facts, outcomes, sentence
 
 # Each section, and the command that makes what it is drawn from.
 SECTIONS = {
@@ -64,44 +68,61 @@ def run_page(
     comparison = find(which, runs)
     reader = Reader()
     found = outcomes(comparison)
-    separation, examples = _evidence(comparison, reader)
-    names = {row["label"]: str(row["name"]) for row in separation.get("classes") or []}
-    measured = _measured(comparison, reader)
-    stability = reader.json(comparison.shown.run, STABILITY)
-    remarks = [*comparison.remarks, *reader.remarks, *findings.warnings(comparison)]
-    made = [
-        sections.comparison_section(comparison, found),
-        sections.examples_section(examples, names),
-        sections.separation_section(separation, names),
-        sections.curves_section(comparison),
-        findings.features_section(measured),
-        findings.geometry_section(measured, stability),
-        sections.groups_section(comparison),
-        findings.run_section(comparison, remarks),
-    ]
+    made = _sections(comparison, found, reader)
+    repeated = _command(comparison, reader)
+    warnings = findings.warnings(comparison, reader)
+    remarks = list(dict.fromkeys([*comparison.remarks, *reader.remarks, *warnings]))
+    made.append(findings.run_section(comparison, remarks, reader))
     there = [section for section in made if section is not None]
     if wanted:
-        _demand(wanted, there, comparison.shown)
+        _demand(wanted, there, comparison.shown, reader)
         there = [section for section in there if section.id in wanted]
     return RunPage(
         title=_title(comparison.shown),
         verdict=sentence(comparison, found),
         facts=facts(comparison, found),
-        command=command(comparison),
+        command=repeated,
         sections=there,
         remarks=remarks,
         state=comparison.shown.run.state,
     )
 
 
-def _evidence(comparison: Comparison, reader: Reader) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The separation and the examples of the run that is shown, or of the first sibling that has them."""
+def _sections(comparison: Comparison, found: Sequence[Outcome], reader: Reader) -> list[Section | None]:
+    """Every section but the last, each from its own records: damage to one does not touch the others."""
     shown = comparison.shown
     order = [shown, *sorted(comparison.members, key=lambda m: (m.method != "useful", m.seed))]
-    runs = [run for member in order for run in (member.run, member.early) if run is not None]
-    separation = next((found for run in runs if (found := reader.json(run, SEPARATION))), {})
-    examples = next((found for run in runs if (found := reader.examples(run))), {})
-    return separation, examples
+    around = [run for member in order for run in (member.run, member.early) if run is not None]
+    separation, source = next(
+        ((read, run) for run in around if (read := reader.json(run, SEPARATION))), ({}, shown.run)
+    )
+    names = class_names(separation)
+    pictures = next((made for run in around if (made := reader.gallery(run, names)) is not None), None)
+    measured, stability = _measured(comparison, reader), reader.json(shown.run, STABILITY)
+    metrics = [f"{member.id}/{METRICS}" for member in comparison.members]
+    measuring, standing = [f"{MEASUREMENTS}/epoch-*.json"] * bool(measured), [f"{shown.id}/{STABILITY}"]
+    makers: dict[str, tuple[Callable[[], Section | None], list[str]]] = {
+        "comparison": (lambda: sections.comparison_section(comparison, found), metrics),
+        "examples": (lambda: sections.examples_section(pictures), [EXAMPLES]),
+        "separation": (lambda: sections.separation_section(separation, names), [f"{source.id}/{SEPARATION}"]),
+        "curves": (lambda: sections.curves_section(comparison), metrics),
+        "features": (lambda: findings.features_section(measured), measuring),
+        "geometry": (lambda: findings.geometry_section(measured, stability), [*measuring, *standing * bool(stability)]),
+        "groups": (lambda: sections.groups_section(comparison), metrics),
+    }
+    return [reader.section(name, make, files) for name, (make, files) in makers.items()]
+
+
+def _command(comparison: Comparison, reader: Reader) -> str:
+    """The command that repeats the page; none where the recipe is not one that a command could say."""
+    try:
+        return command(comparison)
+    except DAMAGE as error:
+        shown = comparison.shown
+        reader.remarks.append(
+            f"No command repeats this page: {shown.id}/{RECIPE} is not as evenly writes it ({error})."
+        )
+        return ""
 
 
 def _measured(comparison: Comparison, reader: Reader) -> dict[str, list[dict[str, Any]]]:
@@ -115,11 +136,15 @@ def _measured(comparison: Comparison, reader: Reader) -> dict[str, list[dict[str
     return found
 
 
-def _demand(wanted: Sequence[str], there: Sequence[Section], shown: Member) -> None:
+def _demand(wanted: Sequence[str], there: Sequence[Section], shown: Member, reader: Reader) -> None:
     have = {section.id for section in there}
     for name in wanted:
+        if name in reader.left_out:
+            raise DataError(reader.left_out[name])
         if name not in have:
-            how = SECTIONS[name].format(run=shown.run.path, data=shown.recipe.get("data.name", "digits"))
+            how = SECTIONS[name].format(
+                run=quote(str(shown.run.path)), data=quote(str(shown.recipe.get("data.name", "digits")))
+            )
             raise DataError(f"run {shown.id} has nothing for the section {name!r}. Make it: {how}")
 
 

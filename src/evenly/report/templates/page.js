@@ -84,7 +84,7 @@
       for (const [id, html] of Object.entries(now.blocks)) {
         const old = document.getElementById(id);
         // What has not changed keeps its place: a table that is being scrolled, a listing that is open.
-        if (old && html !== before[id] && !old.matches(".gallery")) old.outerHTML = html;
+        if (old && html !== before[id]) old.outerHTML = html;
         before[id] = html;
       }
       for (const [id, made] of Object.entries(now.plots)) {
