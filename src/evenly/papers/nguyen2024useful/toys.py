@@ -141,10 +141,10 @@ _FIG_2 = Experiment(
         "ρ = 0.02 is said to satisfy the constraint of theorem 3.4, which wants every initial alignment above ρ; those "
         "of this initialisation have a standard deviation of 0.008.",
         "The paper shows one seed. When the easy feature is learned depends on the seed by hundreds of iterations.",
-        "With a bias, training ends in one of two states. Either the leading filter keeps a bias near 0, an easy alignment "
-        "near 2 and learns little of the difficult feature; or filters grow a bias near ±1, answer almost linearly, and "
-        "learn both features. GD reaches the second with some seeds and soon, SAM with most but after 600 iterations: so "
-        "at 600 the order of their difficult alignments is one of seeds, not of optimizers.",
+        "With a bias, training ends in one of two states. Either the leading filter keeps a bias near 0, an easy "
+        "alignment near 2, and learns little of the difficult feature; or filters grow a bias near ±1, answer almost "
+        "linearly, and learn both. GD reaches the second with some seeds and soon, SAM with most but after 600 "
+        "iterations: at 600 the order of their difficult alignments is one of seeds, not of optimizers.",
     ),
 )
 
