@@ -188,8 +188,8 @@ def scales(
     if small and all(name in STAND_INS for name in data):
         names = tuple(dict.fromkeys(str(STAND_INS[name]["name"]) for name in data))
         found["small"] = Scale(
-            (0, 1, 2, 3, 4),
-            round(5 * runs * RUN_MINUTES["small"], 1),
+            (0, 1, 2),
+            round(3 * runs * RUN_MINUTES["small"], 1),
             {"size": "small"},
             names,
             (*_stand_in(data), *small_deviations, *REDUCED),
