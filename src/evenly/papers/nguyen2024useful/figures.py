@@ -42,16 +42,16 @@ def _bars(key: str, title: str, claim: str, cases: tuple[Case, ...], *more: Clai
 
 
 _DATA_SETS = {
-    "cifar10": ("preact-resnet18", "CIFAR-10"),
-    "cifar100": ("preact-resnet34", "CIFAR-100"),
-    "stl10": ("preact-resnet18", "STL-10"),
-    "cinic10": ("preact-resnet18", "CINIC-10"),
-    "tiny-imagenet": ("preact-resnet18", "Tiny-ImageNet"),
+    "cifar10": ("preact-resnet18", ""),
+    "cifar100": ("preact-resnet34", ", CIFAR-100"),
+    "stl10": ("preact-resnet18", ", STL-10"),
+    "cinic10": ("preact-resnet18", ", CINIC-10"),
+    "tiny-imagenet": ("preact-resnet18", ", Tiny-ImageNet"),
 }
 _FIG_3 = tuple(
     _bars(
         "fig3" if data == "cifar10" else f"fig3-{data}",
-        f"Figure 3: USEFUL on {shown}",
+        f"Figure 3: USEFUL with SGD, SAM and TrivialAugment{shown}",
         "USEFUL lowers the test error of SGD, of SAM, and of SAM with TrivialAugment.",
         _cases(data, model),
         small=data in ("cifar10", "cifar100", "stl10"),
