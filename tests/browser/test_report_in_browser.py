@@ -162,6 +162,36 @@ def test_a_printed_page_draws_every_plot(measured_page: tuple[Made, Path], look:
     assert sight.complaints == []
 
 
+def test_on_paper_everything_is_light_open_and_as_wide_as_the_page(
+    measured_page: tuple[Made, Path], look: Callable[..., Any]
+) -> None:
+    page = look(measured_page[1], scheme="dark").page
+    widths = "[...document.querySelectorAll('.canvas .main-svg')].map((s) => s.getBoundingClientRect().width)"
+    page.locator(".canvas .main-svg").first.wait_for()
+    on_screen = page.evaluate(widths)[0]
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    on_paper = page.evaluate(widths)
+    assert len(on_paper) >= 15
+    assert max(on_paper) <= 640 < on_screen
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    assert page.evaluate("document.querySelector('.canvas').layout.font.color") == "#24292F"
+    assert page.evaluate("[...document.querySelectorAll('details')].every((d) => d.open)")
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(widths)[0] == on_screen
+    assert not page.evaluate("[...document.querySelectorAll('details')].some((d) => d.open)")
+    assert page.evaluate("document.querySelector('.canvas').layout.font.color") == "#E6E8EB"
+
+
+def test_no_number_is_wider_than_its_card(measured_page: tuple[Made, Path], look: Callable[..., Any]) -> None:
+    for width in (390, 794, 1024, 1440):
+        page = look(measured_page[1], width=width).page
+        over = "[...document.querySelectorAll('.facts div')].filter((d) => d.scrollWidth > d.clientWidth).length"
+        assert page.evaluate(over) == 0, width
+
+
 @pytest.mark.parametrize(
     "how",
     [

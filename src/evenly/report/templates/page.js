@@ -5,6 +5,7 @@
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const touch = window.matchMedia("(pointer: coarse)").matches;
   const drawn = new Set();
+  const PAPER = 640; // pixels: what A4 and Letter leave of a chart beside their margins and the chart's own
 
   // A page opened from a file may be denied any storage: then the choice lasts as long as the page.
   const remembered = {
@@ -14,8 +15,8 @@
 
   const theme = () => root.dataset.theme || (system.matches ? "dark" : "light");
 
-  function paint(name) {
-    for (const id of drawn) Plotly.relayout(id, given.themes[name]);
+  function paint(name, more = {}) {
+    for (const id of drawn) Plotly.relayout(id, { ...given.themes[name], ...more });
   }
 
   function layoutOf(made) {
@@ -109,9 +110,17 @@
     paint(theme());
   });
   system.addEventListener("change", () => paint(theme()));
-  // Paper is white, and has no scrolling: everything is drawn, in the light theme.
-  window.addEventListener("beforeprint", () => { Object.keys(given.plots).forEach(draw); paint("light"); });
-  window.addEventListener("afterprint", () => paint(theme()));
+  // Paper is white, narrow, and has no scrolling: everything is drawn and open, in the light theme and a page's width.
+  const closed = [];
+  window.addEventListener("beforeprint", () => {
+    Object.keys(given.plots).forEach(draw);
+    paint("light", { width: PAPER, autosize: false });
+    for (const part of document.querySelectorAll("details:not([open])")) { part.open = true; closed.push(part); }
+  });
+  window.addEventListener("afterprint", () => {
+    paint(theme(), { width: null, autosize: true });
+    for (const part of closed.splice(0)) part.open = false;
+  });
   for (const button of document.querySelectorAll(".copy")) {
     button.addEventListener("click", async () => {
       try {
