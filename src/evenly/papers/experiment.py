@@ -170,6 +170,9 @@ class Experiment:
         `module:function` of `f(measured) -> list[Chart]`: the figure in the paper's form.
     errata
         What is wrong or left open in the paper, as part of the row.
+    derived
+        `module:function` of `f(values) -> more values`, for what takes all seeds together, such as a choice by their
+        mean. Of two values of one name its own counts.
     """
 
     key: str
@@ -180,6 +183,7 @@ class Experiment:
     scales: Mapping[str, Scale]
     charts: str
     errata: tuple[str, ...] = ()
+    derived: str = ""
 
     def __post_init__(self) -> None:
         if self.key.count("/") != 1:
@@ -214,7 +218,8 @@ class Experiment:
 
     def digest(self, scale: str, seeds: Sequence[int] | None = None) -> str:
         """Twelve hex digits of all that decides the row: the work and the rules of the claims."""
-        return _digest([[part.digest for part in self.parts(scale, seeds)], [claim.rule for claim in self.claims]])
+        work = [part.digest for part in self.parts(scale, seeds)]
+        return _digest([work, [claim.rule for claim in self.claims], *([self.derived] if self.derived else [])])
 
 
 def referred(name: str) -> Any:

@@ -7,9 +7,10 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from evenly import environment
 from evenly.data.catalogue import data_root as root_of
 from evenly.data.catalogue import entry
 from evenly.errors import DataError, EvenlyError, UsageError, did_you_mean
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part
+from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, referred
 from evenly.progress import Bar
 from evenly.recipe import Recipe
 from evenly.records import Run
@@ -25,6 +26,7 @@ from evenly.typed import from_mapping
 
 PARTS = "parts"  # of a folder of runs: what is kept of the work of experiments
 FOUND = "found.json"
+Values = Mapping[str, Mapping[int, float]]  # of a quantity, by seed
 
 
 def ready(experiment: Experiment, scale: str, *, seeds: Sequence[int] | None, data_root: str | None) -> list[Part]:
@@ -35,6 +37,8 @@ def ready(experiment: Experiment, scale: str, *, seeds: Sequence[int] | None, da
         json.dumps(part.arguments)
         if "recipe" in part.arguments:
             _check_recipe(part)
+    if experiment.derived:
+        referred(experiment.derived)
     root = root_of(data_root)
     for name in experiment.scales[scale].data:
         missing = entry(name).missing(root)
@@ -96,7 +100,11 @@ def measured(
                 for future in as_completed(futures):
                     future.result()
                     bar.advance()
-    return _together(context, parts)
+    found, minutes = _together(context, parts)
+    if experiment.derived:
+        derive: Callable[[Values], Values] = referred(experiment.derived)
+        found = replace(found, values={**found.values, **derive(found.values)})
+    return found, minutes
 
 
 def done(context: Context, part: Part) -> None:

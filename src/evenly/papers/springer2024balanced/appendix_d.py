@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from evenly.papers.experiment import Claim, Experiment, Part, Scale
-from evenly.papers.springer2024balanced.probing_figures import CHI, OPEN, ROOM, SEEDS, SMOKE, sizes
+from evenly.papers.springer2024balanced.probing_figures import CHI, OPEN, ROOM, SEEDS, TINY, sizes
 
 
 def _appendix(
@@ -95,7 +95,9 @@ APPENDIX_D = Experiment(
         ),
     ),
     scales={
-        "smoke": SMOKE,
+        "smoke": Scale(
+            (0, 1), 0.05, {**TINY, "epochs": 200}, deviations=("20 training points, networks 8 wide: that it runs",)
+        ),
         "full": Scale(SEEDS, 0.5, deviations=(*OPEN, "the toy of χ = 360 after 20 epochs of SGD, ρ = 0.01")),
     },
     charts=f"{ROOM}.charts_mechanism:foretold",

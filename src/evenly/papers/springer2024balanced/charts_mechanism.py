@@ -105,10 +105,11 @@ def map_charts(series: Any, epochs: Sequence[int], *, name: str) -> list[Chart]:
             charts.append(
                 Chart(
                     f"Epoch {epoch}, {name.upper()}'s {kind} weights",
-                    "easy contribution  y·v_easy·Φ_easy",
-                    "hard contribution  y·v_hard·Φ_hard",
+                    "y·v_easy·Φ_easy",
+                    "y·v_hard·Φ_hard",
                     [heat],
-                    f"The median importance of the examples in every bin of the two contributions, {kind} weights.",
+                    f"The median importance of the examples in every bin of what the easy and the hard feature "
+                    f"contribute, {kind} weights.",
                 )
             )
     return charts

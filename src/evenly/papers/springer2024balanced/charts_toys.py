@@ -36,8 +36,8 @@ def surfaces(measured: Measured) -> list[Chart]:
             charts.append(
                 Chart(
                     f"{name.upper()}: Φ_{feature}, {error:.1f} % misread",
-                    f"first coordinate of the {feature} feature",
-                    "second coordinate",
+                    f"{feature} feature, first",
+                    "second",
                     [heat, *points],
                     f"Φ_{feature} as {name.upper()} has trained it (seed 0), over the plane of that feature, with the "
                     f"{SHOWN} training points of each class.",
@@ -63,12 +63,13 @@ def noises(measured: Measured) -> list[Chart]:
     """Figure 10: error against ρ, a panel for each noise on both features or the hard one, a line for each level."""
     charts = []
     for noise_on in ("both", "hard"):
-        for kind, levels in NOISES.items():
+        for column, (kind, levels) in enumerate(NOISES.items()):
             lines = [curve(measured, f"{level:g}", f"{kind}.{noise_on}.{at(level=level)}") for level in levels]
             where = "both features" if noise_on == "both" else "the hard feature"
-            title = f"{kind.capitalize()} noise on {where}"
             sentence = f"The error of the spiral against ρ for three levels of {kind} noise on {where}. {BAND}"
-            charts.append(Chart(title, RHO, ERROR, lines, sentence))
+            # What is on an axis is said at the edge of the sheet.
+            x, y = RHO if noise_on == "hard" else "", "" if column else ERROR
+            charts.append(Chart(f"{kind.capitalize()} noise, {noise_on}", x, y, lines, sentence))
     return charts
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from evenly.diagnostics import reweighting
+from evenly.errors import UsageError
 from evenly.papers.experiment import Context, Found
 from evenly.papers.springer2024balanced.toys import Grown, Toy
 from evenly.rng import generator
@@ -50,9 +51,9 @@ def foretold(
 ) -> Found:
     """log(λ̃/λ) of every training example of the toy under its own ascent, beside ρ‖∇f‖ (eq. 25) and ρ‖φ‖ (eq. 27).
 
-    `KIND.correlation` of measured and foretold over the examples (KIND `sam` or `lsam`); `.error` the mean relative
-    error of the exponential loss's formula, `.error_fitted` that among examples with λ < 0.01, and `.error_logistic`
-    that of the logistic loss's, (1 − λ)·ρ‖∇f‖. `norm.error`: ‖∇_v f‖ beside ‖φ(x)‖.
+    `KIND.correlation` of measured and foretold over the examples (KIND `sam` or `lsam`); `.error` the median relative
+    error of the exponential loss's formula, `.error_fitted` that among examples with λ < 0.01, whose share is
+    `fitted`, and `.error_logistic` that of the logistic loss's, (1 − λ)·ρ‖∇f‖. `norm.error`: ‖∇_v f‖ beside ‖φ(x)‖.
     """
     grown = Grown([Toy(seed, chi) for seed in seeds], **sizes)
     for _ in grown.epochs([epochs]):
@@ -63,6 +64,11 @@ def foretold(
     for place, seed in enumerate(seeds):
         model, train = grown.ensemble.member(place), grown.data[place].train
         fitted = seen.importance[place] < 0.01
+        if not fitted.any():
+            raise UsageError(
+                f"seed {seed}: after {epochs} epochs no example has λ < 0.01, and eq. 25 is about such: train longer."
+            )
+        values["fitted"][seed] = float(fitted.double().mean())
         for kind, only in (("sam", None), ("lsam", ["head"])):
             found = reweighting(model, train, rho=rho, only=only)
             truth = found.measured.double()
@@ -70,7 +76,7 @@ def foretold(
             stacked = torch.stack([truth, found.predicted.double()])
             values[f"{kind}.correlation"][seed] = float(torch.corrcoef(stacked)[0, 1])
             values[f"{kind}.error"][seed] = float(error_N.quantile(0.5))
-            values[f"{kind}.error_fitted"][seed] = float(error_N[fitted].quantile(0.5)) if fitted.any() else 0.0
+            values[f"{kind}.error_fitted"][seed] = float(error_N[fitted].quantile(0.5))
             values[f"{kind}.error_logistic"][seed] = float(
                 (found.predicted_logistic.double() / truth - 1).abs().quantile(0.5)
             )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from evenly.papers.experiment import Context, Found
 from evenly.papers.springer2024balanced.names import at
+from evenly.papers.springer2024balanced.ratio_gaps import EFFECTS
 from evenly.papers.springer2024balanced.spiral_probing import probed, rank_correlation
 from evenly.papers.springer2024balanced.toys import Grown, Toy
 
@@ -92,13 +93,10 @@ def compared(
     """Figure 7: hard probing error of LSAM and of the three interventions, against the ratio of the two weights.
 
     `lsam.rho=R.hard`, `.ratio` (as in figure 3); `importance.star=S.hard`, `rate.…`, `both.…`, in percent. `NAME.gain`
-    is the improvement on SGD at the largest v*; `both.gap` how much more the combined intervention errs than LSAM, at
-    LSAM's own ratios, by interpolation, in the mean over ρ > 0.
+    is the improvement on SGD at the largest v*.
     """
     toys = [Toy(seed, chi, rho=rho) for rho in rhos for seed in seeds]
-    toys += [
-        Toy(seed, chi, rule=e, hard=star) for e in ("importance", "rate", "both") for star in stars for seed in seeds
-    ]
+    toys += [Toy(seed, chi, rule=effect, hard=star) for effect in EFFECTS for star in stars for seed in seeds]
     grown = Grown(toys, **sizes)
     v_TKB2, _ = watched(grown, epochs)
     hard = probed(grown)["hard"]
@@ -111,16 +109,8 @@ def compared(
             values[f"lsam.{name}.ratio"][toy.seed] = float(ratio.quantile(0.5))
     for seed in seeds:
         plain = values[f"lsam.{at('hard', rho=0)}"][seed]
-        for effect in ("importance", "rate", "both"):
-            curve = [values[f"{effect}.{at('hard', star=star)}"][seed] for star in stars]
-            values[f"{effect}.gain"][seed] = plain - curve[-1]
-            gaps = [
-                float(np.interp(values[f"lsam.{at('ratio', rho=rho)}"][seed], stars, curve))
-                - values[f"lsam.{at('hard', rho=rho)}"][seed]
-                for rho in rhos
-                if rho > 0
-            ]
-            values[f"{effect}.gap"][seed] = sum(gaps) / len(gaps)
+        for effect in EFFECTS:
+            values[f"{effect}.gain"][seed] = plain - values[f"{effect}.{at('hard', star=stars[-1])}"][seed]
         values["lsam.gain"][seed] = plain - values[f"lsam.{at('hard', rho=rhos[-1])}"][seed]
     return Found(dict(values), {"rhos": list(rhos), "stars": list(stars)})
 

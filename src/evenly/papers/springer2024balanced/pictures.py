@@ -1,4 +1,4 @@
-"""Tables 1 and 2 on images: SGD and SAM tuned over a sweep, and what can be read from their features."""
+"""Tables 1 and 2 on images: SGD and SAM over a sweep, and what can be read from their features."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,12 +31,12 @@ def probed(
     splits: Mapping[str, str] | None = None,
     refits: int = 5,
 ) -> Found:
-    """Table 1 for one seed: train for every learning rate and ρ, probe both features, choose for SGD and for SAM.
+    """Table 1 for one seed: train for every learning rate and ρ, and probe both features.
 
     `lr=L.rho=R.hard`, `.easy` and `.test` are errors in percent; `.chosen_by`, by which the learning rate of SGD and
-    the learning rate and ρ of SAM are chosen, is the mean probing error of both features on held-out balanced examples
-    (two-fold within those that fit the probe); `.validation_loss` that on the training distribution. `sgd.…` and
-    `sam.…` are those of the chosen; `sam_by_loss.…` of the one with the least validation loss.
+    the learning rate and ρ of SAM are chosen over all seeds (`choosing`), is the mean probing error of both features on
+    held-out balanced examples (two-fold within those that fit the probe); `.validation_loss` that on the training
+    distribution.
 
     `splits` names where the probe is fitted and tested, by default `probe` and `balanced`; data without these draw
     equally many examples of each group.
@@ -51,16 +51,6 @@ def probed(
             found[lr, rho] = _errors(run) | read_out(seen, where, seed=seed, refits=refits)
             ids[at(lr=lr, rho=rho)] = run.id
     values = {at(name, lr=lr, rho=rho): {seed: v} for (lr, rho), row in found.items() for name, v in row.items()}
-    plain = {setting: row for setting, row in found.items() if setting[1] == 0}
-    ours = {setting: row for setting, row in found.items() if setting[1] > 0}
-    for name, rows, by in (
-        ("sgd", plain, "chosen_by"),
-        ("sam", ours, "chosen_by"),
-        ("sam_by_loss", ours, "validation_loss"),
-    ):
-        lr, rho = best(rows, by)
-        values |= {f"{name}.{what}": {seed: v} for what, v in rows[lr, rho].items()}
-        values |= {f"{name}.lr": {seed: lr}, f"{name}.rho": {seed: rho}}
     return Found(values, {"rates": list(rates), "rhos": list(rhos), "runs": ids})
 
 
@@ -79,8 +69,8 @@ def transferred(
     """Table 2 for one domain and seed: train on the others, probe on the one held out.
 
     `UNDER.lr=L.rho=R.accuracy`, a share as in the paper, is that of a linear probe of the label, fitted on the target
-    domain's training examples, on its test examples; `UNDER.sgd.accuracy` and `UNDER.sam.accuracy` those with the
-    least validation error on the domains that were trained on.
+    domain's training examples, on its test examples; `.validation_error`, by which settings are chosen over all seeds
+    (`choosing`), that of the network itself on the domains that were trained on.
     """
     where = {"fit": "target_train", "test": "target_test", **(splits or {})}
     found: dict[tuple[float, float], Numbers] = {}
@@ -99,21 +89,7 @@ def transferred(
             )
             found[lr, rho] = {"accuracy": 1 - probe.error, **_errors(run)}
     values = {f"{under}.{at(n, lr=lr, rho=rho)}": {seed: v} for (lr, rho), row in found.items() for n, v in row.items()}
-    for name, displaced in (("sgd", False), ("sam", True)):
-        rows = {setting: row for setting, row in found.items() if (setting[1] > 0) == displaced}
-        lr, rho = best(rows, "validation_error")
-        values |= {f"{under}.{name}.{what}": {seed: v} for what, v in rows[lr, rho].items()}
-        values |= {f"{under}.{name}.lr": {seed: lr}, f"{under}.{name}.rho": {seed: rho}}
     return Found(values, {"rates": list(rates), "rhos": list(rhos)})
-
-
-def best(rows: Mapping[tuple[float, float], Mapping[str, float]], by: str) -> tuple[float, float]:
-    """The setting with the least of a quantity; of equals, the first.
-
-    >>> best({(0.1, 0.0): {"loss": 2.0}, (0.2, 0.0): {"loss": 1.0}}, "loss")
-    (0.2, 0.0)
-    """
-    return min(rows, key=lambda setting: rows[setting][by])
 
 
 def read_out(seen: Loaded, where: Mapping[str, str], *, seed: int, refits: int) -> Numbers:

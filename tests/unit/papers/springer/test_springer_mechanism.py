@@ -7,8 +7,16 @@ import pytest
 import torch
 
 from evenly.diagnostics import gini
+from evenly.errors import UsageError
 from evenly.papers.experiment import Context
-from evenly.papers.springer2024balanced import closed_forms, phantom_ratios, phantom_weights, spiral_probing
+from evenly.papers.springer2024balanced import (
+    closed_forms,
+    phantom_ratios,
+    phantom_weights,
+    ratio_gaps,
+    spiral_probing,
+)
+from evenly.papers.springer2024balanced.appendix_d import APPENDIX_D
 from evenly.papers.springer2024balanced.names import at
 
 HERE = Context(Path("unused"))
@@ -79,11 +87,36 @@ def test_the_shares_of_a_histogram_sum_to_one_with_what_lies_outside_its_edges()
 def test_interventions_are_compared_with_lsam_at_its_own_ratio():
     given = {"seeds": [0], "chi": 360.0, "rhos": [0.0, 0.5], "stars": [0.5, 2.0], "epochs": 2, "sizes": SIZES}
     found = phantom_ratios.compared(HERE, **given).values
+    found = found | ratio_gaps.gaps(found)
     low, high = found["both.star=0.5.hard"][0], found["both.star=2.hard"][0]
     ratio = min(max(found["lsam.rho=0.5.ratio"][0], 0.5), 2.0)
     there = low + (high - low) * (ratio - 0.5) / 1.5
-    assert found["both.gap"][0] == pytest.approx(there - found["lsam.rho=0.5.hard"][0])
+    assert found["both.rho=0.5.gap"][0] == pytest.approx(there - found["lsam.rho=0.5.hard"][0])
     assert found["rate.gain"][0] == pytest.approx(found["lsam.rho=0.hard"][0] - found["rate.star=2.hard"][0])
+
+
+def test_gaps_of_opposite_signs_do_not_cancel_and_ratios_beyond_the_grid_are_counted():
+    values = {f"{effect}.star={star}.hard": {0: 10.0} for effect in ratio_gaps.EFFECTS for star in (0.5, 2)}
+    for rho, ratio, hard in ((0, 0.7, 30.0), (1, 1.0, 4.0), (2, 3.0, 16.0)):
+        values |= {f"lsam.rho={rho}.ratio": {0: ratio}, f"lsam.rho={rho}.hard": {0: hard}}
+    found = ratio_gaps.gaps(values)
+    assert (found["both.rho=1.gap"][0], found["both.rho=2.gap"][0]) == (6.0, -6.0)
+    assert found["both.gap"][0] == 6.0
+    assert (found["rho=1.clamped"][0], found["rho=2.clamped"][0], found["clamped"][0]) == (0.0, 1.0, 1.0)
+
+
+def test_where_no_example_is_fitted_its_error_is_not_zero_but_refused():
+    with pytest.raises(UsageError, match="seed 0: after 1 epochs no example"):
+        closed_forms.foretold(HERE, seeds=[0], chi=360.0, rho=0.01, epochs=1, sizes=SIZES)
+
+
+def test_appendix_d_measures_fitted_examples_even_at_smoke():
+    scale = APPENDIX_D.scales["smoke"]
+    part = next(part for part in APPENDIX_D.parts("smoke") if part.name == "foretold")
+    found = part.function()(HERE, **part.arguments).values
+    for seed in scale.seeds:
+        assert found["fitted"][seed] > 0.5
+        assert 0 < found["sam.error_fitted"][seed] < 0.02
 
 
 def test_levels_of_noise_are_kept_and_averaged():
