@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.errors import EvenlyError, UsageError
+from evenly.errors import DataError, EvenlyError, UsageError
 
 if TYPE_CHECKING:
     from evenly.papers.experiment import Experiment
@@ -80,12 +80,15 @@ def reproduce(
     chosen = _chosen(keys, scale, every=every)
     for each, size in chosen:
         reproducing.affordable(each, size, yes=yes or dry_run)
-    plans = _plans(chosen, given, data_root)
+    plans, missing = _plans(chosen, given, data_root)
     if dry_run:
         if json:
             print_json(plans)
         else:
             print_table(plans, ["key", "scale", "seeds", "parts", "cost", "needs"])
+    if missing:
+        raise DataError("\n".join(missing))
+    if dry_run:
         return
     into = None if check else ledger or Path("claims")
     rows = []
@@ -99,10 +102,14 @@ def reproduce(
     if check:
         against = kept_in(ledger)
         worse = reproducing.worsened(rows, against)
+        unknown = [row for row in rows if book.read(against, row["key"], row["scale"]) is None]
+        # What cannot be compared must not look like what was compared and found well.
+        worse += [
+            f"{row['key']} at {row['scale']}: not in the ledger; without --check it is written" for row in unknown
+        ]
         if worse:
-            raise ClaimWorsened("worse than in the ledger:\n  " + "\n  ".join(worse))
-        known = sum(book.read(against, row["key"], row["scale"]) is not None for row in rows)
-        say(f"{known} of {len(rows)} rows are in the ledger, and none is worse.")
+            raise ClaimWorsened(f"against the ledger in {against}:\n  " + "\n  ".join(worse))
+        say(f"{len(rows)} rows, and none is worse than in the ledger.")
     else:
         say(f"Written to {into}.")
 
@@ -137,15 +144,19 @@ def _chosen(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experime
 
 def _plans(
     chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None, data_root: str | None
-) -> list[dict[str, Any]]:
-    """What would be done; whatever can be wrong is found here, for all of them, before anything runs."""
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What would be done, and which data are missing; all that can be wrong is found here, before anything runs."""
     from evenly.papers.reproducing import lasting
     from evenly.papers.running import ready
 
-    lines = []
+    lines, missing = [], []
     for each, size in chosen:
         scale = each.scales[size]
-        parts = ready(each, size, seeds=seeds, data_root=data_root)
+        try:
+            parts = ready(each, size, seeds=seeds, data_root=data_root)
+        except DataError as error:
+            missing.append(str(error))
+            parts = each.parts(size, seeds)
         lines.append(
             {
                 "key": each.key,
@@ -156,7 +167,7 @@ def _plans(
                 "needs": ", ".join(scale.data),
             }
         )
-    return lines
+    return lines, missing
 
 
 def _list(ledger: Path, *, json: bool) -> None:
