@@ -121,8 +121,8 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
     if not folder.is_dir():
         raise UsageError(f"there is no ledger in {folder}. `evenly reproduce KEY` writes one, or name it: --ledger DIR")
     lines = overview(folder)
-    titles = {key: f"{paper.authors}: {paper.title}" for key, paper in PAPERS.items()}
-    first = write_site(out, lines, book.rows(folder), ledger=folder, papers=titles, force=force)
+    papers = {key: (paper.name, f"{paper.authors}: {paper.title}.") for key, paper in PAPERS.items()}
+    first = write_site(out, lines, book.rows(folder), ledger=folder, papers=papers, force=force)
     if json:
         print_json({"out": str(first), "experiments": len(lines)})
     else:

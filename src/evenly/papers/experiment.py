@@ -25,6 +25,7 @@ class Paper:
     """A paper: the beginning of its experiments' keys, and how it is cited."""
 
     key: str
+    name: str
     title: str
     authors: str
     bibtex: str

@@ -31,13 +31,13 @@ def write_site(
     rows: Sequence[Row],
     *,
     ledger: str | os.PathLike[str],
-    papers: Mapping[str, str],
+    papers: Mapping[str, tuple[str, str]],
     force: bool = False,
 ) -> Path:
     """Write the site into the folder `out` and give the path of its first page.
 
     `lines` are those of the overview (every experiment, also what was not run), `rows` those of the ledger, whose
-    folder holds the figures, and `papers` the title of each paper by its key.
+    folder holds the figures, and `papers` the short and the full name of each paper by its key.
     """
     out = Path(out)
     first = out / "index.html"
@@ -58,13 +58,15 @@ def write_site(
 
 
 def index_page(
-    lines: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Row]], *, papers: Mapping[str, str]
+    lines: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Row]], *, papers: Mapping[str, tuple[str, str]]
 ) -> str:
     """The first page: what became of every claim, paper by paper."""
     verdicts = [line["verdict"] for line in lines]
     facts = [(word, str(verdicts.count(word))) for word in MARK if word in verdicts]
+    corrected = sum(_corrected(row) for own in rows.values() for row in own)
+    facts.append(("of these not, our correction is", str(corrected)))
     sections = []
-    for paper, title in papers.items():
+    for paper, (name, title) in papers.items():
         own = [line for line in lines if line["key"].startswith(f"{paper}/")]
         table = Table(
             ["experiment", "verdict", "claim", "scale", "n", "cost"],
@@ -81,7 +83,7 @@ def index_page(
             ],
             whole=True,
         )
-        sections.append(Section(paper, title, [table]))
+        sections.append(Section(paper, name, [Prose(title), table]))
     sections.append(Section("rule", "How verdicts come about", [Prose(RULE)]))
     ran = sum(verdict != "not run" for verdict in verdicts)
     verdict = (
@@ -91,7 +93,11 @@ def index_page(
 
 
 def experiment_page(
-    line: Mapping[str, Any], rows: Sequence[Row], *, ledger: str | os.PathLike[str], papers: Mapping[str, str]
+    line: Mapping[str, Any],
+    rows: Sequence[Row],
+    *,
+    ledger: str | os.PathLike[str],
+    papers: Mapping[str, tuple[str, str]],
 ) -> str:
     """The page of one experiment: at every scale that was run, the figure, each claim, and every seed."""
     key = line["key"]
@@ -114,7 +120,7 @@ def experiment_page(
     errata = rows[0]["errata"] if rows else []
     if errata:
         sections.append(Section("errata", "What is wrong or left open in the paper", [Prose("\n\n".join(errata))]))
-    sections.append(Section("paper", "The paper", [Prose(f"{papers[key.partition('/')[0]]}.")]))
+    sections.append(Section("paper", "The paper", [Prose(papers[key.partition("/")[0]][1])]))
     verdict = line["claim"] + f" {_word(line, rows)}."
     if line["state"] == "stale":
         verdict += " The row was written by another revision: the work or the claims are declared differently now."
@@ -176,21 +182,19 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
 
 
 def _claims(row: Row) -> Table:
-    return Table(
-        ["claim", "the paper", "ours", "difference [95 %]", "verdict"],
-        [
-            [
-                claim["says"] + _kind(claim) + _note(claim),
-                _pair(claim["paper"], claim["paper_against"]),
-                _pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
-                _interval(claim["difference"]),
-                f"{MARK[claim['verdict']]} {claim['verdict']}",
-            ]
-            for claim in row["claims"]
-        ],
-        caption=f"Every claim, over {len(row['seeds'])} seeds; two numbers are what is compared, in this order.",
-        whole=True,
-    )
+    lines = [
+        {
+            "claim": claim["says"] + _kind(claim) + _note(claim),
+            "verdict": f"{MARK[claim['verdict']]} {claim['verdict']}",
+            "the paper": _pair(claim["paper"], claim["paper_against"]),
+            "ours": _pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
+            "difference [95 %]": _interval(claim["difference"]),
+        }
+        for claim in row["claims"]
+    ]
+    columns = [name for name in lines[0] if any(line[name] for line in lines)]
+    told = f"Every claim, over {len(row['seeds'])} seeds; two numbers are what is compared, in this order."
+    return Table(columns, lines, caption=told, whole=True)
 
 
 def _seeds(row: Row) -> Table:
@@ -244,6 +248,12 @@ def _word(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
     if len(own) > 1 and line["verdict"] != "reproduced":
         told += f" ({own.count('reproduced')} of {len(own)} claims are)"
     return told + (" (stale)" if line["state"] == "stale" else "")
+
+
+def _corrected(row: Row) -> bool:
+    """Whether the paper's statement fails where ours, beside it, holds throughout."""
+    ours = [claim["verdict"] for claim in row["claims"] if claim["corrects"]]
+    return row["verdict"] == "not reproduced" and bool(ours) and set(ours) == {"reproduced"}
 
 
 def _held(row: Row) -> str:

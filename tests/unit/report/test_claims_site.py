@@ -11,7 +11,7 @@ from evenly.cli import main
 from evenly.errors import DataError, UsageError
 from evenly.report.claims import experiment_page, markdown, results, write_site
 
-PAPERS = {"nguyen2024": "Nguyen et al.: USEFUL"}
+PAPERS = {"nguyen2024": ("Nguyen et al. (2024)", "Dang Nguyen and others: USEFUL.")}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 
 

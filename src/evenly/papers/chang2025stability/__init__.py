@@ -5,6 +5,7 @@ from evenly.papers.experiment import Experiment, Paper
 
 PAPER = Paper(
     key="chang2025",
+    name="Chang & Khanna (2025)",
     title="A Unified Stability Analysis of SAM vs SGD: Role of Data Coherence and Emergence of Simplicity Bias",
     authors="Wei-Kai Chang, Rajiv Khanna",
     bibtex="""@misc{chang2025stability,

@@ -9,6 +9,7 @@ from evenly.papers.nguyen2024useful.waterbirds import EXPERIMENTS as _WATERBIRDS
 
 PAPER = Paper(
     key="nguyen2024",
+    name="Nguyen et al. (2024)",
     title="Changing the Training Data Distribution to Reduce Simplicity Bias Improves In-distribution Generalization",
     authors="Dang Nguyen, Paymon Haddad, Eric Gan, Baharan Mirzasoleiman",
     bibtex="""@inproceedings{nguyen2024useful,

@@ -13,6 +13,7 @@ from evenly.papers.springer2024balanced import (
 
 PAPER = Paper(
     key="springer2024",
+    name="Springer et al. (2024)",
     title="Sharpness-Aware Minimization Enhances Feature Quality via Balanced Learning",
     authors="Jacob Mitchell Springer, Vaishnavh Nagarajan, Aditi Raghunathan",
     bibtex="""@inproceedings{springer2024balanced,
