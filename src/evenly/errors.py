@@ -6,6 +6,8 @@ is a bug in evenly and ends a command with exit code 1 and a traceback.
 
 from collections.abc import Iterable
 
+_MANY = 20  # more names than these are no help to whoever mistyped one
+
 
 class EvenlyError(Exception):
     """The root of every error that evenly raises on purpose."""
@@ -38,12 +40,16 @@ class Stopped(EvenlyError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence that names the nearest known words, or lists them all when none is near.
+    """A sentence that names the nearest known words; when none is near it lists them all, or three of very many.
 
     >>> did_you_mean("cifar-10", ["cifar10", "mnist"])
     "Did you mean 'cifar10'?"
     >>> did_you_mean("zzz", ["b", "a"])
     'Known: a, b.'
+    >>> did_you_mean("table", [f"fig{i}" for i in range(80)] + ["label"])
+    "Did you mean 'label'?"
+    >>> did_you_mean("30", [f"fig{i}" for i in range(80)])
+    'The nearest of 80: fig30, fig3, fig0.'
     """
     import difflib  # only when something is wrong: `evenly --help` need not wait for it
 
@@ -51,4 +57,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, known, n=2, cutoff=0.6)
     if near:
         return "Did you mean " + " or ".join(map(repr, near)) + "?"
+    if len(known) > _MANY:
+        return f"The nearest of {len(known)}: {', '.join(difflib.get_close_matches(word, known, n=3, cutoff=0))}."
     return f"Known: {', '.join(known)}." if known else "None are known."

@@ -53,6 +53,8 @@ def test_the_density_is_that_of_the_dense_spectrum() -> None:
     assert tail["above"] == pytest.approx(values.max() / 10, rel=1e-3)
     assert tail["share"] == pytest.approx((values > tail["above"]).mean(), rel=0.3)
     assert tail["trace"] == pytest.approx(values[values > tail["above"]].sum(), rel=0.2)
+    assert values.min() < 0
+    assert tail["negative"] == pytest.approx(values[values < 0].sum(), rel=0.2)
     json.dumps(found, allow_nan=False)
 
 

@@ -222,7 +222,7 @@ def test_a_torn_last_line_is_left_out_and_cut_before_the_next(run: Run) -> None:
 @pytest.mark.parametrize("damage", [b'{"epoch": 2, "lo', b"[1, 2]", b"\x00\x00", b"", b"\xff"])
 def test_a_corrupt_line_in_the_middle_is_named(run: Run, damage: bytes) -> None:
     (run.path / "metrics.jsonl").write_bytes(b'{"epoch": 1}\n' + damage + b'\n{"epoch": 3}\n')
-    with pytest.raises(DataError, match=r"metrics.jsonl, line 2: expected a JSON object, found"):
+    with pytest.raises(DataError, match=r"metrics.jsonl, line 2: expected a JSON object, found (an empty line|['\"])"):
         run.metrics()
 
 

@@ -77,21 +77,22 @@ def test_a_setting_that_no_run_has_is_a_typo(root: Path) -> None:
         table(root, ["test_error"])
 
 
-def test_foreign_half_written_and_damaged_folders_are_reported_and_skipped(
+def test_half_written_and_damaged_folders_are_reported_and_skipped_and_foreign_ones_passed_over(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     whole = {run.id for run in runs(root)}
     (root / "notes.txt").write_text("a file is nobody's run")
     (root / ".cache").mkdir()
     (root / "figures").mkdir()
+    shutil.copytree(root / next(iter(whole)), root / "parts" / "a0")  # what `evenly reproduce` keeps
     (root / "half").mkdir()
     (root / "half" / "lock").write_text("")
     (root / "torn").mkdir()
     (root / "torn" / "recipe.yaml").write_text("epochs: [")
     with caplog.at_level(logging.WARNING):
         assert {run.id for run in runs(root)} == whole
-    assert len(caplog.records) == 3
-    for name in ("figures", "half", "torn"):
+    assert len(caplog.records) == 2
+    for name in ("half", "torn"):
         assert f"skipped {root / name}: " in caplog.text
 
 

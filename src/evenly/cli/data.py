@@ -9,6 +9,8 @@ from evenly.cli.parser import Parser, add_json, add_root, assignments, verb
 from evenly.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sized
+
     from evenly.data import Labelled, Splits
     from evenly.data.catalogue import Entry
     from evenly.data.formats.image_files import Broken
@@ -152,6 +154,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
     if any(check.state == "missing" for check in files) and all(check.state == "missing" for check in files):
         wrong = []  # nothing is here at all: loading says so better than a list of every file
     rows: list[dict[str, object]] = []
+    done = [f"{len(files):,} published {_plural('file', files)} checked"] if files else []
     broken: list[Broken] = []
     if not wrong:
         given = _options(options, skip_broken=skip_broken)
@@ -164,6 +167,8 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
         else:
             _say_left_out(broken)
             wrong, rows = problems(splits), [_row(part) for part in splits.values()]
+            examples = sum(len(part) for part in splits.values())
+            done.append(f"{examples:,} {'images decoded' if decode else 'examples loaded'}")
     if json:
         listing = [{"path": str(path), "reason": reason} for path, reason in broken]
         print_json({"name": source, "files": len(files), "problems": wrong, "broken": listing, "splits": rows})
@@ -171,7 +176,11 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
         print_table(rows, list(rows[0]))
     if wrong:
         raise DataError(f"{source} is not sound:\n  " + "\n  ".join(wrong))
-    say(f"{source}: {len(files)} published files checked, {len(rows)} splits loaded, no problem found.")
+    say(f"{source}: {', '.join(done)} in {len(rows)} {_plural('split', rows)}, no problem found.")
+
+
+def _plural(word: str, things: "Sized") -> str:
+    return word if len(things) == 1 else f"{word}s"
 
 
 def _row(part: "Labelled") -> dict[str, object]:

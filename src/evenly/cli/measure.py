@@ -103,7 +103,10 @@ def _words(name: str, value: Any) -> str:
     if name == "density":
         return f"{len(value['grid'])} points from {value['grid'][0]:.3g} to {value['grid'][-1]:.3g}"
     if name == "tail":
-        return f"{value['share']:.2%} of the eigenvalues are above {value['above']:.3g}, of trace {value['trace']:.3g}"
+        return (
+            f"{value['share']:.2%} of the eigenvalues are above {value['above']:.3g} and add {value['trace']:.3g} "
+            f"to the trace; the negative ones take away {max(-value['negative'], 0.0):.3g}"
+        )
     if name == "lorenz":
         middle = len(value["share"]) // 2
         held = f"{value['real'][middle]:.1%}, {value['phantom'][middle]:.1%} as SAM sees it"

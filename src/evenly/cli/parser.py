@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import sys
 import textwrap
 from typing import Any, NoReturn
 
@@ -20,6 +21,12 @@ class Parser(argparse.ArgumentParser):
         keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*args, **{"allow_abbrev": False} | keywords)
         self.examples = examples
+        self._words: list[str] = []
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, remembering the words: a mistyped option is to be named, not what is missing besides."""
+        self._words = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
 
     def calls(self, run: Any, *, examples: str) -> None:
         """Have this verb call `run` with its arguments, and show `examples` in its help."""
@@ -37,6 +44,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {self._suggestion(message)}\nSee `{self.prog} --help`.\n")
 
     def _suggestion(self, message: str) -> str:
+        if "arguments are required" in message and (strange := self._strange()):
+            message = f"unrecognized arguments: {strange}"
         if choice := re.search(r"invalid choice: '?([^' ]+)'? \(choose from (.+)\)", message):
             known = [word.strip(" '") for word in choice[2].split(",")]
             return f"there is no {choice[1]!r}. {did_you_mean(choice[1], known)}"
@@ -45,6 +54,13 @@ class Parser(argparse.ArgumentParser):
             word = unknown[1].split("=")[0]
             return f"{message}. {did_you_mean(word, options)}" if word.startswith("-") else message
         return message
+
+    def _strange(self) -> str | None:
+        """The first word that looks like an option and is none."""
+        known = {option for action in self._actions for option in action.option_strings}
+        return next(
+            (word for word in self._words if re.match("--?[a-z]", word) and word.split("=")[0] not in known), None
+        )
 
     def _all_actions(self) -> list[argparse.Action]:
         """Unknown options are reported by the outermost parser, but belong to one of the inner ones."""

@@ -10,6 +10,8 @@ EXAMPLES = """
   evenly runs
   evenly runs show 3f2a
 """
+# Where the error of a run is taken: the first of these splits that it has.
+JUDGED = ("test", "validation")
 
 
 def fill(parser: Parser) -> None:
@@ -33,14 +35,17 @@ def table(*, runs: str, json: bool) -> None:
         print_json(rows)
         return
     for row in rows:
-        row |= {name: shown(row[name]) for name in ("train error", "test error") if row[name] is not None}
+        row["error"] = next(
+            (f"{shown(row[f'{on} error'])} ({on})" for on in JUDGED if row[f"{on} error"] is not None), ""
+        )
+        row |= {"train error": shown(row["train error"]) if row["train error"] is not None else ""}
         row["time"] = duration(row["seconds"]) if row["seconds"] is not None else ""
         row |= {name: "" for name, value in row.items() if value is None}
     print_table(
         rows,
-        ["id", "state", "data", "model", "optimizer", "method", "seed", "epoch", "train error", "test error", "time"],
+        ["id", "state", "data", "model", "optimizer", "method", "seed", "epoch", "train error", "error", "time"],
     )
-    say(f"\n{len(rows)} runs in {runs}. `evenly runs show ID` tells more of one.")
+    say(f"\n{len(rows)} run{'' if len(rows) == 1 else 's'} in {runs}. `evenly runs show ID` tells more of one.")
 
 
 def show(*, id: str, runs: str, json: bool) -> None:
@@ -63,8 +68,9 @@ def show(*, id: str, runs: str, json: bool) -> None:
 
 
 def _row(run: Any) -> dict[str, Any]:
-    recipe, metrics = run.recipe, run.metrics()
-    last = metrics[-1] if metrics else {}
+    recipe, summary = run.recipe, run.summary()
+    # A run that is done says itself where it ended; its last line of metrics may be lost.
+    last = summary if "epoch" in summary else (run.metrics() or [{}])[-1]
     rule = recipe.get("ascent", {}).get("rule", "none")
     return {
         "id": run.id,
@@ -78,7 +84,8 @@ def _row(run: Any) -> dict[str, Any]:
         "epochs": recipe.get("epochs"),
         "train error": last.get("train.error"),
         "test error": last.get("test.error"),
-        "seconds": run.summary().get("seconds"),
+        "validation error": last.get("validation.error"),
+        "seconds": summary.get("seconds"),
     }
 
 

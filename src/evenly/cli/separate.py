@@ -56,7 +56,7 @@ def separate(
     """Separate, look at the health of it, and write it down."""
     how = running(given)
     if from_logits is None:
-        recipe = resolved(**given)
+        recipe = resolved(**given, verb="separate")
     elif given.get("data"):
         raise UsageError(f"{given['data']} and --from-logits: give one of them.")
     if out.exists() and not force:

@@ -61,6 +61,7 @@ def resolved(
     model: str | None,
     optimizer: str | None,
     changes: list[str],
+    verb: str = "train",
     **named: str | None,
 ) -> "Recipe":
     """The recipe that the arguments describe: a file, then the named options, then `--set`, the later winning.
@@ -73,7 +74,7 @@ def resolved(
 
     base = recipes.load(config) if config else recipes.Recipe()
     if data is None and config is None:
-        raise UsageError("which data? Give a data set or a path: evenly train digits. `evenly data list` names them.")
+        raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
     if optimizer in SHARPNESS_AWARE:
         words |= {"ascent.rule": optimizer, "ascent.rho": str(SHARPNESS_AWARE[optimizer])}

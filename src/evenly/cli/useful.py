@@ -8,6 +8,7 @@ from evenly.cli.train import SHARPNESS_AWARE, add_recipe, add_running, duration,
 from evenly.errors import UsageError
 
 if TYPE_CHECKING:
+    from evenly.intervals import Interval
     from evenly.recipe import Ascent, Optimizer, Recipe, Until
     from evenly.training.useful import Line, Row
 
@@ -81,7 +82,7 @@ def useful(
     from dataclasses import asdict
 
     how = running(given)
-    recipe = resolved(**given)
+    recipe = resolved(**given, verb="useful")
     from evenly.recipe import Model
 
     optimizer, ascent = early_choice(recipe, early_optimizer, early_lr)
@@ -188,6 +189,8 @@ def numbers(text: str) -> list[int]:
         first, dash, last = part.strip().partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
             raise UsageError(f"--seeds {text!r}: expected numbers such as 0-4 or 0,3,7.")
+        if dash and int(last) < int(first):
+            raise UsageError(f"--seeds {text!r}: {part.strip()} goes down; a range goes up, as {last}-{first}.")
         found += range(int(first), int(last if dash else first) + 1)
     if len(set(found)) < len(found) or not found:
         raise UsageError(f"--seeds {text!r}: each seed once, and at least one.")
@@ -208,19 +211,40 @@ def verdict(rows: "list[Row]") -> str:
     told = f"USEFUL changes the error by {abs(gain.mean) * 100:.2f} points ({word})"
     if gain.n < 2:
         return f"{told} with one seed: that says nothing yet. Give --seeds 0-4."
+    against = {word: paired(errors("useful"), errors(word)) for word in ("random", "steps") if errors(word)}
     if not gain.excludes_zero:
-        return f"{told}; the interval of {gain.n} paired seeds includes zero."
+        told += f"; the interval of {gain.n} paired seeds includes zero, so it may be chance"
+        for control, other in against.items():
+            told += f". Against {control}: {_signed(other)}, which {_zero(other)} zero"
+        return f"{told}."
     told += f"; the interval of {gain.n} paired seeds excludes zero"
-    for control in ("random", "steps"):
-        if errors(control) and not paired(errors("useful"), errors(control)).excludes_zero:
+    for control, other in against.items():
+        if not other.excludes_zero:
             return f"{told}, but the one against {control} does not: it may be the extra steps."
+        if gain.mean < 0 < other.mean:
+            return f"{told}, but {control} does better still: {_signed(other)} against it."
     if not errors("random") and not errors("steps"):
         return f"{told}. Add --controls random,steps: it may be the extra steps."
     return f"{told}, and so does the one against as many examples of any kind."
 
 
+def _zero(difference: "Interval") -> str:
+    return "excludes" if difference.excludes_zero else "includes"
+
+
+def _signed(difference: "Interval") -> str:
+    """A difference in points with its interval, each with its sign; the minus is as wide as a plus."""
+
+    def points(value: float) -> str:
+        return f"{round(value * 100, 2) + 0.0:+.2f}".replace("-", "−")  # + 0.0: there is no −0.00
+
+    if difference.n < 2:
+        return points(difference.mean)
+    return f"{points(difference.mean)} [{points(difference.low)}, {points(difference.high)}]"
+
+
 def _shown(line: "Line") -> dict[str, str]:
-    def percent(interval: Any) -> str:
+    def percent(interval: "Interval") -> str:
         if interval.n < 2:
             return f"{interval.mean * 100:.2f}"
         half = (interval.high - interval.low) / 2
@@ -229,7 +253,7 @@ def _shown(line: "Line") -> dict[str, str]:
     return {
         "method": line.method,
         "error %": percent(line.error),
-        "difference": percent(line.difference) if line.difference is not None else "",
+        "difference": _signed(line.difference) if line.difference is not None else "",
         "worst %": f"{line.worst * 100:.2f}",
         "hard %": f"{line.share * 100:.0f}",
         "cost": f"{line.cost:.2f}×",

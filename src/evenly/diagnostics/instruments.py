@@ -53,7 +53,12 @@ def _density(
     above = TAIL * float(found.nodes.max())
     return {
         "density": {"grid": grid_X.tolist(), "values": values_X.tolist(), "width": width},
-        "tail": {"above": above, "share": found.share_above(above), "trace": found.trace_above(above)},
+        "tail": {
+            "above": above,
+            "share": found.share_above(above),
+            "trace": found.trace_above(above),
+            "negative": found.trace - found.trace_above(0.0),  # what the eigenvalues below zero add to it
+        },
     }
 
 

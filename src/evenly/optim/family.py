@@ -9,7 +9,7 @@ from torch import nn
 from evenly.errors import UsageError
 from evenly.optim.options import Options
 from evenly.optim.rules import Adaptive, Friendly, Gap, Look, Momentum, Random, Rule, Unnormalised
-from evenly.optim.select import named_parameters
+from evenly.optim.select import held, named_parameters
 from evenly.optim.sharpness_aware import Displaced
 
 Model = nn.Module | Iterable[Any]
@@ -48,7 +48,7 @@ class ASAM(Displaced):
     ) -> None:
         if eta < 0:
             raise UsageError(f"eta={eta} would shrink the ball below the weights: give 0 or more")
-        model = model if isinstance(model, nn.Module) else list(model)
+        model = held(model)
         names = [name for name, _ in named_parameters(model)]
         places = frozenset(
             i for i, name in enumerate(names) if not isinstance(model, nn.Module) or fnmatchcase(name, adapt)

@@ -56,6 +56,23 @@ def named_parameters(model: nn.Module | Iterable[Any]) -> Named:
     return named
 
 
+def held(model: nn.Module | Tensor | Iterable[Any]) -> Any:
+    """The model, or the parameters as a list that can be gone over again.
+
+    >>> held(None)
+    Traceback (most recent call last):
+    evenly.errors.UsageError: got NoneType where a model or its parameters were expected: pass the model...
+    """
+    if isinstance(model, nn.Module | Tensor):
+        return model
+    if not isinstance(model, Iterable):
+        raise UsageError(
+            f"got {type(model).__name__} where a model or its parameters were expected: pass the model, or "
+            "model.parameters()"
+        )
+    return list(model)
+
+
 def select(model: nn.Module | Iterable[Any], named: Named, where: Where) -> Named:
     """The parameters that `where` chooses: None for all, a module, a type of module, a name pattern, or a function.
 

@@ -16,7 +16,7 @@ from evenly.optim.options import check, refuse_unknown
 from evenly.optim.replicas import Replicas
 from evenly.optim.room import Room
 from evenly.optim.rules import Gradients, Memory, Moment, Rule, recalled, settings
-from evenly.optim.select import Where, named_parameters, select
+from evenly.optim.select import Where, held, named_parameters, select
 from evenly.optim.statistics import Once, RunningStatistics
 from evenly.optim.two_passes import two_passes
 
@@ -84,7 +84,7 @@ class Displaced:
         same_dropout: bool = False,
         scaler: Any = None,
     ) -> None:
-        model = model if isinstance(model, nn.Module | Tensor) else list(model)
+        model = held(model)
         named = named_parameters(model)
         chosen = {id(p) for _, p in select(model, named, where)}
         self.model = model if isinstance(model, nn.Module) else None

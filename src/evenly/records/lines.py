@@ -87,8 +87,9 @@ def _row(path: Path, number: int, text: bytes) -> Row:
     except ValueError:  # not JSON, or not UTF-8
         row = None
     if not isinstance(row, dict):
+        found = repr(text[:60].decode(errors="replace")) if text else "an empty line"
         raise DataError(
-            f"{path}, line {number}: expected a JSON object, found {text[:60]!r}. "
+            f"{path}, line {number}: expected a JSON object, found {found}. "
             "The file was changed by something else: remove that line, or the run's folder to begin again."
         )
     return {name: plain.decode(value) for name, value in row.items()}

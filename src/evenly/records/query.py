@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import DataError, SetupError, UsageError, did_you_mean
-from evenly.records.run import Run, flat
+from evenly.records.run import RESERVED, Run, flat
 
 _log = logging.getLogger(__name__)
 _MEASURED = re.compile(r"(last|min|max|summary)\((.+)\)")
 
 
 def runs(root: str | os.PathLike[str] = "runs") -> list[Run]:
-    """Every run in `root`, by ID; a folder that is not a readable run is named in a warning and left out.
+    """Every run in `root`, by ID; a run that cannot be read is named in a warning and left out.
+
+    A folder that is no run and has nothing of one, such as figures or other runs below, is passed over.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
@@ -31,7 +33,7 @@ def runs(root: str | os.PathLike[str] = "runs") -> list[Run]:
         raise UsageError(f"there is no folder {root} with runs. `evenly train` makes one, or give another with --runs.")
     found = []
     for path in sorted(root.iterdir()):
-        if path.is_dir() and not path.name.startswith("."):
+        if path.is_dir() and not path.name.startswith(".") and not _foreign(path):
             with _skipping(path):
                 run = Run(path)
                 _ = run.recipe  # cached, and proof that there is one
@@ -87,6 +89,11 @@ def table(
             measured = run.metrics(), run.summary()
             rows.append({column: _cell(column, known, *measured) for column in columns})
     return rows
+
+
+def _foreign(path: Path) -> bool:
+    """Whether a folder has nothing that a run's folder has, not even half-written."""
+    return not any((path / name).exists() for name in RESERVED)
 
 
 @contextlib.contextmanager

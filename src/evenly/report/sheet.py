@@ -1,6 +1,7 @@
 """A sheet to look at a data set by: pictures per class, a scatter of planar features, or rows of numbers."""
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,13 @@ def save(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 150) -> N
         raise UsageError(f"cannot draw a .{suffix} file: {path}. Known: {', '.join(sorted(known))}.")
     # The time of day and random names of marks would make every drawing another file.
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "ps": {}, "eps": {}}
-    with atomic.replacing(path) as file, matplotlib.rc_context({"svg.hashsalt": "evenly"}):
+    with (
+        atomic.replacing(path) as file,
+        matplotlib.rc_context({"svg.hashsalt": "evenly"}),
+        warnings.catch_warnings(),
+    ):
+        # A letter of a class name that the font lacks is drawn as a box: that is all there is to see.
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from", category=UserWarning)
         figure.savefig(file, dpi=dpi, format=suffix, metadata=undated.get(suffix))
 
 

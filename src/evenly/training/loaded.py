@@ -57,9 +57,10 @@ def opened(which: str, root: str = "runs") -> tuple[Run, int | None]:
 def kept_epochs(run: Run) -> list[int]:
     """The epochs of which a run has kept the weights, the last among them when it is done."""
     kept = [int(path.stem.removeprefix("epoch-")) for path in (run.path / "checkpoints").glob("epoch-*.safetensors")]
-    metrics = run.metrics()
-    if (run.path / "weights.safetensors").exists() and metrics:
-        kept.append(int(metrics[-1]["epoch"]))
+    if (run.path / "weights.safetensors").exists():
+        # What the run said when it ended: its last line of metrics may be lost.
+        ended = [run.summary()] if "epoch" in run.summary() else run.metrics()[-1:]
+        kept += [int(line["epoch"]) for line in ended]
     return sorted(set(kept))
 
 

@@ -74,7 +74,15 @@ def test_the_console_script_and_the_module_are_the_same_program() -> None:
             "there is no folder new folder. Make it first: mkdir",
         ),
         (["data", "get", "digits"], "digits is embedded: it is always here"),
-        ([], "VERB"),
+        ([], "the following arguments are required: VERB"),
+        (["--nosuch"], "unrecognized arguments: --nosuch"),
+        (["data", "--nosuch"], "unrecognized arguments: --nosuch"),
+        (["data", "show", "--classes=2", "--per-clas", "3"], "--per-clas. Did you mean '--per-class'"),
+        (["data", "show", "--classes", "2"], "the following arguments are required: NAME"),
+        (["useful"], "evenly useful digits"),
+        (["separate"], "evenly separate digits"),
+        (["train"], "evenly train digits"),
+        (["reproduce", "zzz"], "The nearest of 8"),
     ],
 )
 def test_a_wrong_word_is_answered_with_what_was_meant_and_exit_code_2(
@@ -141,7 +149,33 @@ def test_a_folder_of_photos_is_verified_and_shown_by_its_path(tmp_path: Path) ->
     result = evenly("data", "verify", str(folder), "--json")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["splits"][0]["examples"] == 7
+    assert f"{folder}: 7 images decoded in 1 split, no problem found." in result.stderr
     assert evenly("data", "show", str(folder), "--out", str(tmp_path / "s.png")).returncode == 0
+
+
+def test_a_class_name_that_the_font_lacks_is_drawn_without_a_word(tmp_path: Path) -> None:
+    folder = photos(tmp_path / "photos", {"猫": 2, "dog": 2})
+    shown = evenly("data", "show", str(folder), "--out", str(tmp_path / "s.png"))
+    assert shown.returncode == 0
+    assert "Glyph" not in shown.stderr
+    assert shown.stderr.count("\n") == 1, shown.stderr
+
+
+def test_a_folder_without_class_folders_is_told_how_they_would_lie_in_it(tmp_path: Path) -> None:
+    folder = photos(tmp_path / "photos", {"cat": 3, "dog": 3}) / "dog"
+    assert f"{folder / 'cat' / '1.png'}" in evenly("train", str(folder)).stderr
+
+
+def test_an_image_that_does_not_decode_in_training_is_left_out_as_the_message_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = photos(tmp_path / "photos", {"cat": 3, "dog": 3})
+    (folder / "dog" / "bad.png").write_bytes(b"not a picture")
+    words = ["train", str(folder), "--model", "mlp", "--epochs", "1", "--batch-size", "2", "--device", "cpu"]
+    assert main(words) == 3
+    (way,) = re.findall(r"--set (data\.options\.\S+)", capsys.readouterr().err)
+    assert main([*words, "--set", way]) == 0
 
 
 def test_a_class_with_one_example_is_a_data_error_that_names_it(tmp_path: Path) -> None:

@@ -206,6 +206,7 @@ def test_curves_and_maps_are_phrases_on_a_table_and_arrays_in_the_records(traine
     rows = {line.split()[0]: line for line in result.stdout.splitlines()}
     assert "200 points from" in rows["density"]
     assert "of the eigenvalues are above" in rows["tail"]
+    assert "to the trace; the negative ones take away" in rows["tail"]
     assert "the least important half of the examples holds" in rows["lorenz"]
     assert "10 × 10 cells" in rows["importance_map"]
     assert "[" not in result.stdout

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from evenly.cli import main
 from evenly.cli.useful import numbers, verdict
+from evenly.errors import UsageError
 from evenly.training.useful import Row
 
 
@@ -32,6 +34,7 @@ def test_useful_prints_a_table_with_intervals_and_a_verdict_in_a_sentence(tmp_pa
     lines = result.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["method", "original", "useful", "random"]
     assert "±" in lines[2]
+    assert re.search(r" [+−]\d+\.\d\d \[[+−]\d+\.\d\d, [+−]\d+\.\d\d\] ", lines[2]), lines[2]
     assert "USEFUL changes the error" in result.stderr
 
 
@@ -177,6 +180,14 @@ def rows(gains: dict[str, list[float]]) -> list[Row]:
         ({"original": [0.2, 0.2], "useful": [0.2, 0.2]}, "(the same); the interval of 2 paired seeds includes zero"),
         ({"original": [0.2, 0.3, 0.25], "useful": [0.1, 0.2, 0.151]}, "Add --controls random,steps"),
         (
+            {"original": [0.2, 0.3], "useful": [0.1, 0.4], "random": [0.3, 0.2]},
+            "includes zero, so it may be chance. Against random: +0.00 [−254.12, +254.12], which includes zero.",
+        ),
+        (
+            {"original": [0.2, 0.3, 0.25], "useful": [0.1, 0.2, 0.151], "random": [0.05, 0.151, 0.1]},
+            "but random does better still: +5.00 [",
+        ),
+        (
             {"original": [0.2, 0.3, 0.25], "useful": [0.1, 0.2, 0.151], "random": [0.1, 0.21, 0.15]},
             "but the one against random does not",
         ),
@@ -216,6 +227,10 @@ def test_damaged_outputs_are_refused_and_nothing_is_unpickled(tmp_path: Path) ->
 
 def test_seeds_are_read_as_people_write_them() -> None:
     assert numbers("0-2,7") == [0, 1, 2, 7]
+    with pytest.raises(UsageError, match="5-2 goes down; a range goes up, as 2-5"):
+        numbers("0,5-2")
+    with pytest.raises(UsageError, match="each seed once"):
+        numbers("0-2,1")
 
 
 def test_a_dry_run_of_the_method_shows_both_recipes_and_the_cost_and_makes_nothing(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def class_folders(folder: Path) -> dict[str, list[str]]:
     if not names:
         raise DataError(
             f"{folder}: there is no class folder. Expected one folder per class with its images in it, such as "
-            f"{folder.name}/cat/1.png and {folder.name}/dog/1.png."
+            f"{folder / 'cat' / '1.png'} and {folder / 'dog' / '1.png'}."
         )
     found = {name: image_names(folder, name) for name in names}
     empty = [name for name, files in found.items() if not files]

@@ -161,7 +161,7 @@ def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
     except Exception as error:  # Pillow's parsers raise whatever damaged bytes lead them to
         raise DataError(
             f"{path}: does not decode as an image ({_reason(error)}). Replace it, or leave such files out with "
-            "skip_broken=True."
+            "skip_broken=True, or --set data.options.skip_broken=true (of `evenly data`: --skip-broken)."
         ) from error
 
 

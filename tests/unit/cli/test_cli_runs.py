@@ -1,0 +1,33 @@
+"""`evenly runs` over what training leaves, also when it is damaged."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evenly.cli import main
+
+
+def test_a_done_run_with_torn_metrics_tells_its_own_epoch_and_the_error_of_the_split_it_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = str(tmp_path / "runs")
+    words = ["train", "digit-dominoes", "--model", "mlp", "--epochs", "3", "--set", "model.options.width=8"]
+    assert main([*words, "--device", "cpu", "--runs", runs]) == 0
+    (folder,) = Path(runs).iterdir()
+    lines = (folder / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "metrics.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:20])
+    capsys.readouterr()
+    assert main(["runs", "--runs", runs, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["epoch"] == 3
+    assert row["test error"] == json.loads((folder / "done").read_text())["test.error"]
+    assert main(["measure", folder.name, "rank", "--runs", runs, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["epoch"] == 3
+    summary = json.loads((folder / "done").read_text())
+    del summary["test.error"]
+    (folder / "done").write_text(json.dumps(summary | {"validation.error": 0.125}))
+    assert main(["runs", "--runs", runs]) == 0
+    out, err = capsys.readouterr()
+    assert "0.125 (validation)" in out
+    assert "1 run in" in err
