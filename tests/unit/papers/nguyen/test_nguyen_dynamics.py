@@ -125,6 +125,6 @@ def test_figure_2_draws_both_networks_with_their_quartiles() -> None:
         for beta in (0.2, 0.4)
     }
     charts = charts_toys.dynamics(Measured({}, {name: part.series for name, part in parts.items()}))
-    assert len(charts) == 6
+    assert len(charts) == 5
     line = charts[0].layers[0]
     assert all(low <= y <= high for low, y, high in zip(line.low, line.y, line.high, strict=True))
