@@ -115,13 +115,16 @@ def moments(measured: Measured) -> list[Chart]:
     parts = {key: part for key, part in measured.series.items() if key.startswith("gain ")}
     layers: list[Any] = []
     for number, (key, part) in enumerate(parts.items()):
-        plain, early = part["curves"]["original"], part["curves"]["early"]
+        plain, first = part["curves"]["original"], part["curves"]["early"]
         epochs, errors = plain["epoch"], [100 * each for each in plain["train.error"]]
         layers.append(Line(f"seed {key.split()[-1]}", epochs, errors, colour=number))
-        layers.append(_mark(early, number))
+        layers.append(_mark(first, number))
     error = "test error (%)"
-    order = [*(name for name in ("2 %", "4 %", "10 %", "20 %", "40 %")), "gain"]
-    names = {f"{name}.useful.error": "by the rule" if name == "gain" else f"{name} of epochs" for name in order}
+    early = {name: by for name, by in measured.values.items() if name.endswith(".early")}
+    # The epoch of each name is that of all seeds; the rule's own is not drawn by it.
+    after = {name.removesuffix(".early"): min(by.values()) for name, by in early.items()}
+    order = [*sorted((name for name in after if name != "gain"), key=lambda name: after[name]), "gain"]
+    names = {f"{name}.useful.error": "by the rule" if name == "gain" else f"epoch {after[name]:g}" for name in order}
     said = "Test error of USEFUL by the moment of separation, with 95 % intervals and a dot for every seed."
     return [
         Chart(

@@ -18,8 +18,8 @@ def _line(name: str, part: Mapping[str, Any], rule: str, what: str, *, dashed: b
     taken = {key: values[::stride] for key, values in found.items()}
     steps = part["steps"][::stride]
     # Accuracies of four kinds cross all over: bands would hide them.
-    band = (None, None) if what == "accuracy" else (taken["low"], taken["high"])
-    return Line(name, steps, taken["middle"], *band, dashed=dashed, colour=COLOURS[rule])
+    low, high = (None, None) if what == "accuracy" else (taken["low"], taken["high"])
+    return Line(name, steps, taken["middle"], low, high, dashed=dashed, colour=COLOURS[rule])
 
 
 def dynamics(measured: Measured) -> list[Chart]:
@@ -97,7 +97,7 @@ def times(measured: Measured) -> list[Chart]:
         f"{b}.{rule}.{what}": f"{SHOWN[rule]}, {shown}"
         for b in betas[:1]
         for rule in SHOWN
-        for what, shown in (("reached", "measured"), ("bound", "lemma B.3"))
+        for what, shown in (("time", "measured"), ("limit", "lemma B.3"))
     }
     growth = [
         bars(f"β_d = {b}", measured.values, {f"{b}.{rule}.hard.growth": SHOWN[rule] for rule in SHOWN}) for b in betas

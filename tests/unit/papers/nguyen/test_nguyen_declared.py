@@ -5,8 +5,12 @@ import sys
 
 import pytest
 
+from evenly.errors import UsageError
 from evenly.papers.experiment import Experiment
 from evenly.papers.nguyen2024useful import EXPERIMENTS
+from evenly.papers.nguyen2024useful.differences import changes
+from evenly.papers.nguyen2024useful.figures import separating
+from evenly.papers.verdict import judged
 from evenly.recipe import Recipe
 from evenly.typed import from_mapping
 
@@ -92,6 +96,30 @@ def test_no_two_parts_of_an_experiment_train_the_same_run() -> None:
                     plain = f"{each['recipe']} {each['seed']}" if "original" in each["controls"] else early
                     for run in {early, plain}:
                         assert seen.setdefault(run, part.name) == part.name, (key, scale, part.name)
+
+
+@pytest.mark.parametrize(("size", "first", "last"), [("full", 4, 10), ("small", 2, 5)])
+def test_figure_11_separates_after_epochs_of_the_papers_range(size: str, first: int, last: int) -> None:
+    found = {p.arguments["name"]: p.arguments["until"] for p in BY_KEY["fig11"].parts(size, [0])}
+    assert found.pop("gain") == {"rule": "gain"}
+    epochs = [until["value"] for until in found.values()]
+    assert len(set(epochs)) == len(epochs)
+    assert (found["earliest"]["value"], found["latest"]["value"]) == (first, last) == (min(epochs), max(epochs))
+
+
+@pytest.mark.parametrize("epochs", [(1, 1), (4, 8, 8, 10), (8, 4), (4,)])
+def test_two_moments_that_are_one_are_refused(epochs: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="that differ"):
+        separating(epochs)
+
+
+def test_where_the_paper_gives_a_difference_alone_it_is_held_against_ours() -> None:
+    """An error is not near a difference: with both in one claim nothing could ever be reproduced."""
+    claim = {each.name: each for each in BY_KEY["fig7"].claims}["sgd"]
+    errors = {"sgd.original.error": {0: 42.0, 1: 41.5, 2: 42.3}, "sgd.useful.error": {0: 41.2, 1: 40.6, 2: 41.3}}
+    assert judged(claim, changes(errors)).verdict == "reproduced"
+    far = {**errors, "sgd.useful.error": {0: 32.0, 1: 31.4, 2: 32.4}}
+    assert judged(claim, changes(far)).verdict == "same direction only"
 
 
 def test_the_declarations_do_not_import_torch() -> None:

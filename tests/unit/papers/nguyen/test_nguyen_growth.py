@@ -61,8 +61,30 @@ def test_every_step_of_gd_and_of_sam_is_the_theorems() -> None:
         assert max(found[f"b.{rule}.off"].values()) < 1e-3
     assert found["b.sam.between.easy"] == found["b.sam.between.hard"] == {0: 100.0, 1: 100.0}
     for seed in (0, 1):
-        assert found["b.sam.reached"][seed] > found["b.gd.reached"][seed]
+        assert found["b.sam.limit"][seed] > found["b.sam.time"][seed] > found["b.gd.time"][seed]
+        assert found["b.gd.learned"][seed] == 100.0
         assert found["b.gd.easy"][seed] >= 0.5
+
+
+def test_what_is_never_learned_is_outside_every_bound() -> None:
+    short = steps(HERE, seeds=[0, 1], name="b", beta_hard=0.4, num=80, iterations=3, lr=1.0).values
+    for rule in ("gd", "sam"):
+        assert short[f"b.{rule}.learned"] == {0: 0.0, 1: 0.0}
+        assert all(short[f"b.{rule}.time"][seed] > short[f"b.{rule}.limit"][seed] > 0 for seed in (0, 1))
+
+
+def test_the_time_of_lemma_b3_does_not_depend_on_what_was_learned() -> None:
+    """Its constants are set: a slower run does not get more time, and one the lemma says nothing of gets none."""
+    rising = torch.linspace(0.1, 0.6, 11, dtype=torch.float64)[:, None]
+    slower = torch.linspace(0.1, 0.6, 101, dtype=torch.float64)[:, None]
+    quick, slow = (growth.Trajectory(*[z] * 6) for z in (rising, slower))
+    expected = time_bound(0.1, 0.5, m=1.0, M=1.5, rho=0.02)
+    assert (
+        growth._timed(quick, 0.02, 1.0)["limit"] == growth._timed(slow, 0.02, 1.0)["limit"] == pytest.approx(expected)
+    )
+    assert (growth._timed(quick, 0.02, 1.0)["time"], growth._timed(slow, 0.02, 1.0)["time"]) == (8.0, 80.0)
+    assert growth._timed(slow, 0.0, 1.0)["limit"] < growth._timed(slow, 0.0, 1.0)["time"]  # too slow for the lemma
+    assert growth._timed(quick, 0.1, 1.0)["limit"] == growth._timed(quick, 0.02, 0.0)["limit"] == 0.0
 
 
 def test_a_reversed_ascent_is_not_between(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +97,7 @@ def test_a_reversed_ascent_is_not_between(monkeypatch: pytest.MonkeyPatch) -> No
 def test_predictions_of_another_learning_rate_are_off() -> None:
     data = [patches()]
     models = [assumed(network(0, bias=False).double(), data[0], 0.02)]
-    found = growth.followed(data, models, iterations=10, lr=1.0, rho=0.02, betas=(1.0, 0.2))["gd"]
+    found = growth.trajectories(data, models, iterations=10, lr=1.0, rho=0.02, betas=(1.0, 0.2))["gd"]
     made = found.easy[1:] - found.easy[:-1]
     torch.testing.assert_close(made, found.move_easy[:-1], rtol=1e-4, atol=1e-12)
     assert not torch.allclose(made, 1.1 * found.move_easy[:-1], rtol=1e-2)
