@@ -20,7 +20,7 @@ def find(key: str) -> Experiment:
 
     >>> find("nguyen2024/fgi2")
     Traceback (most recent call last):
-    evenly.errors.UsageError: there is no experiment 'nguyen2024/fgi2'. Did you mean 'nguyen2024/fig2'?...
+    evenly.errors.UsageError: there is no experiment 'nguyen2024/fgi2'. Did you mean 'nguyen2024/fig2'...
     """
     if key not in CATALOGUE:
         hint = did_you_mean(key, CATALOGUE)
