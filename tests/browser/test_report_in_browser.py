@@ -232,3 +232,35 @@ def test_a_live_page_follows_a_run_to_its_end(tmp_path: Path, look: Callable[...
         finally:
             server.shutdown()
             thread.join()
+
+
+@pytest.mark.parametrize(("width", "bars"), [(390, 0), (1440, 1)])
+def test_the_toolbar_comes_with_the_pointer_has_no_ground_and_not_on_a_phone(
+    width: int, bars: int, measured_page: tuple[Made, Path], look: Callable[..., Any]
+) -> None:
+    sight = look(measured_page[1], width=width)
+    canvas = sight.page.locator(".canvas").first
+    canvas.scroll_into_view_if_needed()
+    canvas.locator(".main-svg").first.wait_for()
+    assert canvas.locator(".modebar").count() == bars
+    if bars:
+        opacity = "getComputedStyle(document.querySelector('.canvas .modebar-group')).opacity"
+        sight.page.mouse.move(5, 5)
+        awaited(sight, f"{opacity} === '0'")
+        canvas.hover()
+        awaited(sight, f"{opacity} === '1'")
+        grounds = "[...document.querySelectorAll('.modebar-group')].map((g) => getComputedStyle(g).backgroundColor)"
+        assert set(sight.page.evaluate(grounds)) == {"rgba(0, 0, 0, 0)"}
+
+
+def test_on_a_phone_cards_are_alike_flags_whole_and_no_section_is_cut(
+    measured_page: tuple[Made, Path], look: Callable[..., Any]
+) -> None:
+    page = look(measured_page[1], width=390).page
+    widths = page.evaluate("[...document.querySelectorAll('.facts div')].map((d) => Math.round(d.offsetWidth))")
+    assert len(widths) == 5
+    assert max(widths) - min(widths) <= 1
+    heights = page.evaluate("[...document.querySelectorAll('#command span')].map((s) => s.offsetHeight)")
+    assert max(heights) < 2 * min(heights), "no word of the command is broken"
+    assert page.evaluate("document.getElementById('command').textContent").startswith("evenly useful photos --")
+    assert page.evaluate("[...document.querySelectorAll('nav a')].every((a) => a.getBoundingClientRect().right <= 390)")

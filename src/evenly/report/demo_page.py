@@ -17,45 +17,52 @@ from evenly.report.demo_findings import (
     toy_findings,
 )
 from evenly.report.demo_pictures import grey, heat, shelves
+from evenly.report.figures.training import FEW, possible
 from evenly.report.page import Gallery, Listing, Plot, Prose, Section, Table, render
 
 COLOUR = {"gd": 6, "original": 6, "useful": 0, "random": 4, "sam": 1}
-NEXT = """\
-evenly useful photos/ --model resnet18      # the method and its controls on a folder of your own images
-evenly useful digits --model mlp --epochs 20 --controls original,random,steps --seeds 0-4
-evenly train digits --optimizer sam         # SAM, in a run folder that can be continued
-evenly report {runs} --out page.html        # the runs of this demo, looked at one by one
-evenly reproduce --list                     # the figures and tables of the papers
-"""
+NEXT = {
+    "evenly useful photos/ --model resnet18": "the method and its controls on a folder of your own images",
+    "evenly useful digits --model mlp --epochs 20 --seeds 0-4": "the same on digits, with five seeds",
+    "evenly train digits --optimizer sam": "SAM, in a run folder that can be continued",
+    "evenly report {runs} --out page.html": "the runs of this demo, looked at one by one",
+    "evenly reproduce --list": "the figures and tables of the papers",
+}
 
 
 def demo_page(toy: Plain, images: Plain, *, command: str, runs: str) -> str:
     """The whole page as text, from what `evenly.training.story` returns (or from its JSON)."""
     starved, found, fed, failed = toy_findings(toy)
     facts = [
-        (f"{METHODS[method]}: difficult alignment", f"{median(at_end(toy, method, 'hard')):.2f}")
+        (f"difficult / easy, {METHODS[method]}", f"{median(balance(toy, method)):.2f}")
         for method in ("gd", "useful", "sam")
     ]
     trained = len(toy["alignment"]) * toy["setting"]["seeds"] + _num_runs(images)
     facts.append(("networks trained", f"{trained:,}"))
     sections = [
-        _bias(toy, starved),
+        _bias(toy),
         _separation(toy, found),
         _cure(toy, fed, failed),
         _images(images),
-        Section("next", "What to do next", [Prose(_NEXT), Listing("Commands", NEXT.format(runs=runs), open=True)]),
+        Section("next", "What to do next", [Prose(_NEXT), Listing("Commands", commands(runs), open=True)]),
     ]
     return render("Simplicity bias, and its cure", f"{starved} {found}", sections, command, facts=facts)
 
 
-def _bias(toy: Plain, starved: str) -> Section:
+def commands(runs: str) -> str:
+    """What to go on with, a line each, what it does in a column of its own."""
+    lines = {line.format(runs=runs): why for line, why in NEXT.items()}
+    width = max(map(len, lines))
+    return "".join(f"{line:{width}}  # {why}\n" for line, why in lines.items())
+
+
+def _bias(toy: Plain) -> Section:
     setting = toy["setting"]
     told = (
         "Every example carries a difficult patch that always tells its class, a patch of noise, and mostly "
         f"({setting['alpha']:.0%}) an easy patch, {1 / setting['beta_hard']:.3g} times as strong as the difficult one. "
         "A network with 40 cubic filters is trained by full-batch gradient descent. How far its filters point along a "
-        "feature is the alignment, the largest |⟨w, v⟩| of all filters.\n\n"
-        f"{starved}"
+        "feature is the alignment, the largest |⟨w, v⟩| of all filters."
     )
     layers = [
         _curve(toy, "gd", "easy", name="easy feature", colour=3),
@@ -98,7 +105,7 @@ def _cure(toy: Plain, fed: str, failed: str) -> Section:
     }
     kept = {method: at_end(toy, method, "hard") for method in METHODS}
     wrong = {method: [100 * error for error in toy["error"][method]] for method in METHODS}
-    ends = _bars("difficult alignment", kept, METHODS)
+    ends = _middles("difficult alignment", kept, METHODS)
     rows = [
         [
             METHODS[method],
@@ -128,7 +135,7 @@ def _cure(toy: Plain, fed: str, failed: str) -> Section:
             Prose(told),
             Plot(Chart(title, "iteration", "alignment", [*curves["hard"], *rules], _MEDIANS), wide=True),
             Plot(Chart("The easy feature", "iteration", "alignment", curves["easy"], _MEDIANS)),
-            Plot(Chart(f"{title} at the end", "", "alignment", [ends], "Means with 95 % intervals, a dot per seed.")),
+            Plot(Chart(f"{title} at the end", "", "alignment", [ends], _ENDS)),
             Table(columns, rows, "Alignments: median (quartiles). Differences: mean of pairs [95 % t-interval]."),
         ],
     )
@@ -150,7 +157,7 @@ def _images(images: Plain) -> Section:
         values = {method: errors(images, method, split) for method in IMAGE_METHODS}
         layer = _bars(title, values, IMAGE_METHODS)
         sentence = test if split == "test" else balanced
-        blocks.append(Plot(Chart(title, "", "error (%)", [layer], sentence)))
+        blocks.append(Plot(Chart(title, "", "error (%)", [layer], f"{sentence} {_means(layer)}")))
     blocks.append(Table(["method", "test %", "change", "balanced %", "change", "cost"], _image_rows(images), _PAIRS))
     return Section("images", "The whole method on real images", blocks)
 
@@ -181,16 +188,29 @@ def _curve(toy: Plain, method: str, feature: str, *, name: str, colour: int) -> 
     return Line(name, toy["steps"], middle, low=low, high=high, colour=colour, dashed=method == "random")
 
 
+def _middles(name: str, values: dict[str, list[float]], names: dict[str, str]) -> Bars:
+    """Medians and quartiles, as in the tiles and the table."""
+    low, middle, high = zip(*map(_quartiles, values.values()), strict=True)
+    return Bars(name, [names[method] for method in values], middle, low, high, dots=list(values.values()))
+
+
 def _bars(name: str, values: dict[str, list[float]], names: dict[str, str]) -> Bars:
+    """Mean errors in per cent, and what of their intervals is possible."""
     known = {method: interval(own) for method, own in values.items()}
     return Bars(
         name,
         [names[method] for method in values],
         [each.mean for each in known.values()],
-        low=[each.low for each in known.values()],
-        high=[each.high for each in known.values()],
+        low=[possible(each.low) for each in known.values()],
+        high=[possible(each.high) for each in known.values()],
         dots=list(values.values()),
+        bar=max(map(len, values.values())) > FEW,
     )
+
+
+def _means(layer: Bars) -> str:
+    mark = "bar" if layer.bar else "diamond"
+    return f"A {mark} is the mean over seeds, its whisker what of the 95 % interval is possible, a dot is a seed."
 
 
 def _quartiles(values: list[float]) -> tuple[float, float, float]:
@@ -217,5 +237,6 @@ _NEXT = (
 _EXTREMES = (
     "Of the first seed: the easy examples of lowest loss, the hard ones of highest, as the early network saw them."
 )
+_ENDS = "A bar is the median over seeds, its whisker the middle half of them, a dot is a seed."
 _PAIRS = "Errors: mean ± half of a 95 % t-interval over seeds. Changes: points, pair by pair, against plain training."
 _MEDIANS = "How far the filters point along it: a line is the median over seeds, its band the middle half of them."

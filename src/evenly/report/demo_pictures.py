@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.report.demo_findings import Plain
+from evenly.report.digits import told_apart
 from evenly.report.page import Picture, Shelf
 
 Pixels = NDArray[np.uint8]
@@ -19,14 +20,15 @@ def shelves(examples: Sequence[Plain], picture: Callable[[Plain], Pixels], *, wh
     for label in dict.fromkeys(example["label"] for example in examples):
         rows = {}
         for hard, row in ((False, "called easy"), (True, "called hard")):
+            own = [example for example in examples if example["label"] == label and example["hard"] == hard]
+            losses = told_apart([example["loss"] for example in own])
             rows[row] = [
                 Picture(
-                    f"loss {example['loss']:.2f}" + (", easy part missing" if example["lacking"] else ""),
+                    f"loss {loss}" + (", easy part missing" if example["lacking"] else ""),
                     f"{what} of class {label}, {row}" + (", without its easy part" if example["lacking"] else ""),
                     _png(picture(example)),
                 )
-                for example in examples
-                if example["label"] == label and example["hard"] == hard
+                for example, loss in zip(own, losses, strict=True)
             ]
         shelves.append(Shelf(f"class {label}", rows))
     return shelves

@@ -13,6 +13,13 @@ THEMES = {
     "light": {"ink": "#24292F", "grid": "#E4E7EB", "line": "#B0B6BD", "ground": "#FFFFFF"},
     "dark": {"ink": "#E6E8EB", "grid": "#31363D", "line": "#545B64", "ground": "#1B1F24"},
 }
+# The toolbar comes when the pointer does, with what a mouse alone cannot do; a page on glass takes it away.
+CONFIG = {
+    "displaylogo": False,
+    "responsive": True,
+    "displayModeBar": "hover",
+    "modeBarButtons": [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
+}
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif'
 
 
@@ -27,7 +34,7 @@ def plot(chart: Chart, *, theme: str = "light") -> dict[str, Any]:
     drawn: list[Trace] = []
     for layer, colour in coloured(chart):
         drawn += traces(layer, colour)
-    return {"data": drawn, "layout": _layout(chart, theme), "config": {"displaylogo": False, "responsive": True}}
+    return {"data": drawn, "layout": _layout(chart, theme), "config": dict(CONFIG)}
 
 
 def themed(theme: str) -> dict[str, Any]:
@@ -35,6 +42,7 @@ def themed(theme: str) -> dict[str, Any]:
     colours = THEMES[theme]
     changes = {"font.color": colours["ink"], "hoverlabel.bgcolor": colours["ground"]}
     changes |= {"hoverlabel.font.color": colours["ink"], "hoverlabel.bordercolor": colours["line"]}
+    changes |= {f"modebar.{name}": value for name, value in _toolbar(theme).items()}
     for axis in ("xaxis", "yaxis"):
         changes |= {f"{axis}.gridcolor": colours["grid"], f"{axis}.linecolor": colours["line"]}
     return changes
@@ -96,6 +104,7 @@ def _layout(chart: Chart, theme: str) -> dict[str, Any]:
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "bgcolor": "rgba(0,0,0,0)"},
         "hovermode": "closest",
         "hoverlabel": {"bgcolor": colours["ground"], "bordercolor": colours["line"], "font": {"color": colours["ink"]}},
+        "modebar": _toolbar(theme),
         "shapes": [_rule(layer) for layer in rules],
         "annotations": [_rule_name(layer, chart) for layer in rules if layer.name],
     }
@@ -105,6 +114,12 @@ def _layout(chart: Chart, theme: str) -> dict[str, Any]:
     if boxed:
         layout |= {"boxmode": "group", "barmode": "group", "boxgap": layout["bargap"]}
     return layout
+
+
+def _toolbar(theme: str) -> dict[str, str]:
+    """Said in full: over a clear paper plotly would put a dark slab behind its buttons."""
+    colours = THEMES[theme]
+    return {"bgcolor": "rgba(0,0,0,0)", "color": colours["line"], "activecolor": colours["ink"]}
 
 
 def _has_place(rule: Rule, chart: Chart) -> bool:

@@ -148,3 +148,13 @@ def test_many_panels_fill_a_grid_and_none_is_an_error() -> None:
     assert len(figure([EVERY_LAYER] * 5).axes) == 5
     with pytest.raises(UsageError, match="no chart"):
         figure([])
+
+
+def test_the_toolbar_has_no_ground_few_buttons_and_the_ink_of_its_theme() -> None:
+    from evenly.report.interactive import THEMES
+
+    made = plot(Chart("Error", "epoch", "%", [Line("SGD", [1], [9])], "It falls."))
+    assert made["layout"]["modebar"]["bgcolor"] == "rgba(0,0,0,0)"
+    assert made["config"]["displayModeBar"] == "hover"
+    assert len(made["config"]["modeBarButtons"][0]) <= 4
+    assert themed("dark")["modebar.activecolor"] == THEMES["dark"]["ink"]

@@ -156,3 +156,50 @@ def test_news_hold_no_pictures(comparison: Maker) -> None:
     assert "examples" in page.news()["sections"]
     assert "data:image" not in str(page.news())
     assert "data:image" in page.html()
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "done"])
+def test_one_bad_line_of_a_sibling_costs_that_run_alone(name: str, comparison: Maker) -> None:
+    made = comparison()
+    bad = made["random", 0]
+    with (bad.path / name).open("a") as file:
+        file.write("not json\n")
+    page = run_page([made["useful", 0].path])
+    table: Any = next(b for s in page.sections if s.id == "comparison" for b in s.blocks)
+    assert {row[0]: row[1] for row in table.rows} == {"original": "0, 1, 2", "useful": "0, 1, 2", "random": "1, 2"}
+    assert any(f"Left out {bad.id} (random, seed 0)" in remark and name in remark for remark in page.remarks)
+    assert any(bad.id in remark for remark in run_page([bad.path.parent]).remarks), "nor a folder that holds it"
+    with pytest.raises(DataError, match=name):
+        run_page([bad.path])
+
+
+def test_a_bad_summary_of_an_early_run_costs_the_cost(comparison: Maker) -> None:
+    made = comparison()
+    (made["early", 0].path / "done").write_text("{")
+    page = run_page([made["useful", 0].path])
+    assert any("Left out what the early run" in remark for remark in page.remarks)
+
+
+def test_a_damaged_record_is_remarked_on_once_and_named_once(comparison: Maker) -> None:
+    run = comparison()["useful", 0]
+    run.file("separation.json").write_text("{bad")
+    remarks = [remark for remark in run_page([run.path]).remarks if "separation.json" in remark]
+    assert len(remarks) == 1
+    assert remarks[0].count("separation.json") == 1
+
+
+def test_a_damaged_environment_is_named_though_it_is_of_the_early_run(comparison: Maker) -> None:
+    made = comparison()
+    (made["early", 0].path / "environment.json").write_text("{bad")
+    remarks = run_page([made["useful", 0].path]).remarks
+    assert any(f"{made['early', 0].id}/environment.json" in remark for remark in remarks)
+
+
+def test_damaged_pictures_are_not_followed_by_advice_to_load_them_unsafely(comparison: Maker) -> None:
+    run = comparison()["useful", 0]
+    for damage in (b"x" * 100, run.file("examples.npz").read_bytes()[:400]):
+        run.file("examples.npz").write_bytes(damage)
+        remark = next(remark for remark in run_page([run.path]).remarks if "examples.npz" in remark)
+        assert "is damaged" in remark
+        assert "train again" in remark
+        assert "pickle" not in remark

@@ -9,7 +9,7 @@ import pytest
 
 from evenly.cli import parser
 from evenly.report.demo_findings import compared, fed, found, image_findings, signed, toy_findings
-from evenly.report.demo_page import NEXT, demo_page
+from evenly.report.demo_page import commands, demo_page
 
 TOY: dict[str, Any] = {
     "setting": {"seeds": 3, "separate_at": 10, "alpha": 0.9, "beta_hard": 0.4},
@@ -100,7 +100,8 @@ def test_the_page_holds_every_finding_and_asks_for_nothing() -> None:
     assert "&lt;b&gt;odd" in page
     assert "http://" not in body
     assert "https://" not in body
-    assert "evenly demo --out x" in body
+    assert "evenly demo --out x" in re.sub("</?span>", "", body)
+    assert body.count(toy_findings(TOY)[0]) == 1, "the lead is not said again"
     assert "evenly report x/runs --out page.html" in body
 
 
@@ -114,7 +115,9 @@ def test_every_row_of_a_table_has_a_cell_for_every_column() -> None:
 
 
 def test_the_commands_to_go_on_with_exist() -> None:
-    for line in NEXT.format(runs="x/runs").splitlines():
+    lines = commands("a-folder/of-some-length/runs").splitlines()
+    assert len({line.index("  # ") for line in lines}) == 1, "comments stand in a column"
+    for line in lines:
         words = shlex.split(line, comments=True)
         parser(words[1]).parse_args(words[1:])  # exits on a verb or option that does not exist
 
@@ -134,3 +137,22 @@ def test_differences_carry_a_real_minus() -> None:
     from evenly.intervals import interval
 
     assert signed(interval([-1.0])) == "−1.00"
+
+
+def test_bars_of_the_toy_are_medians_like_its_tiles_and_no_whisker_leaves_what_is_possible() -> None:
+    from evenly.report.demo_page import _bars, _middles
+
+    bars = _middles("difficult", {"gd": [0.1, 0.2, 0.9], "sam": [0.0, 0.0, 3.0]}, {"gd": "GD", "sam": "SAM"})
+    assert bars.y == (0.2, 0.0)
+    assert bars.low is not None
+    assert min(bars.low) >= 0  # type: ignore[type-var]
+    errors = _bars("error", {"useful": [0.0, 10.0], "random": [99.0, 90.0]}, {"useful": "USEFUL", "random": "random"})
+    assert (errors.low[0], errors.high[1]) == (0.0, 100.0)  # type: ignore[index]
+    assert not errors.bar, "two seeds are dots beside a mark"
+
+
+def test_a_quick_demo_trains_as_long_as_the_whole_one() -> None:
+    from evenly.training.story.toy import QUICK, Toy
+
+    assert QUICK.iterations == Toy().iterations, "SAM sets out late: cut short, it would contradict the page"
+    assert QUICK.seeds < Toy().seeds

@@ -152,7 +152,7 @@ def test_more_classes_than_can_be_read_are_cut_and_counted() -> None:
 
 def test_errors_close_to_one_another_are_marks_and_far_ones_bars_from_zero() -> None:
     near = figures.error_by_method({"original": [0.56, 0.561], "useful": [0.53, 0.531]})
-    far = figures.error_by_method({"original": [0.10, 0.11], "useful": [0.02, 0.03]})
+    far = figures.error_by_method({"original": [0.10, 0.11] * 2, "useful": [0.02, 0.03] * 2})
     assert near is not None
     assert far is not None
     assert isinstance(near.layers[0], Bars)
@@ -171,3 +171,23 @@ def test_epochs_have_no_fractions_on_either_drawing() -> None:
     drawn = figure(chart)
     drawn.draw_without_rendering()
     assert all(tick == int(tick) for tick in drawn.axes[0].get_xticks())
+
+
+def test_whiskers_end_where_errors_do_and_few_seeds_are_dots() -> None:
+    chart = figures.error_by_method({"original": [0.0, 0.1], "useful": [0.9, 1.0]})
+    assert chart is not None
+    bars = chart.layers[0]
+    assert isinstance(bars, Bars)
+    assert (bars.low[0], bars.high[1]) == (0.0, 100.0)  # type: ignore[index]
+    assert not bars.bar
+    assert "as far as errors go" in chart.sentence
+    probes = figures.probing({"easy": 0.01, "easy_interval": [-0.08, 0.1]})
+    assert probes is not None
+    assert probes.layers[0].low == (0.0,)  # type: ignore[union-attr]
+
+
+def test_the_early_curve_is_said_to_be_of_the_epoch_and_not_of_its_end() -> None:
+    chart = figures.moment([{"epoch": 0, "error": 0.9}, {"epoch": 1, "error": 0.472}], chosen=1)
+    assert chart is not None
+    assert "during which 47.2% of them were wrong" in chart.sentence
+    assert "during" in chart.y

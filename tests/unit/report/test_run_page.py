@@ -7,7 +7,7 @@ import pytest
 
 from evenly.errors import DataError, UsageError
 from evenly.intervals import paired
-from evenly.recipe import Data, Recipe, digest, to_mapping
+from evenly.recipe import Data, Recipe, Until, digest, to_mapping
 from evenly.records import Run
 from evenly.report.blocks import Gallery, Plot, Table
 from evenly.report.run_page import RunPage, run_page
@@ -265,3 +265,62 @@ def test_no_such_run_says_what_there_is(tmp_path: Path) -> None:
         run_page(["nope"], runs=tmp_path)
     with pytest.raises(UsageError, match="which run"):
         run_page([])
+
+
+def test_a_folder_without_runs_is_called_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for word in ("empty", "empty/", tmp_path / "empty"):
+        with pytest.raises(UsageError, match=r"the folder .*empty holds no runs"):
+            run_page([word])
+
+
+def test_the_separation_and_the_pictures_say_whose_they_are(comparison: Maker) -> None:
+    made = comparison()
+    run = made["useful", 1]
+    page = run_page([run.path])
+    whose = f"run {run.id} (useful, seed 1)"
+    told = next(b for s in page.sections if s.id == "separation" for b in s.blocks)
+    assert told.text.startswith(f"Shown is {whose}: separated by k-means")  # type: ignore[union-attr]
+    pictures = next(b for s in page.sections for b in s.blocks if isinstance(b, Gallery))
+    assert whose in pictures.caption
+    assert "threshold of its own" in tables(page, "separation")[0].caption
+
+
+@pytest.mark.parametrize(
+    ("errors", "warned"),
+    [((0.50, 0.49, 0.51), True), ((0.47, 0.44, 0.52), True), ((0.30, 0.10, 0.20), False), ((0.499,), True)],
+)
+def test_plain_training_at_chance_is_said_before_anything_else(
+    errors: tuple[float, ...], warned: bool, comparison: Maker
+) -> None:
+    made = comparison(errors={"original": errors, "useful": tuple(error / 2 for error in errors)})
+    page = run_page([made["useful", 0].path])
+    assert page.verdict.startswith("Plain training is at chance") == warned
+    assert any(remark.startswith("Plain training is at chance") for remark in page.remarks) == warned
+    if warned:
+        assert "among 2 classes gives 50.0 %" in page.verdict
+
+
+def test_an_early_run_by_itself_is_not_called_plain_training(tmp_path: Path) -> None:
+    recipe = Recipe(epochs=5, until=Until("epoch", 2))
+    run = Run.create(tmp_path, to_mapping(recipe), digest(recipe))
+    run.log(epoch=1, **{"test.error": 0.5})
+    page = run_page([run.path])
+    run.close()
+    assert page.title.startswith("early run on digits")
+    assert "(early run, seed 0) is running" in page.verdict
+    assert "original" not in page.verdict + page.html().split("<main")[1].split("</main>")[0]
+
+
+def test_losses_under_pictures_have_the_digits_that_tell_them_apart(comparison: Maker) -> None:
+    import numpy as np
+
+    run = comparison(errors={"useful": (0.1,)})["useful", 0]
+    with np.load(run.file("examples.npz")) as file:
+        arrays = dict(file)
+    arrays["loss"] = np.tile([1.101, 1.102, 1.103, 1.104], 2)
+    np.savez(run.file("examples.npz"), **arrays)
+    pictures = next(b for s in run_page([run.path]).sections for b in s.blocks if isinstance(b, Gallery))
+    captions = [picture.caption.split(",")[0] for row in pictures.shelves[0].rows.values() for picture in row]
+    assert sorted(captions) == ["loss 1.101", "loss 1.102", "loss 1.103", "loss 1.104"]

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from evenly.report.chart import Bars, Chart, Heat, Line
+from evenly.report.figures.training import possible
 
 Measured = Mapping[str, Any]
 
@@ -73,7 +74,7 @@ def probing(measured: Mapping[str, Measured] | Measured) -> Chart | None:
         parts = [part for part in ("easy", "hard") if isinstance(one.get(part), int | float)]
         if parts:
             ends = [one.get(f"{part}_interval") or (None, None) for part in parts]
-            low, high = ([_percent(pair[end]) for pair in ends] for end in (0, 1))
+            low, high = ([_end(pair[end]) for pair in ends] for end in (0, 1))
             labels, means = [f"{part} feature" for part in parts], [_percent(one[part]) for part in parts]
             layers.append(Bars(name or "probing error", labels, means, low, high, colour=number))
     if not layers:
@@ -159,6 +160,11 @@ def _is_reliance(key: str, one: Measured) -> bool:
 
 def _middles(edges: Sequence[float]) -> list[float]:
     return [(a + b) / 2 for a, b in pairwise(edges)]
+
+
+def _end(value: Any) -> float | None:
+    """The end of a whisker in per cent, no further than errors go."""
+    return None if value is None else possible(round(100 * value, 10))
 
 
 def _percent(value: Any) -> float | None:

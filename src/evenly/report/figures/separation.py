@@ -9,7 +9,9 @@ MOST_CLASSES = 60  # more bars than this cannot be read: the largest gaps are sh
 
 
 def moment(curve: Sequence[Mapping[str, Any]], *, chosen: int | None = None) -> Chart | None:
-    """The training error of the early run over epochs, and the epoch that was chosen.
+    """The training error of the early run during each epoch, and the epoch that was chosen.
+
+    The error is the running one: each example is judged when it is met, so that the network was better at the end.
 
     >>> chart = moment([{"epoch": 0, "error": 0.9}, {"epoch": 1, "error": 0.3}], chosen=1)
     >>> chart.layers[0].y, chart.layers[1].x
@@ -19,14 +21,14 @@ def moment(curve: Sequence[Mapping[str, Any]], *, chosen: int | None = None) -> 
     if not known:
         return None
     layers: list[Any] = [Line("training error", [r["epoch"] for r in known], [r["error"] * 100 for r in known])]
-    told = "The training error of the early run after every epoch"
+    told = "The training error of the early run during each epoch, every example judged when it was met"
     if chosen is not None:
         layers.append(Rule(x=chosen, name=f"separated after epoch {chosen}"))
         at = next((row["error"] for row in known if row["epoch"] == chosen), None)
         told += f"; the examples were separated after epoch {chosen}" + (
-            f", when {at:.1%} of them were still wrong" if at is not None else ""
+            f", during which {at:.1%} of them were wrong" if at is not None else ""
         )
-    return Chart("When the examples were separated", "epoch", "training error (%)", layers, told + ".")
+    return Chart("When the examples were separated", "epoch", "training error during the epoch (%)", layers, told + ".")
 
 
 def separation_view(view: Mapping[str, Sequence[Any]], *, classes: Mapping[int, str] | None = None) -> Chart | None:

@@ -8,6 +8,7 @@ from evenly.intervals import interval
 from evenly.report.chart import Bars, Chart, Line
 
 Rows = Sequence[Mapping[str, Any]]
+FEW = 3  # seeds
 
 
 def training_curves(
@@ -84,12 +85,22 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
     best = min(found, key=lambda name: found[name].mean)
     several = max(map(len, errors.values())) > 1
     values = [value * 100 for own in errors.values() for value in own]
-    ends = [*values, *(end for i in found.values() for end in (i.low, i.high) if several and math.isfinite(end))]
+    whiskers = {name: (possible(i.low), possible(i.high)) for name, i in found.items()}
+    ends = [*values, *(end for pair in whiskers.values() for end in pair if several and end is not None)]
     # Errors that are close to one another cannot be told apart by bars from zero: there, a mark stands at the mean.
     close = several and min(ends) > 0.6 * max(ends)
-    mark = "diamond" if close else "bar"
+    # Two or three dots say more than a bar and the long interval of so few: they are left to be seen.
+    few = several and max(map(len, errors.values())) <= FEW
+    mark = "diamond" if close or few else "bar"
+    cut = any(
+        end is not None and end != other
+        for name, i in found.items()
+        for end, other in zip(whiskers[name], (i.low, i.high), strict=True)
+    )
     spoken = (
-        f" A dot is a seed, a {mark} their mean, the whisker its 95 % interval." if several else " A bar is one seed."
+        f" A dot is a seed, a {mark} their mean, the whisker its 95 % interval{', as far as errors go' * cut}."
+        if several
+        else " A bar is one seed."
     )
     return Chart(
         f"Error on {split}, by method",
@@ -100,10 +111,10 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
                 "error",
                 list(errors),
                 [i.mean for i in found.values()],
-                [_none(i.low) for i in found.values()] if several else None,
-                [_none(i.high) for i in found.values()] if several else None,
+                [low for low, _ in whiskers.values()] if several else None,
+                [high for _, high in whiskers.values()] if several else None,
                 dots=[[value * 100 for value in own] for own in errors.values()] if several else None,
-                bar=not close,
+                bar=not close and not few,
             )
         ],
         f"The {split} error after training: lowest on average for {best} ({found[best].mean:.2f} %).{spoken}",
@@ -168,5 +179,10 @@ def _scaled(value: Any, scale: float) -> float | None:
     return value * scale if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def possible(percent: float) -> float | None:
+    """The end of an interval as far as an error in per cent can go; None where there is none.
+
+    >>> possible(-8.0), possible(12.5), possible(math.nan)
+    (0.0, 12.5, None)
+    """
+    return min(max(percent, 0.0), 100.0) if math.isfinite(percent) else None

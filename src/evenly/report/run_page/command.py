@@ -42,7 +42,9 @@ def line(words: Sequence[str]) -> str:
 def _words(comparison: Comparison) -> list[str]:
     shown = comparison.shown
     members = [member for member in comparison.members if member.family == shown.family or member.method == "steps"]
-    methods = sorted({member.method for member in members}, key=lambda m: ORDER.index(m) if m in ORDER else -1)
+    methods = sorted(
+        {member.method for member in members if not member.is_early}, key=lambda m: ORDER.index(m) if m in ORDER else -1
+    )
     base = dict(shown.run.recipe) | {"resampling": {}, "until": {}, "seed": 0}
     if "useful" not in methods or shown.is_early:
         return ["evenly", "train", *_described(dict(shown.run.recipe))]

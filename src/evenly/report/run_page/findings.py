@@ -92,7 +92,9 @@ def run_section(comparison: Comparison, remarks: Sequence[str], reader: Reader) 
 def warnings(comparison: Comparison, reader: Reader) -> list[str]:
     """What a reader should know before relying on the numbers."""
     found = []
-    stamps = [stamps[-1] for member in comparison.members if (stamps := reader.stamps(member.run))]
+    runs = [run for member in comparison.members for run in (member.run, member.early) if run is not None]
+    runs = list({run.id: run for run in runs}.values())
+    stamps = [stamps[-1] for run in runs if (stamps := reader.stamps(run))]
     # Toy data are drawn by the seed: that their fingerprints differ is as it should be.
     lines = [line for stamp in stamps for line in environment.difference(stamps[0], stamp)]
     differing = {line.split(":")[0] for line in lines} - {"data"}

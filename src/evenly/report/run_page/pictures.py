@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.report.blocks import Gallery, Picture, Shelf
+from evenly.report.digits import told_apart
 
 Array = NDArray[Any]
 EACH = 8  # at either end of a class
@@ -16,8 +17,12 @@ MOST_BYTES = 3_500_000  # of all pictures together: a page stays well below 10 M
 LOSSLESS = 40 * 40  # pixels up to which a grey picture is kept exactly
 
 
-def gallery(examples: Mapping[str, Array], names: Mapping[int, str], *, each: int = EACH) -> Gallery | None:
+def gallery(
+    examples: Mapping[str, Array], names: Mapping[int, str], *, each: int = EACH, whose: str = ""
+) -> Gallery | None:
     """Shelves of the `each` easiest and hardest examples of every class, with loss and prediction.
+
+    `whose` says which run the early losses are of.
 
     >>> arrays = {"index": [4, 5], "label": [0, 0], "predicted": [0, 1], "loss": [0.1, 2.0], "hard": [0, 1],
     ...           "suspect": [0, 1], "text": ["fine", "odd"]}
@@ -37,13 +42,17 @@ def gallery(examples: Mapping[str, Array], names: Mapping[int, str], *, each: in
         rows = np.flatnonzero(labels == label)
         rows = rows[np.argsort(examples["loss"][rows], kind="stable")]
         ends = {"easiest": rows[: min(each, (len(rows) + 1) // 2)], "hardest": rows[::-1][: min(each, len(rows) // 2)]}
-        made = {name: [_picture(examples, int(row), names) for row in chosen] for name, chosen in ends.items()}
+        made = {}
+        for name, chosen in ends.items():
+            losses = told_apart([float(loss) for loss in examples["loss"][chosen]])
+            made[name] = [_picture(examples, int(row), names, loss) for row, loss in zip(chosen, losses, strict=True)]
         used += sum(len(picture.source) for pictures in made.values() for picture in pictures)
         if used > MOST_BYTES:
             break
         shelves.append(Shelf(names.get(label, str(label)), made))
     what = "pictures" if "pictures" in examples else "examples"
-    caption = f"For each class the {what} with the lowest and with the highest early loss."
+    of = f" of {whose}" if whose else ""
+    caption = f"For each class the {what} with the lowest and with the highest early loss{of}."
     if examples["suspect"].any():
         caption += " Some look mislabelled: the early network is sure of another class."
     if len(shelves) < len(classes):
@@ -72,10 +81,10 @@ def data_uri(picture_HWC: Array) -> str:
     return f"data:image/{kind.lower()};base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-def _picture(examples: Mapping[str, Array], row: int, names: Mapping[int, str]) -> Picture:
+def _picture(examples: Mapping[str, Array], row: int, names: Mapping[int, str], loss: str) -> Picture:
     label, said = int(examples["label"][row]), int(examples["predicted"][row])
     name = names.get(label, str(label))
-    caption = f"loss {float(examples['loss'][row]):.2g}"
+    caption = f"loss {loss}"
     if said != label:
         caption += f", taken for {names.get(said, said)}"
     suspect = bool(examples["suspect"][row])

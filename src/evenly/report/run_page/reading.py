@@ -30,11 +30,20 @@ class Reader:
     def __init__(self) -> None:
         self.remarks: list[str] = []
         self.left_out: dict[str, str] = {}
+        self._read: dict[Path, dict[str, Any]] = {}
 
     def json(self, run: Run, name: str) -> dict[str, Any]:
         """An artefact as a mapping; empty where the run has none."""
-        if not run.file(name).is_file():
+        path = run.file(name)
+        if not path.is_file():
             return {}
+        # A run may be met by two ways, as the one shown and as another's early run: it is read, and remarked on, once.
+        known = path.resolve()
+        if known not in self._read:
+            self._read[known] = self._json(run, name)
+        return self._read[known]
+
+    def _json(self, run: Run, name: str) -> dict[str, Any]:
         try:
             found = run.read_json(name)
         except DAMAGE as error:
@@ -74,14 +83,14 @@ class Reader:
                 found[row["epoch"]] = row
         return [found[epoch] for epoch in sorted(found)]
 
-    def gallery(self, run: Run, names: Mapping[int, str]) -> Gallery | None:
+    def gallery(self, run: Run, names: Mapping[int, str], *, whose: str = "") -> Gallery | None:
         """The easiest and hardest of the kept examples; the pictures of a file that has not changed are kept too."""
         path = run.file(EXAMPLES)
         try:
             if not path.is_file():
                 return None
             now = path.stat()
-            return _gallery(path.resolve(), now.st_mtime_ns, now.st_size, tuple(names.items()))
+            return _gallery(path.resolve(), now.st_mtime_ns, now.st_size, tuple(names.items()), whose)
         except DAMAGE as error:
             self._without(path, _why(error))
             return None
@@ -101,20 +110,26 @@ class Reader:
         return made
 
     def _without(self, path: Path, why: object) -> dict[str, Any]:
-        self.remarks.append(f"Left out {path.parent.name}/{path.name}: {why}")
+        told = f"Left out {path.parent.name}/{path.name}: {str(why).removeprefix(f'{path} ')}"
+        if told not in self.remarks:
+            self.remarks.append(told)
         return {}
 
 
 @lru_cache(maxsize=4)
-def _gallery(path: Path, _modified: int, _size: int, names: tuple[tuple[int, str], ...]) -> Gallery | None:
+def _gallery(path: Path, _modified: int, _size: int, names: tuple[tuple[int, str], ...], whose: str) -> Gallery | None:
     # A live page asks every two seconds: the pictures are made once, and again when their file has changed.
-    return gallery(_arrays(path), dict(names))
+    return gallery(_arrays(path), dict(names), whose=whose)
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of the kept examples; nothing is ever unpickled."""
-    with np.load(path, allow_pickle=False) as file:
-        found = {name: file[name] for name in file.files}
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            found = {name: file[name] for name in file.files}
+    except DAMAGE as error:
+        # What numpy says of such a file is to load it unsafely, which nobody should.
+        raise DataError("is damaged. Remove the run's folder and train again to have its pictures.") from error
     if missing := [name for name in NEEDED if name not in found]:
         raise DataError(f"it has no {', '.join(missing)}")
     if len({len(values) for values in found.values()}) > 1:

@@ -1,5 +1,6 @@
 """Which runs belong together: those of one comparison, by their recipes alone."""
 
+import glob
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +11,12 @@ from typing import Any
 from evenly import progress, records
 from evenly.errors import DataError, SetupError, UsageError
 from evenly.records import Run
-from evenly.records.run import DONE, RECIPE, flat
+from evenly.records.run import DONE, RECIPE, RESERVED, flat
 
 # What differs between the runs of one comparison, or does not change what comes of them.
 APART = {"seed", "data.seed", "keep_epochs", "record_examples", "evaluate_every"}
+
+EARLY = "early run"  # the method of a first stage that is looked at by itself
 
 # The numbers of a summary, besides errors, that a page counts with.
 COUNTED = {"hard_share", "gradients", "examples_seen", "training_examples"}
@@ -26,7 +29,7 @@ class Member:
         self.run, self.early = run, early
         self.id = run.id
         self.recipe: dict[str, Any] = flat(run.recipe)
-        self.method = {"none": "original"}.get(self.chosen_by, self.chosen_by)
+        self.method = EARLY if self.is_early else {"none": "original"}.get(self.chosen_by, self.chosen_by)
         self.label = self.method
         self.plain_epochs: int = self.recipe.get("epochs", 0)  # of the plain training that its cost is measured by
 
@@ -54,6 +57,11 @@ class Member:
     def summary(self) -> dict[str, Any]:
         """What the run came to; empty while it is not done."""
         return numbers(self.run)
+
+    @cached_property
+    def early_summary(self) -> dict[str, Any]:
+        """What its early run came to; empty where that is not known."""
+        return numbers(self.early) if self.early is not None else {}
 
     @cached_property
     def family(self) -> tuple[tuple[str, str], ...]:
@@ -101,13 +109,18 @@ def find(which: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] =
     Each of `which` is a run's ID, its beginning, its folder, or a folder of runs.
     """
     given: list[Run] = []
+    named: set[Path] = set()
     listed: dict[Path, list[Run]] = {}
     for word in which:
         path = Path(word)
         if path.is_dir() and not (path / RECIPE).is_file() and any(path.glob(f"*/{RECIPE}")):
             given += listed.setdefault(path.resolve(), records.runs(path))
+            if not listed[path.resolve()]:
+                raise DataError(f"of the runs in {path} none could be read: their {RECIPE} are damaged.")
         else:
+            _refuse_empty(path, root)
             given.append(Run.open(word, root))
+            named.add(Path(os.path.realpath(given[-1].path)))
     if not given:
         raise UsageError(
             "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
@@ -125,7 +138,16 @@ def find(which: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] =
     chosen = [known[path] for path in first if path in known]
     if not chosen:
         raise DataError(f"nothing could be read of {given[0].path}: {' '.join(remarks)}")
-    return _compare(chosen, list(known.values()), remarks)
+    return _compare(chosen, list(known.values()), remarks, asked={known[path].id for path in named if path in known})
+
+
+def _refuse_empty(path: Path, root: str | os.PathLike[str]) -> None:
+    """A folder without any run is called that, unless its name is also the beginning of an ID."""
+    ours = any((path / name).exists() for name in RESERVED)
+    if path.is_dir() and not ours and not any(Path(root).glob(f"{glob.escape(path.name)}*/{RECIPE}")):
+        raise UsageError(
+            f"the folder {path} holds no runs. Give one that does, or make some: evenly train --runs {path}"
+        )
 
 
 def _member(run: Run, path: Path, around: dict[Path, Run], remarks: list[str]) -> Member | None:
@@ -145,7 +167,27 @@ def _member(run: Run, path: Path, around: dict[Path, Run], remarks: list[str]) -
     return member
 
 
-def _compare(chosen: list[Member], everyone: list[Member], remarks: list[str]) -> Comparison:
+def _readable(members: list[Member], asked: set[str], remarks: list[str]) -> list[Member]:
+    """The runs whose numbers can be read; one that was asked for by name and cannot is an error."""
+    found = []
+    for member in members:
+        try:
+            _ = member.metrics, member.summary
+        except (DataError, SetupError) as error:
+            if member.id in asked:
+                raise
+            remarks.append(f"Left out {member.id} ({member.method}, seed {member.seed}): {error}")
+            continue
+        try:
+            _ = member.early_summary
+        except (DataError, SetupError) as error:
+            member.early_summary = {}
+            remarks.append(f"Left out what the early run of {member.id} cost: {error}")
+        found.append(member)
+    return found
+
+
+def _compare(chosen: list[Member], everyone: list[Member], remarks: list[str], *, asked: set[str]) -> Comparison:
     # A first stage stands for the second stages that were made from it, if there are any.
     whole: list[Member] = []
     for member in chosen:
@@ -161,12 +203,20 @@ def _compare(chosen: list[Member], everyone: list[Member], remarks: list[str]) -
         and (not variants or not member.variant or member.variant in variants)
     ]
     members += [member for member in whole if member not in members]
-    members += _longer(members, everyone)
+    members = _readable(members, asked, remarks)
+    whole = [member for member in whole if member in members]
+    if not whole:
+        raise DataError(f"none of the runs could be read. {' '.join(remarks)}")
+    members += _readable(_longer(members, everyone), asked, remarks)
     _label(members)
     ranked = sorted(whole, key=lambda m: (m.method != "useful", m.seed))
-    shown = whole[0] if len(chosen) == 1 and not chosen[0].is_early else ranked[0]
+    shown = ranked[0]
     kept = {member.id for member in members} | {m.early.id for m in members if m.early is not None}
-    told = [remark for remark in dict.fromkeys(remarks) if any(name in remark for name in kept)]
+    told = [
+        remark
+        for remark in dict.fromkeys(remarks)
+        if remark.startswith("Left out") or any(name in remark for name in kept)
+    ]
     return Comparison(members, shown, told)
 
 

@@ -64,12 +64,12 @@ def examples_section(pictures: Gallery | None) -> Section | None:
     return None if pictures is None else Section("examples", "Easiest and hardest examples", [pictures])
 
 
-def separation_section(separation: Mapping[str, Any], classes: Mapping[int, str]) -> Section | None:
-    """Whether the split into easy and hard is one to rely on."""
+def separation_section(separation: Mapping[str, Any], classes: Mapping[int, str], whose: str = "") -> Section | None:
+    """Whether the split into easy and hard, which is that of the run `whose`, is one to rely on."""
     if not separation:
         return None
     rows = separation.get("classes") or []
-    blocks: list[Block] = [Prose(_told(separation))] if rows else []
+    blocks: list[Block] = [Prose(_told(separation, whose))] if rows else []
     blocks += [Prose(str(remark), tone="warning") for remark in separation.get("remarks") or []]
     blocks += plots(
         [
@@ -86,7 +86,7 @@ def separation_section(separation: Mapping[str, Any], classes: Mapping[int, str]
             for row in rows
         ]
         columns = ["class", "easy", "hard", "loss of easy", "loss of hard", "silhouette", "two clusters"]
-        blocks.append(Table(columns, cells, "The clusters of each class; a silhouette near 1 means well apart."))
+        blocks.append(Table(columns, cells, _CLUSTERS))
     if separation.get("suspects"):
         blocks.append(_suspects(separation, classes))
     return Section("separation", "Health of the separation", blocks) if blocks else None
@@ -127,9 +127,17 @@ def groups_section(comparison: Comparison) -> Section | None:
     return Section("groups", "Groups", made) if made else None
 
 
-def _told(separation: Mapping[str, Any]) -> str:
+_CLUSTERS = (
+    "The clusters of each class; a silhouette near 1 means well apart. A class is said to have two clusters where its "
+    "silhouette is above that of single Gaussian clouds of its own covariance, cut in two likewise: every class has "
+    "a threshold of its own, and a higher silhouette may be a no where a lower one is a yes."
+)
+
+
+def _told(separation: Mapping[str, Any], whose: str) -> str:
     share, accuracy, epoch = (separation.get(name) for name in ("share", "accuracy", "epoch"))
-    told = f"Separated by {separation.get('method', 'k-means')}"
+    method = separation.get("method", "k-means")
+    told = f"Shown is {whose}: separated by {method}" if whose else f"Separated by {method}"
     if epoch is not None:
         told += f" after epoch {epoch} of the early run"
     if accuracy is not None:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from evenly.intervals import Interval, interval, paired
-from evenly.report.run_page.related import Comparison, Member, longer, numbers
+from evenly.report.run_page.related import EARLY, Comparison, Member, longer
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def sentence(comparison: Comparison, found: list[Outcome]) -> str:
         return f"Run {shown.id} is done, and recorded no error."
     error = f"{mine.error.mean * 100:.2f} % error on {comparison.split}"
     if mine.difference is None:
-        who = "Plain training" if shown.method == "original" else shown.label
+        who = {"original": "Plain training", EARLY: "The early run"}.get(shown.method, shown.label)
         return f"{who} comes to {error}{_over(mine)}; there is nothing to compare it with here."
     name = "USEFUL" if shown.method == "useful" else shown.label
     gain = mine.difference
@@ -79,6 +79,28 @@ def sentence(comparison: Comparison, found: list[Outcome]) -> str:
     if shown.method != "useful" or gain.mean > 0:
         return f"{told}."
     return f"{told}{_beyond_controls(mine, comparison)}"
+
+
+def at_chance(comparison: Comparison, found: list[Outcome], num_classes: int) -> str:
+    """What must be known before anything else: plain training has learned nothing, so nothing can be compared.
+
+    With C classes guessing is wrong 1 − 1/C of the time; an error near that, or whose interval holds it, is chance.
+    """
+    if num_classes < 2:
+        return ""
+    guessing = 1 - 1 / num_classes
+    plain = {member.label for member in comparison.members if member.method == "original"}
+    for outcome in found:
+        error = outcome.error
+        # The interval of very few seeds holds much: the mean must be near as well.
+        holds = error.n > 1 and error.low <= guessing <= error.high and error.mean > 0.9 * guessing
+        if outcome.label in plain and (holds or error.mean > 0.97 * guessing):
+            return (
+                f"Plain training is at chance: {error.mean * 100:.1f} % error on {comparison.split}, where guessing "
+                f"among {num_classes:,} classes gives {guessing * 100:.1f} %. "
+                "Train longer before comparing anything with it."
+            )
+    return ""
 
 
 def facts(comparison: Comparison, found: list[Outcome]) -> list[tuple[str, str]]:
@@ -183,7 +205,7 @@ def _cost(member: Member) -> float | None:
         or not member.plain_epochs
     ):
         return None
-    first = numbers(member.early) if member.early is not None else {}
+    first = member.early_summary
     if member.chosen_by != "none" and first.get("gradients") is None:
         return None
     early = first.get("gradients") or 0

@@ -7,6 +7,7 @@ from shlex import quote
 from typing import Any
 
 from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.records import Run
 from evenly.records.run import METRICS, RECIPE
 from evenly.report.blocks import Section
 from evenly.report.page import content, render
@@ -15,7 +16,7 @@ from evenly.report.run_page.command import command
 from evenly.report.run_page.reading import DAMAGE, EXAMPLES, MEASUREMENTS, SEPARATION, STABILITY, Reader
 from evenly.report.run_page.related import Comparison, Member, find
 from evenly.report.run_page.sections import class_names
-from evenly.report.run_page.verdict import Outcome, facts, outcomes, sentence
+from evenly.report.run_page.verdict import Outcome, at_chance, facts, outcomes, sentence
 
 # Each section, and the command that makes what it is drawn from.
 SECTIONS = {
@@ -69,9 +70,10 @@ def run_page(
     reader = Reader()
     found = outcomes(comparison)
     made = _sections(comparison, found, reader)
+    chance = at_chance(comparison, found, len(class_names(_separation(comparison, reader)[0])))
     repeated = _command(comparison, reader)
     warnings = findings.warnings(comparison, reader)
-    remarks = list(dict.fromkeys([*comparison.remarks, *reader.remarks, *warnings]))
+    remarks = list(dict.fromkeys([*[chance] * bool(chance), *comparison.remarks, *reader.remarks, *warnings]))
     made.append(findings.run_section(comparison, remarks, reader))
     there = [section for section in made if section is not None]
     if wanted:
@@ -79,7 +81,7 @@ def run_page(
         there = [section for section in there if section.id in wanted]
     return RunPage(
         title=_title(comparison.shown),
-        verdict=sentence(comparison, found),
+        verdict=f"{chance} {sentence(comparison, found)}".lstrip(),
         facts=facts(comparison, found),
         command=repeated,
         sections=there,
@@ -91,26 +93,43 @@ def run_page(
 def _sections(comparison: Comparison, found: Sequence[Outcome], reader: Reader) -> list[Section | None]:
     """Every section but the last, each from its own records: damage to one does not touch the others."""
     shown = comparison.shown
-    order = [shown, *sorted(comparison.members, key=lambda m: (m.method != "useful", m.seed))]
-    around = [run for member in order for run in (member.run, member.early) if run is not None]
-    separation, source = next(
-        ((read, run) for run in around if (read := reader.json(run, SEPARATION))), ({}, shown.run)
-    )
+    separation, source, whose = _separation(comparison, reader)
     names = class_names(separation)
-    pictures = next((made for run in around if (made := reader.gallery(run, names)) is not None), None)
+    found_pictures = (reader.gallery(run, names, whose=whose) for run, whose in _around(comparison))
+    pictures = next((made for made in found_pictures if made is not None), None)
     measured, stability = _measured(comparison, reader), reader.json(shown.run, STABILITY)
     metrics = [f"{member.id}/{METRICS}" for member in comparison.members]
     measuring, standing = [f"{MEASUREMENTS}/epoch-*.json"] * bool(measured), [f"{shown.id}/{STABILITY}"]
     makers: dict[str, tuple[Callable[[], Section | None], list[str]]] = {
         "comparison": (lambda: sections.comparison_section(comparison, found), metrics),
         "examples": (lambda: sections.examples_section(pictures), [EXAMPLES]),
-        "separation": (lambda: sections.separation_section(separation, names), [f"{source.id}/{SEPARATION}"]),
+        "separation": (lambda: sections.separation_section(separation, names, whose), [f"{source.id}/{SEPARATION}"]),
         "curves": (lambda: sections.curves_section(comparison), metrics),
         "features": (lambda: findings.features_section(measured), measuring),
         "geometry": (lambda: findings.geometry_section(measured, stability), [*measuring, *standing * bool(stability)]),
         "groups": (lambda: sections.groups_section(comparison), metrics),
     }
     return [reader.section(name, make, files) for name, (make, files) in makers.items()]
+
+
+def _around(comparison: Comparison) -> list[tuple[Run, str]]:
+    """The runs that may hold evidence, the one shown first, then the method's, each with what it is called."""
+    order = sorted(comparison.members, key=lambda m: (m is not comparison.shown, m.method != "useful", m.seed))
+    found = []
+    for member in order:
+        called = f"run {member.id} ({member.label}, seed {member.seed})"
+        found.append((member.run, called))
+        if member.early is not None:
+            found.append((member.early, f"run {member.early.id}, the early run of {called.removeprefix('run ')}"))
+    return found
+
+
+def _separation(comparison: Comparison, reader: Reader) -> tuple[dict[str, Any], Run, str]:
+    """The separation of the run that is shown, else of the first that has one; its run, and what that is called."""
+    for run, whose in _around(comparison):
+        if read := reader.json(run, SEPARATION):
+            return read, run, whose
+    return {}, comparison.shown.run, ""
 
 
 def _command(comparison: Comparison, reader: Reader) -> str:

@@ -4,6 +4,8 @@
   const root = document.documentElement;
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const touch = window.matchMedia("(pointer: coarse)").matches;
+  // Where nothing hovers a toolbar would lie on the chart for good; on a narrow screen it would cover it.
+  const bare = window.matchMedia("(pointer: coarse), (hover: none), (max-width: 600px)");
   const drawn = new Set();
   const PAPER = 640; // pixels: what A4 and Letter leave of a chart beside their margins and the chart's own
 
@@ -31,11 +33,13 @@
     return layout;
   }
 
+  const configOf = (made) => (bare.matches ? { ...made.config, displayModeBar: false } : made.config);
+
   function draw(id) {
     if (drawn.has(id) || !given.plots[id]) return;
     const made = given.plots[id];
     drawn.add(id);
-    Plotly.newPlot(id, made.data, layoutOf(made), made.config);
+    Plotly.newPlot(id, made.data, layoutOf(made), configOf(made));
   }
 
   function watch() {
@@ -90,7 +94,7 @@
       }
       for (const [id, made] of Object.entries(now.plots)) {
         given.plots[id] = made;
-        if (drawn.has(id)) Plotly.react(id, made.data, layoutOf(made), made.config);
+        if (drawn.has(id)) Plotly.react(id, made.data, layoutOf(made), configOf(made));
       }
       status.textContent = now.state;
       status.classList.remove("lost");
