@@ -153,20 +153,23 @@ def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: 
 
 
 def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
-    """A table of numbers for a document: of each experiment named, at the largest scale that was run, its first claim.
+    """A table of numbers for a document: of each experiment named, at the largest scale that was run, one claim.
+
+    The claim is the first, or the one that stands after a colon: `springer2024/table1-cifar-mnist:hard`.
 
     >>> print(results([], ["nguyen2024/fig2"]))
-    | experiment | first claim | paper | ours | difference [95 %] | n | verdict | all claims |
+    | experiment | claim | paper | ours | difference [95 %] | n | verdict | all claims |
     |---|---|---|---|---|---|---|---|
     """
-    columns = ["experiment", "first claim", "paper", "ours", "difference [95 %]", "n", "verdict", "all claims"]
+    columns = ["experiment", "claim", "paper", "ours", "difference [95 %]", "n", "verdict", "all claims"]
     table = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    for key in keys:
+    for named in keys:
+        key, _, wanted = named.partition(":")
         found = {row["scale"]: row for row in rows if row["key"] == key}
         row = found.get("full") or found.get("small")
         if row is None:
             continue
-        claim = row["claims"][0]
+        claim = next(claim for claim in row["claims"] if not wanted or claim["name"] == wanted)
         cells = [
             f"`{key}` ({row['scale']})",
             claim["says"].replace("|", "\\|"),
