@@ -137,6 +137,12 @@
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
   }
+  // Each word of the command for itself, so that a line does not end within a flag; its text stays as it is.
+  const command = document.getElementById("command");
+  if (command) {
+    const words = command.textContent.split(" ").map((text) => Object.assign(document.createElement("span"), { textContent: text }));
+    command.replaceChildren(...words.flatMap((word, i) => (i ? [" ", word] : [word])));
+  }
   document.querySelectorAll(".gallery").forEach(filters);
   watch();
   if (given.live) setTimeout(refresh, 2000);
