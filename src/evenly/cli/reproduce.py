@@ -146,8 +146,8 @@ def _plans(
     chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None, data_root: str | None
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What would be done, and which data are missing; all that can be wrong is found here, before anything runs."""
-    from evenly.papers.reproducing import lasting
     from evenly.papers.running import ready
+    from evenly.report.wording import lasting
 
     lines, missing = [], []
     for each, size in chosen:
@@ -171,7 +171,8 @@ def _plans(
 
 
 def _list(ledger: Path, *, json: bool) -> None:
-    from evenly.papers.reproducing import lasting, overview
+    from evenly.papers.reproducing import overview
+    from evenly.report.wording import lasting
 
     lines = overview(ledger)
     if json:
@@ -184,12 +185,14 @@ def _list(ledger: Path, *, json: bool) -> None:
 
 
 def _print(row: dict[str, Any]) -> None:
+    from evenly.report.wording import difference, pair
+
     lines = [
         {
             "claim": claim["says"] + (" (ours)" if claim["corrects"] else "") + (" (after)" if claim["after"] else ""),
-            "paper": _pair(claim["paper"], claim["paper_against"]),
-            "ours": _pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
-            "difference": _difference(claim["difference"]),
+            "paper": pair(claim["paper"], claim["paper_against"]),
+            "ours": pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
+            "difference": difference(claim["difference"]),
             "verdict": claim["verdict"],
         }
         for claim in row["claims"]
@@ -197,18 +200,6 @@ def _print(row: dict[str, Any]) -> None:
     title = f"{row['key']} at {row['scale']}, n = {len(row['seeds'])}: {row['verdict']}"
     print_table(lines, ["claim", "paper", "ours", "difference", "verdict"], title=title)
     print()
-
-
-def _pair(value: float | None, against: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4g}" if against is None else f"{value:.4g} / {against:.4g}"
-
-
-def _difference(found: dict[str, Any]) -> str:
-    if found["low"] is None:
-        return f"{found['mean']:+.3g}"
-    return f"{found['mean']:+.3g} [{found['low']:+.3g}, {found['high']:+.3g}]"
 
 
 def kept_in(given: Path | None) -> Path:

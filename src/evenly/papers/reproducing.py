@@ -11,6 +11,7 @@ from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment, Measured, referred
 from evenly.papers.running import measured
 from evenly.papers.verdict import worse
+from evenly.report.wording import lasting
 
 LONG = 600.0  # minutes from which on an experiment asks before it begins
 
@@ -102,19 +103,6 @@ def affordable(experiment: Experiment, scale: str, *, yes: bool) -> None:
         raise UsageError(
             f"{experiment.key} at {scale} takes about {lasting(minutes)} on two cores. Add --yes to begin{smaller}."
         )
-
-
-def lasting(minutes: float) -> str:
-    """A time as people say it.
-
-    >>> lasting(0.05), lasting(12.3), lasting(300), lasting(9000)
-    ('3 s', '12 min', '5.0 h', '6.2 days')
-    """
-    if minutes < 1:
-        return f"{minutes * 60:.0f} s"
-    if minutes < 120:
-        return f"{minutes:.0f} min"
-    return f"{minutes / 60:.1f} h" if minutes < 2 * 24 * 60 else f"{minutes / 1440:.1f} days"
 
 
 def _line(experiment: Experiment, scale: str, state: str, verdict: str, minutes: float) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from evenly import atomic
 from evenly.errors import DataError, UsageError
 from evenly.report.blocks import Block, Drawing, Link, Listing, Prose, Section, Table
 from evenly.report.page import render
+from evenly.report.wording import difference, lasting, pair
 
 Row = Mapping[str, Any]
 MARK = {"reproduced": "✓", "same direction only": "~", "not reproduced": "✗", "not run": "·"}
@@ -77,7 +78,7 @@ def index_page(
                     line["claim"],
                     line["scale"],
                     _number_of_seeds(line, rows.get(line["key"], ())),
-                    _minutes(line["cost"]),
+                    lasting(line["cost"]),
                 ]
                 for line in own
             ],
@@ -173,9 +174,9 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
         cells = [
             f"`{key}` ({row['scale']})",
             claim["says"].replace("|", "\\|"),
-            _pair(claim["paper"], claim["paper_against"]) or "—",
-            _pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
-            _interval(claim["difference"]),
+            pair(claim["paper"], claim["paper_against"]) or "—",
+            pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
+            difference(claim["difference"]),
             str(claim["difference"]["n"]),
             f"{MARK[claim['verdict']]} {claim['verdict']}",
             _held(row),
@@ -189,9 +190,9 @@ def _claims(row: Row) -> Table:
         {
             "claim": claim["says"] + _kind(claim) + _note(claim),
             "verdict": f"{MARK[claim['verdict']]} {claim['verdict']}",
-            "the paper": _pair(claim["paper"], claim["paper_against"]),
-            "ours": _pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
-            "difference [95 %]": _interval(claim["difference"]),
+            "the paper": pair(claim["paper"], claim["paper_against"]),
+            "ours": pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
+            "difference [95 %]": difference(claim["difference"]),
         }
         for claim in row["claims"]
     ]
@@ -219,7 +220,7 @@ def _machine(row: Row) -> str:
     lines = {
         "command": row["command"],
         "date": row["date"],
-        "time": _minutes(row["minutes"]),
+        "time": lasting(row["minutes"]),
         "evenly": f"{row['version']}; the work was done by {', '.join(row['revisions']) or 'an unknown revision'}",
         "machine": f"{machine['cpu']}, {machine['usable_cpus']} cores, {machine['python']}",
         "torch": machine["libraries"].get("torch"),
@@ -276,21 +277,3 @@ def _kind(claim: Mapping[str, Any]) -> str:
 
 def _note(claim: Mapping[str, Any]) -> str:
     return f". {claim['note']}" if claim["note"] else ""
-
-
-def _pair(value: float | None, against: float | None) -> str:
-    if value is None:
-        return "" if against is None else f"… / {against:.4g}"
-    return f"{value:.4g}" if against is None else f"{value:.4g} / {against:.4g}"
-
-
-def _interval(found: Mapping[str, Any]) -> str:
-    if found["low"] is None:
-        return f"{found['mean']:+.3g}"
-    return f"{found['mean']:+.3g} [{found['low']:+.3g}, {found['high']:+.3g}]"
-
-
-def _minutes(minutes: float) -> str:
-    if minutes < 1:
-        return f"{minutes * 60:.0f} s"
-    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"

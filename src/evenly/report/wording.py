@@ -1,0 +1,39 @@
+"""Numbers of the ledger in words, alike on the terminal, on pages and in documents."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def pair(value: float | None, against: float | None) -> str:
+    """What is compared, in this order; nothing where there is no number.
+
+    >>> pair(4.79, 5.07), pair(0.5, None), pair(None, None)
+    ('4.79 / 5.07', '0.5', '')
+    """
+    if value is None:
+        return "" if against is None else f"… / {against:.4g}"
+    return f"{value:.4g}" if against is None else f"{value:.4g} / {against:.4g}"
+
+
+def difference(found: Mapping[str, Any]) -> str:
+    """A signed mean with its interval; one value has none.
+
+    >>> difference({"mean": -0.4, "low": -0.6, "high": -0.2}), difference({"mean": 1.0, "low": None, "high": None})
+    ('-0.4 [-0.6, -0.2]', '+1')
+    """
+    if found["low"] is None:
+        return f"{found['mean']:+.3g}"
+    return f"{found['mean']:+.3g} [{found['low']:+.3g}, {found['high']:+.3g}]"
+
+
+def lasting(minutes: float) -> str:
+    """A time as people say it.
+
+    >>> lasting(0.05), lasting(12.3), lasting(300), lasting(9000)
+    ('3 s', '12 min', '5.0 h', '6.2 days')
+    """
+    if minutes < 1:
+        return f"{minutes * 60:.0f} s"
+    if minutes < 120:
+        return f"{minutes:.0f} min"
+    return f"{minutes / 60:.1f} h" if minutes < 2 * 24 * 60 else f"{minutes / 1440:.1f} days"
