@@ -53,14 +53,14 @@ def uniform(stream: int, counters_N: Tensor, num: int) -> Tensor:
 
 def mix(z: Tensor) -> Tensor:
     """SplitMix64's finaliser: a bijection of 64-bit words whose output bits look independent of the input's."""
-    z = (z ^ _shift(z, 30)) * _MIX1
-    z = (z ^ _shift(z, 27)) * _MIX2
-    return z ^ _shift(z, 31)
+    z = _shift(z, 30).bitwise_xor_(z).mul_(_MIX1)
+    z = _shift(z, 27).bitwise_xor_(z).mul_(_MIX2)
+    return _shift(z, 31).bitwise_xor_(z)
 
 
 def _shift(z: Tensor, by: int) -> Tensor:
     """Logical right shift: torch's `>>` copies the sign bit, which the mask removes."""
-    return (z >> by) & ((1 << (64 - by)) - 1)
+    return (z >> by).bitwise_and_((1 << (64 - by)) - 1)
 
 
 def _signed(word: int) -> int:

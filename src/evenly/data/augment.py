@@ -115,9 +115,16 @@ class Augmentation:
 
     def __call__(self, x: Tensor, *, seed: int, epoch: int, index: Tensor, copy: Tensor | None = None) -> Tensor:
         """The augmented examples as float32; `index` and `copy` say which ones they are (no `copy`: the first)."""
-        draws = Draws(seed, epoch, index, copy)
+        return self.finish(self.transform(x, Draws(seed, epoch, index, copy)))
+
+    def transform(self, x: Tensor, draws: Draws) -> Tensor:
+        """All that is random, on images as they are stored: uint8."""
         for transform in self.transforms:
             x = transform(x, draws)
+        return x
+
+    def finish(self, x: Tensor) -> Tensor:
+        """What the network is given: float32 in [0, 1], or normalised."""
         x = scaled(x)
         return x if self.normalise is None else self.normalise(x)
 

@@ -4,10 +4,11 @@ Order is a pure function of (seed, epoch), augmentation of (seed, epoch, index, 
 middle of an epoch and resumes at batch `start` sees exactly what it would have seen, whatever the number of
 workers.
 
-Shapes: N examples, M places in the multiset (an example repeated twice has two), K of them still to come, L prepared
-together, B in a batch.
+Shapes: N examples, M places in the multiset (an example repeated twice has two), K of them this process's and still to
+come, L transformed together, B in a batch.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from torch import Tensor
 from evenly import rng
 from evenly.data.augment import Augmentation
 from evenly.data.decoding import Decoder
+from evenly.data.draws import Draws
 from evenly.data.labelled import Labelled, Lazy, scaled
 from evenly.errors import UsageError
 
@@ -141,30 +143,46 @@ class Batches:
         return self._batches(epoch, start)
 
     def _batches(self, epoch: int, start: int) -> Iterator[Batch]:
+        place_K, lengths, wholes = self._shares(epoch, start)
+        position_K, index_K, copy_K = (facts_M[place_K] for facts_M in (self._position_M, self._index_M, self._copy_M))
+        label_K = self.data.labels.index_select(0, position_K.to(self.data.labels.device)).to(self.device)
+        finish = scaled if self.augment is None else self.augment.finish
+        # Small images are transformed some batches at a time, since calling operators is then half of the work, and
+        # their random numbers, being few, are drawn further ahead; a batch becomes float, four times as large, alone.
+        together = self._together()
+        groups = [slice(first, first + together) for first in range(0, len(lengths), together)]
+        spans = list(itertools.pairwise([0, *itertools.accumulate(sum(lengths[group]) for group in groups)]))
+        begin, draws = 0, Draws(self.seed, epoch, index_K[:_AHEAD], copy_K[:_AHEAD])
+        inputs = self._inputs([position_K[first:last] for first, last in spans])
+        for x_L, group, (first, last) in zip(inputs, groups, spans, strict=True):
+            if last - begin > len(draws):
+                begin, ahead = first, slice(first, max(last, first + _AHEAD))
+                draws = Draws(self.seed, epoch, index_K[ahead], copy_K[ahead])
+            x_L = x_L.to(self.device, non_blocking=True)
+            if self.augment is not None:
+                x_L = self.augment.transform(x_L, draws.part(first - begin, last - begin))
+            facts = (fact_K[first:last] for fact_K in (label_K, index_K, copy_K, position_K))
+            x_Bs, *facts_Bs = (torch.split(tensor, lengths[group]) for tensor in (x_L, *facts))
+            yield from map(Batch, map(finish, x_Bs), *facts_Bs, wholes[group])
+
+    def _shares(self, epoch: int, start: int) -> tuple[Tensor, list[int], list[int]]:
+        """The places of this process in the epoch, how many of them each batch has, and the sizes of whole batches."""
         num, size = len(self._position_M), self.batch_size
         place_K = order(num, seed=self.seed, epoch=epoch) if self.shuffle else torch.arange(num)
         place_K = place_K[start * size : len(self) * size]
-        # Whole batches are prepared together where they are small: half of the work on 128 small images is
-        # calling operators. More than some hundred images would leave the processor's cache.
-        together = max(1, _AT_ONCE // size) if self._decoder is None else 1
-        blocks = [_cut(place_L, size) for place_L in _cut(place_K, size * together)]
-        shares = [[place_B[self.rank :: self.size] for place_B in block] for block in blocks]
-        places = [torch.cat(share) for share in shares]
-        inputs = self._inputs([self._position_M[place_L] for place_L in places])
-        for x_L, place_L, share, block in zip(inputs, places, shares, blocks, strict=True):
-            position_L, index_L, copy_L = (
-                facts_M[place_L] for facts_M in (self._position_M, self._index_M, self._copy_M)
-            )
-            x_L = self._prepared(x_L.to(self.device, non_blocking=True), epoch, index_L, copy_L)
-            label_L = self.data.labels.index_select(0, position_L.to(self.data.labels.device)).to(self.device)
-            lengths = [len(place_B) for place_B in share]
-            parts = (torch.split(tensor, lengths) for tensor in (x_L, label_L, index_L, copy_L, position_L))
-            yield from map(Batch, *parts, map(len, block))
+        firsts = range(0, len(place_K), size)
+        wholes = [min(size, len(place_K) - first) for first in firsts]
+        if self.size == 1:
+            return place_K, wholes, wholes
+        shares = [place_K[first : first + size][self.rank :: self.size] for first in firsts]
+        return torch.cat([place_K[:0], *shares]), [len(share) for share in shares], wholes
 
-    def _prepared(self, x_L: Tensor, epoch: int, index_L: Tensor, copy_L: Tensor) -> Tensor:
-        if self.augment is None:
-            return scaled(x_L)
-        return self.augment(x_L, seed=self.seed, epoch=epoch, index=index_L, copy=copy_L)
+    def _together(self) -> int:
+        """Batches whose images are transformed at once: as many as the processor's cache holds."""
+        inputs = self.data.inputs
+        if not isinstance(inputs, Tensor):
+            return 1
+        return max(1, _AT_ONCE // max(1, self.batch_size * inputs[:1].nbytes))
 
     def _inputs(self, positions: Sequence[Tensor]) -> Iterator[Tensor]:
         if self._decoder is not None:
@@ -226,11 +244,8 @@ def batches(
     return loader.epoch(epoch, start=start)
 
 
-_AT_ONCE = 256  # images
-
-
-def _cut(tensor: Tensor, size: int) -> list[Tensor]:
-    return [tensor[start : start + size] for start in range(0, len(tensor), size)]
+_AT_ONCE = 1 << 22  # bytes
+_AHEAD = 4096  # examples
 
 
 def _positions(data: Labelled, indices: Tensor | Sequence[int] | None) -> Tensor:

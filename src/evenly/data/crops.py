@@ -3,6 +3,7 @@
 Each works on a whole batch at once. N images, C channels, H × W pixels.
 """
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -57,10 +58,15 @@ def shifted_windows(x_NCHW: Tensor, top_N: Tensor, left_N: Tensor, padding: int)
     padded = x_NCHW.new_zeros(num, channels, tall, wide)
     padded[:, :, padding : padding + height, padding : padding + width] = x_NCHW
     runs = padded.as_strided((max(padded.numel() - width + 1, 0), width), (1, 1))
-    first_N = (torch.arange(num) * channels * tall + top_N) * wide + left_N
-    rows_CH = (torch.arange(channels)[:, None] * tall + torch.arange(height)) * wide
-    starts = (first_N[:, None] + rows_CH.view(1, -1)).view(-1)
+    row_NR = _rows(num, channels, height, tall, wide)
+    starts = (row_NR + torch.add(left_N, top_N, alpha=wide)[:, None]).view(-1)
     return runs.index_select(0, starts.to(x_NCHW.device)).view(x_NCHW.shape)
+
+
+@functools.lru_cache(maxsize=4)
+def _rows(num: int, channels: int, height: int, tall: int, wide: int) -> Tensor:
+    """Where the first `height` rows of each channel of each padded image begin."""
+    return ((torch.arange(num * channels) * tall).view(num, channels, 1) + torch.arange(height)).mul_(wide).flatten(1)
 
 
 @dataclass(frozen=True)

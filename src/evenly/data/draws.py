@@ -3,7 +3,7 @@
 Shapes: N images, C channels, H × W pixels.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import torch
@@ -31,13 +31,30 @@ class Draws:
     epoch: int
     index_N: Tensor
     copy_N: Tensor | None = None
+    _rows: tuple[int, int | None] = (0, None)
+    _drawn: dict[tuple[str, int], Tensor] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.index_N[slice(*self._rows)])
 
     def uniform(self, name: str, num: int) -> Tensor:
         """`num` numbers in [0, 1) per image for the transform `name`, as an N × num tensor."""
-        counters_N = self.index_N.to("cpu", torch.int64)
-        if self.copy_N is not None:
-            counters_N = counters_N + (self.copy_N.to("cpu", torch.int64) << _COPY_BIT)
-        return rng.uniform(rng.key(self.seed, "augment", self.epoch, name), counters_N, num)
+        if (name, num) not in self._drawn:
+            counters_N = self.index_N.to("cpu", torch.int64)
+            if self.copy_N is not None:
+                counters_N = counters_N + (self.copy_N.to("cpu", torch.int64) << _COPY_BIT)
+            stream = rng.key(self.seed, "augment", self.epoch, name)
+            self._drawn[name, num] = rng.uniform(stream, counters_N, num)
+        return self._drawn[name, num][slice(*self._rows)]
+
+    def part(self, start: int, stop: int) -> "Draws":
+        """The numbers of some of the images; they are drawn for all at once, when a part first asks for them.
+
+        >>> whole = Draws(0, 3, torch.arange(10))
+        >>> torch.equal(whole.part(4, 6).uniform("mirror", 1), Draws(0, 3, torch.tensor([4, 5])).uniform("mirror", 1))
+        True
+        """
+        return replace(self, _rows=(start, stop))
 
 
 class Transform(Protocol):

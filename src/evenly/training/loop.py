@@ -59,7 +59,7 @@ class Loop:
     tally: Tally = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tally = Tally(self.parts.hard_N, device=self.parts.world.device)
+        self.tally = Tally(self.parts.hard_N)
 
     @property
     def path(self) -> Path:
@@ -108,7 +108,7 @@ class Loop:
         _seed_global(rng.key(recipe.seed, "dropout", parts.world.rank, self.epoch, self.batch), parts.world.device)
         self.tally.begin(batch.position)
 
-        def loss(x: Tensor, y: Tensor, place_B: Tensor, weight_B: Tensor | None = None) -> Tensor:
+        def loss(x: Tensor, y: Tensor, place_B: Tensor | None, weight_B: Tensor | None = None) -> Tensor:
             with autocast(parts.world.device, recipe.precision):
                 out = parts.forward(x)
             loss_B = parts.objective(out.float(), y)
@@ -119,15 +119,17 @@ class Loop:
 
         if not parts.forward.training:  # Walking over all modules in every step would take a tenth of a small one.
             parts.forward.train()
-        parts.optimizer.zero_grad(set_to_none=True)
-        x, places_B = formatted(batch.inputs, parts.memory_format), torch.arange(len(batch.labels))
-        arguments = (x, batch.labels, places_B, *self._weights_of(batch))
+        for group in parts.optimizer.param_groups:  # `zero_grad`, without its look for profilers.
+            for p in group["params"]:
+                p.grad = None
+        x, y, weights = formatted(batch.inputs, parts.memory_format), batch.labels, self._weights_of(batch)
         if parts.ascent is None:
-            loss(*arguments).backward()  # type: ignore[no-untyped-call]
+            loss(x, y, None, *weights).backward()  # type: ignore[no-untyped-call]
         else:
             if parts.world.size > 1 and "m" not in recipe.ascent.options:
                 parts.ascent.m = len(batch.labels) * parts.world.size  # the whole batch climbs together
-            parts.ascent.backward(loss, *arguments)
+            # SAM may take the batch in parts: each example carries its place in it.
+            parts.ascent.backward(loss, x, y, torch.arange(len(y)), *weights)
         if recipe.clip_norm is not None:
             torch.nn.utils.clip_grad_norm_(parts.model.parameters(), recipe.clip_norm)
         parts.optimizer.step()
@@ -147,9 +149,9 @@ class Loop:
     def _end_of_epoch(self) -> Metrics:
         parts, world = self.parts, self.parts.world
         self._check_weights()
-        seen = self.tally.metrics(world.summed(self.tally.sums_G3.clone()))
+        seen = self.tally.metrics(world.summed(self.tally.sums_G3.to(world.device)))
         self.epoch, self.batch = self.epoch + 1, 0
-        self.tally.sums_G3.zero_()
+        self.tally.reset()
         metrics: Metrics = {
             "epoch": self.epoch,
             "step": self.step,
@@ -213,7 +215,7 @@ class Loop:
 
     def _check_loss(self) -> None:
         """Stop at the very step whose loss is not finite; for this one number, a step waits for its device."""
-        total = float(self.tally.sums_G3[:, 0].sum())
+        total = self.tally.settle()
         if not math.isfinite(total):
             raise self._diverged(f"the loss is {total}")
 
@@ -243,7 +245,7 @@ class Loop:
             "batch": self.batch,
             "step": self.step,
             "seconds": self.seconds,
-            "sums": world.summed(self.tally.sums_G3.clone()).cpu(),
+            "sums": world.summed(self.tally.sums_G3.to(world.device)).cpu(),
             "lines": len(self.run.metrics()) if world.leads else 0,
             "data": _described(parts.splits),
             "world": world.size,
@@ -270,7 +272,7 @@ class Loop:
         self.epoch, self.batch, self.step = state["epoch"], state["batch"], state["step"]
         self.seconds = state["seconds"]
         # The sums of all processes are kept by one of them; they are added up again at the end of the epoch.
-        self.tally.sums_G3.copy_(state["sums"] if world.leads else torch.zeros_like(state["sums"]))
+        self.tally.reset(state["sums"] if world.leads else None)
         if world.leads:
             self.run.truncate_metrics(state["lines"])
             _log.info("run %s goes on after step %d, in epoch %d.", self.run.id, self.step, self.epoch + 1)

@@ -178,10 +178,28 @@ def optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     for option in chosen.options:
         if option not in takes:
             raise UsageError(f"optimizer.options: {chosen.name} has no {option!r}. {did_you_mean(option, takes)}")
+    options = _tuples(chosen.options)
+    if "fused" in takes and not options.keys() & _WAYS and _can_fuse(model):
+        options["fused"] = True
     try:
-        return kind(_groups(model, chosen.decay, chosen.weight_decay), **given, **_tuples(chosen.options))
+        return kind(_groups(model, chosen.decay, chosen.weight_decay), **given, **options)
     except (TypeError, ValueError) as error:
         raise UsageError(f"optimizer: {chosen.name} refuses its settings: {error}.") from error
+
+
+#: How torch goes over the parameters; one excludes the others.
+_WAYS = {"fused", "foreach", "differentiable"}
+
+
+def _can_fuse(model: nn.Module) -> bool:
+    """Whether torch can update all parameters in one pass over memory, twice as fast as operator by operator.
+
+    >>> _can_fuse(nn.Linear(2, 2)), _can_fuse(nn.EmbeddingBag(9, 2, sparse=True))
+    (True, False)
+    """
+    plain = all(type(p) is nn.Parameter and p.is_floating_point() for p in model.parameters())
+    devices = {p.device.type for p in model.parameters()}
+    return plain and devices <= {"cpu", "cuda"} and not any(getattr(m, "sparse", False) for m in model.modules())
 
 
 def ascent(recipe: Recipe, model: nn.Module) -> Any:

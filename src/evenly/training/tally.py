@@ -8,6 +8,8 @@ from torch import Tensor
 
 from evenly.training.objective import predictions
 
+_GATHERED = 8  # outputs of a pass
+
 
 class Tally:
     """Sums over the examples of an epoch, each counted once, in the first pass of a step that sees it.
@@ -15,52 +17,94 @@ class Tally:
     That pass is at the weights themselves, but for what only a pass at displaced weights sees: the rest of a batch of
     which SAM climbs on a `fraction`, and all of it under a rule that does not look before it moves.
 
-    `hard_N` says of every training example whether it is hard. Only sums are kept, on `device`, so that they can be
-    added up over processes and put back after a stop.
+    `hard_N` says of every training example whether it is hard. Only sums are kept, so that they can be added up over
+    processes and put back after a stop. Adding them up is work on a few numbers at a time, a hundredth of a small
+    step: losses are read once a step, when `settle` waits for the device, and errors, being whole numbers that add up
+    to the same in any order, when some have gathered.
 
     >>> tally = Tally(torch.tensor([False, True]))
     >>> tally.begin(torch.tensor([1, 0]))
     >>> outputs, labels = torch.tensor([[0.0, 1.0], [0.0, 1.0]]), torch.tensor([0, 1])
     >>> for _ in range(2):  # the second pass of a step is not counted
     ...     tally.see(torch.arange(2), torch.tensor([1.5, 0.5]), outputs, labels)
+    >>> tally.settle()
+    2.0
     >>> tally.metrics(tally.sums_G3)["train.loss"], tally.metrics(tally.sums_G3)["train.hard.error"]
     (1.0, 1.0)
     """
 
-    def __init__(self, hard_N: Tensor | None = None, *, device: torch.device | str = "cpu") -> None:
+    def __init__(self, hard_N: Tensor | None = None) -> None:
         self.hard_N = hard_N
-        self.sums_G3 = torch.zeros(1 if hard_N is None else 2, 3, dtype=torch.float64, device=device)
+        self._groups = 1 if hard_N is None else 2
         self._hard_B: Tensor | None = None
         self._num_seen = 0
+        self.reset()
+
+    def reset(self, sums_G3: Tensor | None = None) -> None:
+        """Begin with these sums of loss, errors and examples, or with none."""
+        sums_G3 = torch.zeros(self._groups, 3) if sums_G3 is None else sums_G3
+        self._loss_G: list[float]
+        self._wrong_G: list[float]
+        self._num_G: list[float]
+        self._loss_G, self._wrong_G, self._num_G = sums_G3.T.tolist()
+        self._losses: list[Tensor] = []
+        self._unread: list[tuple[Tensor, Tensor, Tensor | None]] = []
 
     def begin(self, position_B: Tensor) -> None:
         """A step begins, on the training examples at these positions."""
         self._num_seen = 0
         self._hard_B = None if self.hard_N is None else self.hard_N[position_B]
 
-    def see(self, place_B: Tensor, loss_B: Tensor, outputs_BC: Tensor, labels_B: Tensor) -> None:
-        """Outputs and losses of those of the step's examples that stand at `place_B`; each counts the first time.
+    def see(self, place_B: Tensor | None, loss_B: Tensor, outputs_BC: Tensor, labels_B: Tensor) -> None:
+        """Outputs and losses of those of the step's examples that stand at `place_B`, or of all; each counts once.
 
         SAM may take a batch in groups, one after the other, and climb on the beginning of each: a part is consecutive
         places, and what is new in it are those after all that were seen.
         """
-        if not len(place_B):
+        if not len(loss_B):
             return
-        first = int(place_B[0])
+        first = 0 if place_B is None else int(place_B[0])
         known = max(self._num_seen - first, 0)
-        if known >= len(place_B):
+        if known >= len(loss_B):
             return
-        self._num_seen = first + len(place_B)
+        self._num_seen = first + len(loss_B)
         if known:
-            place_B, loss_B, outputs_BC, labels_B = (t[known:] for t in (place_B, loss_B, outputs_BC, labels_B))
-        loss_B, wrong_B = loss_B.detach(), predictions(outputs_BC.detach()) != labels_B
+            loss_B, outputs_BC, labels_B = loss_B[known:], outputs_BC[known:], labels_B[known:]
+        loss_B, group_B = loss_B.detach(), None
         if self._hard_B is None:
-            count = loss_B.new_full((), len(loss_B))
-            self.sums_G3 += torch.stack([loss_B.sum(dtype=torch.float64), wrong_B.sum(), count])
+            self._losses.append(loss_B.sum(0, keepdim=True, dtype=torch.float64))
+        else:
+            group_B = self._hard_B[first + known : self._num_seen].to(loss_B.device)
+            self._losses.append(torch.stack([~group_B, group_B]).double() @ loss_B.double())
+        self._unread.append((outputs_BC.detach(), labels_B, group_B))
+
+    def settle(self) -> float:
+        """Read the losses of the step that ends; their sum over the epoch so far, not finite if one of them is not."""
+        for loss_G in self._losses:
+            self._loss_G = [old + new for old, new in zip(self._loss_G, loss_G.tolist(), strict=True)]
+        self._losses.clear()
+        if len(self._unread) >= _GATHERED:
+            self._count()
+        return sum(self._loss_G)
+
+    def _count(self) -> None:
+        if not self._unread:
             return
-        hard_B, loss_B, wrong_B = self._hard_B[place_B], loss_B.double(), wrong_B.double()
-        member_2B = torch.stack([~hard_B, hard_B]).to(loss_B)
-        self.sums_G3 += member_2B @ torch.stack([loss_B, wrong_B, torch.ones_like(loss_B)], dim=1)
+        outputs, labels, hard = zip(*self._unread, strict=True)
+        kind_K = (predictions(torch.cat(outputs)) != torch.cat(labels)).long()
+        if self.hard_N is not None:
+            kind_K += 2 * torch.cat(hard)
+        for group, (right, wrong) in enumerate(torch.bincount(kind_K, minlength=2 * self._groups).view(-1, 2).tolist()):
+            self._wrong_G[group] += wrong
+            self._num_G[group] += right + wrong
+        self._unread.clear()
+
+    @property
+    def sums_G3(self) -> Tensor:
+        """Loss, errors and examples of each cluster."""
+        self.settle()
+        self._count()
+        return torch.tensor([self._loss_G, self._wrong_G, self._num_G], dtype=torch.float64).T.contiguous()
 
     def metrics(self, sums_G3: Tensor) -> dict[str, float]:
         """What sums, of this process or of all, come to: means over all examples, and over each cluster."""

@@ -1,6 +1,7 @@
 """Statistics of training: every example once, where it is first seen, and easy and hard ones apart."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -185,3 +186,36 @@ def test_two_processes_count_as_one_does(tmp_path: Path) -> None:
     expected = train(recipe, runs=tmp_path, device="cpu").metrics()
     for name in NAMES:
         assert found[-1][name] == pytest.approx(expected[-1][name], rel=1e-3)
+
+
+def test_sums_do_not_depend_on_when_they_are_looked_at_or_put_back() -> None:
+    """A checkpoint reads the sums in the middle of an epoch: to the last bit, that must not show."""
+    generator = torch.Generator().manual_seed(0)
+    hard = torch.rand(700, generator=generator) < 0.3
+    steps = [
+        (torch.randint(700, (33,), generator=generator), torch.rand(33, generator=generator).exp()) for _ in range(29)
+    ]
+    outputs, labels = torch.randn(33, 5, generator=generator), torch.randint(5, (33,), generator=generator)
+    found = []
+    for stops in [(), (3, 4, 11, 20)]:
+        tally = Tally(hard)
+        for number, (position, loss) in enumerate(steps):
+            tally.begin(position)
+            tally.see(None, loss, outputs.roll(number, 0), labels)
+            tally.settle()
+            if number in stops:
+                sums, tally = tally.sums_G3, Tally(hard)
+                tally.reset(sums)
+        found.append(tally.sums_G3)
+    assert torch.equal(*found)
+    assert found[0][:, 2].sum() == 29 * 33
+    wrong = sum(int((outputs.roll(number, 0).argmax(1) != labels).sum()) for number in range(29))
+    assert found[0][:, 1].sum() == wrong
+
+
+def test_a_loss_that_is_not_finite_shows_in_the_step_it_is_seen_in() -> None:
+    tally = Tally()
+    for loss, finite in [(1.0, True), (float("inf"), False)]:
+        tally.begin(torch.arange(1))
+        tally.see(None, torch.tensor([loss]), torch.zeros(1, 2), torch.zeros(1, dtype=torch.int64))
+        assert math.isfinite(tally.settle()) is finite
