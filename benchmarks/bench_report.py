@@ -94,6 +94,6 @@ def whole_page() -> Iterator[float]:
 
         def ours() -> None:
             _gallery.cache_clear()  # a live page keeps its pictures; a page that is written once has none to keep
-            atomic.write_text(out, run_page([root]).html())
+            run_page([root]).write(out)
 
         yield from interleaved(ours, lambda: only_read(root))

@@ -71,12 +71,11 @@ def report(
             raise UsageError("--serve writes no file: leave --out away, or --serve to write the page.")
         _serve(run_ids, runs, wanted, port, open)
         return
-    from evenly import atomic
     from evenly.report.run_page import run_page
 
     path = writable(out or Path(OUT), force=force)
     page = run_page(run_ids, runs=runs, wanted=wanted)
-    atomic.write_text(path, page.html())
+    page.write(path)
     for remark in page.remarks:
         say(remark)
     if json:

@@ -108,7 +108,7 @@ class Run:
         finally:
             self.close()
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """The digest of the recipe, which names the folder."""
         return self.path.resolve().name

@@ -1,10 +1,13 @@
 """What a page is built of: prose, plots, tables, pictures by class, listings and drawings."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from evenly.report.chart import Chart
+from evenly.report.interactive import plot
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,11 @@ class Plot:
     chart: Chart
     height: int = 340
     wide: bool = False
+
+    @cached_property
+    def drawn(self) -> str:
+        """What plotly draws, as JSON, made once; a chart that cannot be drawn is an error here, not in a browser."""
+        return json.dumps(plot(self.chart), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)

@@ -180,8 +180,8 @@ class Chart:
     def labels(self, axis: Literal["x", "y"]) -> list[str]:
         """The labels along an axis, in their order; none where it is of numbers."""
         layers = [layer for layer in self.layers if not isinstance(layer, Rule)]
-        values = [value for layer in layers for value in getattr(layer, axis, None) or ()]
-        return list(dict.fromkeys(value for value in values if isinstance(value, str)))
+        values = (getattr(layer, axis, None) or () for layer in layers)
+        return list(dict.fromkeys(value for own in values for value in own if isinstance(value, str)))
 
 
 def coloured(chart: Chart) -> Iterator[tuple[Layer, str]]:

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from itertools import pairwise
+from itertools import repeat
 from typing import Any, Literal
 
 from evenly.report.chart import GREY, Bars, Chart, Heat, Histogram, Layer, Rule, coloured
@@ -48,39 +48,44 @@ def themed(theme: str) -> dict[str, Any]:
     return changes
 
 
-def rows(chart: Chart) -> list[dict[str, Any]]:
-    """The numbers of a chart, a row for each mark, for CSV; every row has the same columns.
+def table(chart: Chart) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The numbers of a chart, the names of their columns and a row for each mark, for CSV.
 
     >>> from evenly.report.chart import Line
-    >>> rows(Chart("Error", "epoch", "%", [Line("SGD", [1, 2], [9, None])], "It falls."))
-    [{'series': 'SGD', 'x': 1, 'y': 9}, {'series': 'SGD', 'x': 2, 'y': None}]
+    >>> table(Chart("Error", "epoch", "%", [Line("SGD", [1, 2], [9, None]), Rule(y=5, name="goal")], "It falls."))
+    (['series', 'x', 'y'], [('SGD', 1, 9), ('SGD', 2, None), ('goal', None, 5)])
     """
-    found = [row for layer in chart.layers for row in _rows(layer)]
-    columns = list(dict.fromkeys(name for row in found for name in row))
-    blank = dict.fromkeys(columns)
-    return [blank | row for row in found]
+    parts = [_columns(layer) for layer in chart.layers]
+    names = list(dict.fromkeys(name for part in parts for name in part))
+    found: list[tuple[Any, ...]] = []
+    for part in parts:
+        found += zip(*(part.get(name) or repeat(None, len(part["series"])) for name in names), strict=True)
+    return names, found
 
 
-def _rows(layer: Layer) -> list[dict[str, Any]]:
+def _columns(layer: Layer) -> dict[str, list[Any]]:
+    """The columns of one layer, by name, all of one length."""
     if isinstance(layer, Rule):
-        return [{"series": layer.name, "x": layer.x, "y": layer.y}]
+        return {"series": [layer.name], "x": [layer.x], "y": [layer.y]}
     if isinstance(layer, Heat):
-        return [
-            {"series": layer.name, "x": x, "y": y, "value": z}
-            for y, row in zip(layer.y, clean(layer.z), strict=True)
-            for x, z in zip(layer.x, row, strict=True)
-        ]
+        value = [z for row in clean(layer.z) for z in row]
+        x, y = [x for _ in layer.y for x in layer.x], [y for y in layer.y for _ in layer.x]
+        return {"series": [layer.name] * len(value), "x": x, "y": y, "value": value}
     if isinstance(layer, Histogram):
-        return [
-            {"series": layer.name, "low": low, "high": high, "y": count}
-            for (low, high), count in zip(pairwise(layer.edges), layer.counts, strict=True)
-        ]
-    alongside = [name for name in ("x", "y", "low", "high", "text") if getattr(layer, name, None) is not None]
-    columns = [clean(getattr(layer, name)) for name in alongside]
-    found = [{"series": layer.name, **dict(zip(alongside, row, strict=True))} for row in zip(*columns, strict=True)]
+        edges = list(layer.edges)
+        return {
+            "series": [layer.name] * len(layer.counts),
+            "low": edges[:-1],
+            "high": edges[1:],
+            "y": list(layer.counts),
+        }
+    alongside = {name: getattr(layer, name, None) for name in ("x", "y", "low", "high", "text")}
+    found: dict[str, list[Any]] = {"series": [layer.name] * len(layer.x)}
+    found |= {name: clean(values) for name, values in alongside.items() if values is not None}
     if isinstance(layer, Bars) and layer.dots is not None:
-        for row, dots in zip(found, layer.dots, strict=True):
-            row |= {f"value {number}": value for number, value in enumerate(clean(dots), 1)}
+        dots = [clean(values) for values in layer.dots]
+        for number in range(max(map(len, dots), default=0)):
+            found[f"value {number + 1}"] = [values[number] if number < len(values) else None for values in dots]
     return found
 
 
@@ -156,11 +161,13 @@ def _scaled(chart: Chart, axis: Literal["x", "y"]) -> dict[str, Any]:
             upright = {"autorange": "reversed", "tickvals": labels, "ticktext": broken}
         return {"type": "category", "categoryorder": "array", "categoryarray": labels, **upright}
     log, limits = (chart.x_log, chart.x_range) if axis == "x" else (chart.y_log, chart.y_range)
+    if not log and axis == "y":
+        return {"range": list(limits)} if limits else {}
     layers = [layer for layer in chart.layers if not isinstance(layer, Rule)]
     values = [v for layer in layers for v in getattr(layer, axis, None) or () if isinstance(v, int | float)]
     if not log:
         # Epochs have no fractions.
-        few = axis == "x" and values and all(isinstance(v, int) for v in values) and max(values) - min(values) <= 10
+        few = values and all(isinstance(v, int) for v in values) and max(values) - min(values) <= 10
         return ({"range": list(limits)} if limits else {}) | ({"dtick": 1} if few else {})
     values = [v for v in values if 0 < v < math.inf]
     wide = bool(values) and max(values) > 30 * min(values)

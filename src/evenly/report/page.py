@@ -27,7 +27,7 @@ from evenly.report.blocks import Section as Section
 from evenly.report.blocks import Shelf as Shelf
 from evenly.report.blocks import Table as Table
 from evenly.report.chart import Chart
-from evenly.report.interactive import plot, rows, themed
+from evenly.report.interactive import table, themed
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -54,10 +54,28 @@ def render(
     >>> "&lt;b&gt;was" in page, "http://" in page.split("<main")[1].split("</main>")[0]
     (True, False)
     """
+    return b"".join(pieces(title, verdict, sections, command, facts=facts, live=live, up=up)).decode()
+
+
+def pieces(
+    title: str,
+    verdict: str,
+    sections: Sequence[Section],
+    command: str | None = None,
+    *,
+    facts: Sequence[tuple[str, str]] = (),
+    live: str = "",
+    up: Link | None = None,
+) -> list[bytes]:
+    """The page that `render` gives, as what a file of it holds: five megabytes of charting are neither read nor copied.
+
+    >>> len(pieces("Digits", "Nothing was found.", []))
+    1
+    """
     _check(sections)
     plots = _plots(sections)
-    # Five megabytes of charting are put in once the rest is done: the template would copy them at every step.
-    parts = (
+    themes = {name: themed(name) for name in ("light", "dark")}
+    text = (
         _environment()
         .get_template("page.html")
         .render(
@@ -71,13 +89,13 @@ def render(
             css=_file("page.css"),
             script=_file("page.js"),
             charting=bool(plots),
-            data=_script_json(
-                {"plots": plots, "themes": {name: themed(name) for name in ("light", "dark")}, "live": live}
-            ),
+            data=_script(f'{{"plots":{_object(plots)},"themes":{json.dumps(themes)},"live":{json.dumps(live)}}}'),
         )
-        .rsplit("/* charting */", 1)
     )
-    return _plotly().join(parts) if plots else parts[0]
+    if not plots:
+        return [text.encode()]
+    before, after = text.rsplit("/* charting */", 1)
+    return [before.encode(), _plotly(), after.encode()]
 
 
 def content(verdict: str, sections: Sequence[Section], *, facts: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
@@ -98,7 +116,7 @@ def content(verdict: str, sections: Sequence[Section], *, facts: Sequence[tuple[
         "headline": headline,
         "sections": [section.id for section in sections],
         "blocks": blocks,
-        "plots": _plots(sections),
+        "plots": {place: json.loads(drawn) for place, drawn in _plots(sections).items()},
     }
 
 
@@ -110,11 +128,11 @@ def csv_text(chart: Chart) -> str:
     series,x,y
     SGD,1,9
     """
-    found = rows(chart)
+    columns, rows = table(chart)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(found[0] if found else ["series", "x", "y"])
-    writer.writerows(row.values() for row in found)
+    writer.writerow(columns or ["series", "x", "y"])
+    writer.writerows(rows)
     return text.getvalue()
 
 
@@ -127,18 +145,23 @@ def _check(sections: Sequence[Section]) -> None:
             raise UsageError(f"two sections have the id {name!r}: give each its own.")
 
 
-def _plots(sections: Sequence[Section]) -> dict[str, Any]:
+def _plots(sections: Sequence[Section]) -> dict[str, str]:
+    """What plotly draws, as JSON, by its place."""
     return {
-        f"{section.id}-{number}": plot(block.chart)
+        f"{section.id}-{number}": block.drawn
         for section in sections
         for number, block in enumerate(section.blocks)
         if isinstance(block, Plot)
     }
 
 
-def _script_json(value: Any) -> str:
+def _object(members: Mapping[str, str]) -> str:
+    """A JSON object of members that are JSON already."""
+    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in members.items()) + "}"
+
+
+def _script(text: str) -> str:
     """JSON that may stand inside a script element: nothing in it can end the element or begin another."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
@@ -199,7 +222,7 @@ def _file(name: str) -> Any:
 
 
 @cache
-def _plotly() -> str:
+def _plotly() -> bytes:
     """The charting library's own script, as its package brings it."""
     from importlib.util import find_spec
 
@@ -209,4 +232,4 @@ def _plotly() -> str:
     path = Path(found.origin).parent / "package_data" / "plotly.min.js"
     if not path.is_file():
         raise SetupError(f"plotly's package has no {path.name}. Install it again: pip install --force-reinstall plotly")
-    return path.read_text(encoding="utf-8").replace("</script", "<\\/script")
+    return path.read_bytes().replace(b"</script", b"<\\/script")

@@ -9,7 +9,7 @@ import pytest
 
 from evenly.errors import UsageError
 from evenly.report.chart import PALETTE, Bars, Chart, Heat, Histogram, Line, Points, Rule
-from evenly.report.interactive import THEMES, plot, rows, themed
+from evenly.report.interactive import THEMES, plot, table, themed
 from evenly.report.sheet import save
 from evenly.report.static import figure
 
@@ -108,13 +108,14 @@ def test_bars_beside_one_another_carry_intervals_and_dots() -> None:
 
 
 def test_rows_for_csv_have_one_set_of_columns() -> None:
-    made = rows(chart(Bars("one", ["a"], [1.0], dots=[[0.9, 1.1]]), Rule(y=2.0, name="paper")))
-    assert made == [
-        {"series": "one", "x": "a", "y": 1.0, "value 1": 0.9, "value 2": 1.1},
-        {"series": "paper", "x": None, "y": 2.0, "value 1": None, "value 2": None},
-    ]
-    heat = rows(chart(Heat([1, 2], ["low"], [[5.0, NAN]], "loss")))
-    assert heat[1] == {"series": "loss", "x": 2, "y": "low", "value": None}
+    columns, rows = table(chart(Bars("one", ["a"], [1.0], dots=[[0.9, 1.1]]), Rule(y=2.0, name="paper")))
+    assert columns == ["series", "x", "y", "value 1", "value 2"]
+    assert rows == [("one", "a", 1.0, 0.9, 1.1), ("paper", None, 2.0, None, None)]
+    columns, rows = table(chart(Heat([1, 2], ["low", "high"], [[5.0, NAN], [6.0, 7.0]], "loss")))
+    assert columns == ["series", "x", "y", "value"]
+    assert rows[1:3] == [("loss", 2, "low", None), ("loss", 1, "high", 6.0)]
+    columns, rows = table(chart(Histogram("all", [0.0, 0.5, 1.0], [3, 4])))
+    assert (columns, rows) == (["series", "low", "high", "y"], [("all", 0.0, 0.5, 3), ("all", 0.5, 1.0, 4)])
 
 
 def test_heat_knows_its_limits() -> None:

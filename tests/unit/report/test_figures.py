@@ -6,7 +6,7 @@ import pytest
 
 from evenly.report import figures
 from evenly.report.chart import Bars, Chart, Heat, Histogram, Line, Points, Rule
-from evenly.report.interactive import plot, rows
+from evenly.report.interactive import plot, table
 from evenly.report.static import figure
 
 MEASURED = {
@@ -58,7 +58,7 @@ def test_every_figure_draws_on_paper_and_on_the_page(name: str) -> None:
     assert chart.sentence.endswith(".")
     figure(chart).draw_without_rendering()
     json.dumps(plot(chart), allow_nan=False)
-    assert rows(chart)
+    assert table(chart)[1]
 
 
 def test_every_exported_figure_is_tried_here() -> None:
@@ -88,8 +88,8 @@ def test_curves_are_means_over_seeds_between_lowest_and_highest() -> None:
 
 
 def test_a_loss_that_is_not_a_number_leaves_a_gap_and_not_an_error() -> None:
-    rows = [{"epoch": 1, "train.loss": float("nan")}, {"epoch": 2, "train.loss": 1.0}]
-    assert figures.training_curves({"a": [rows]}, metric="train.loss").layers[0].x == (2,)  # type: ignore[union-attr]
+    table = [{"epoch": 1, "train.loss": float("nan")}, {"epoch": 2, "train.loss": 1.0}]
+    assert figures.training_curves({"a": [table]}, metric="train.loss").layers[0].x == (2,)  # type: ignore[union-attr]
 
 
 def test_the_tail_of_the_smoothing_is_no_density() -> None:

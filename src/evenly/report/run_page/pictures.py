@@ -2,6 +2,8 @@
 
 import base64
 import io
+import struct
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +16,8 @@ from evenly.report.digits import told_apart
 Array = NDArray[Any]
 EACH = 8  # at either end of a class
 MOST_BYTES = 3_500_000  # of all pictures together: a page stays well below 10 MB
-LOSSLESS = 40 * 40  # pixels up to which a grey picture is kept exactly
+EXACT_BYTES = 1_000_000  # of pixels: up to here pictures are kept as they are
+LOSSLESS = 40 * 40  # pixels up to which a grey picture is kept exactly in any number
 
 
 def gallery(
@@ -60,12 +63,31 @@ def gallery(
     return Gallery(shelves, caption)
 
 
-def data_uri(picture_HWC: Array) -> str:
-    """A picture as an address that holds it: exact where it is tiny and grey, else as a fine JPEG of half the size.
+def data_uri(picture_HWC: Array, *, exact: bool = False) -> str:
+    """A picture as an address that holds it: as a fine JPEG, unless it is tiny and grey or shall be `exact`.
 
     >>> data_uri(np.zeros((8, 8, 1), np.uint8)).startswith("data:image/png;base64,")
     True
     """
+    kind, data = ("png", _png(picture_HWC)) if exact else _compressed(picture_HWC)
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def _png(picture_HWC: Array) -> bytes:
+    """A PNG whose pixels are stored as they are, which takes no time to speak of: compressing thousands would."""
+    height, width, channels = picture_HWC.shape
+    colours = 1 if channels == 1 else 3
+    lines = np.zeros((height, 1 + width * colours), np.uint8)  # each begins with a zero: nothing is predicted
+    lines[:, 1:] = picture_HWC[..., :colours].reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 0 if colours == 1 else 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 0)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )
+
+
+def _compressed(picture_HWC: Array) -> tuple[str, bytes]:
+    """The kind of a small file of the picture, and its bytes."""
     from PIL import Image
 
     height, width, channels = picture_HWC.shape
@@ -73,12 +95,11 @@ def data_uri(picture_HWC: Array) -> str:
     image = Image.frombytes(mode, (width, height), np.ascontiguousarray(picture_HWC[..., :3]))
     file = io.BytesIO()
     small = width * height <= LOSSLESS
-    kind = "PNG" if small and mode == "L" else "JPEG"
-    if kind == "PNG":
-        image.save(file, kind, compress_level=1)
-    else:
-        image.save(file, kind, quality=92 if small else 82, subsampling=0 if small else 2)
-    return f"data:image/{kind.lower()};base64,{base64.b64encode(file.getvalue()).decode()}"
+    if small and mode == "L":
+        image.save(file, "PNG", compress_level=1)
+        return "png", file.getvalue()
+    image.save(file, "JPEG", quality=92 if small else 82, subsampling=0 if small else 2)
+    return "jpeg", file.getvalue()
 
 
 def _picture(examples: Mapping[str, Array], row: int, names: Mapping[int, str], loss: str) -> Picture:
@@ -90,6 +111,7 @@ def _picture(examples: Mapping[str, Array], row: int, names: Mapping[int, str], 
     suspect = bool(examples["suspect"][row])
     alt = f"Example {int(examples['index'][row])} of class {name}: {caption}" + (", check the label" * suspect)
     if "pictures" in examples:
-        return Picture(caption, alt, source=data_uri(examples["pictures"][row]), suspect=suspect)
+        exact = examples["pictures"].nbytes <= EXACT_BYTES
+        return Picture(caption, alt, source=data_uri(examples["pictures"][row], exact=exact), suspect=suspect)
     text = str(examples["text"][row]) if "text" in examples else f"example {int(examples['index'][row])}"
     return Picture(caption, alt, text=text, suspect=suspect)

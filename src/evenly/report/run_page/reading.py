@@ -1,6 +1,5 @@
 """The optional records of a run, read with patience: what is absent is empty, what is damaged is named and left out."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +13,6 @@ from evenly.errors import DataError, EvenlyError
 from evenly.records import Run
 from evenly.records.run import ENVIRONMENT, FAILED
 from evenly.report.blocks import Gallery, Plot, Section
-from evenly.report.interactive import plot
 from evenly.report.run_page.pictures import gallery
 
 EXAMPLES, SEPARATION, STABILITY, MEASUREMENTS = "examples.npz", "separation.json", "stability.json", "measurements"
@@ -101,7 +99,7 @@ class Reader:
             made = make()
             for block in made.blocks if made is not None else ():
                 if isinstance(block, Plot):
-                    json.dumps(plot(block.chart), allow_nan=False)  # what cannot be drawn is not found out by a browser
+                    _ = block.drawn  # what cannot be drawn is found out here
         except DAMAGE as error:
             told = f"Left out the section {name!r}: {' or '.join(files)} is not as evenly writes it ({_why(error)})."
             self.remarks.append(told)

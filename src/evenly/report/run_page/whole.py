@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
+from evenly import atomic
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.records import Run
 from evenly.records.run import METRICS, RECIPE
 from evenly.report.blocks import Section
-from evenly.report.page import content, render
+from evenly.report.page import content, pieces, render
 from evenly.report.run_page import findings, sections
 from evenly.report.run_page.command import command
 from evenly.report.run_page.reading import DAMAGE, EXAMPLES, MEASUREMENTS, SEPARATION, STABILITY, Reader
@@ -44,8 +45,13 @@ class RunPage:
     state: str
 
     def html(self, *, live: str = "") -> str:
-        """The page as one file."""
+        """The page as text."""
         return render(self.title, self.verdict, self.sections, self.command, facts=self.facts, live=live)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """The page as one file, whole or not at all."""
+        with atomic.replacing(path) as file:
+            file.writelines(pieces(self.title, self.verdict, self.sections, self.command, facts=self.facts))
 
     def news(self) -> dict[str, Any]:
         """The page as a live one asks for it."""
