@@ -21,7 +21,9 @@ def fill(parser: Parser) -> None:
     parser.add_argument("source", metavar="RUN", help="a run of `evenly useful`, or a file of `evenly separate`")
     parser.add_argument("--as", dest="form", choices=sorted(OUT), required=True, help="what to write")
     parser.add_argument("--out", type=Path, help="where (default: indices.npy, upsampled.csv or upsampled/)")
-    parser.add_argument("--factor", type=int, default=2, metavar="K", help="how often a hard example is shown")
+    parser.add_argument(
+        "--factor", type=int, metavar="K", help="how often a hard example is shown (default: the run's, or 2)"
+    )
     parser.add_argument("--data", metavar="DATA", help="the data, where a file of `evenly separate` does not name them")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
     parser.add_argument("--force", action="store_true", help="replace what exists")
@@ -34,7 +36,7 @@ def export(
     source: str,
     form: str,
     out: Path | None,
-    factor: int,
+    factor: int | None,
     data: str | None,
     runs: str,
     force: bool,
@@ -49,8 +51,8 @@ def export(
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
     separation = load(path)
-    if recipe is not None:
-        factor = recipe["resampling"]["factor"]
+    if factor is None:
+        factor = 2 if recipe is None else recipe["resampling"]["factor"]
     files = None
     if form != "indices":
         files = _files(recipe, data, data_root)

@@ -8,7 +8,6 @@ from evenly.cli.train import SHARPNESS_AWARE, add_recipe, add_running, duration,
 from evenly.errors import UsageError
 
 if TYPE_CHECKING:
-    from evenly.intervals import Interval
     from evenly.recipe import Ascent, Optimizer, Recipe, Until
     from evenly.training.useful import Line, Row
 
@@ -200,60 +199,29 @@ def numbers(text: str) -> list[int]:
 def verdict(rows: "list[Row]") -> str:
     """What the table says, in a sentence: whether the gain is real, and whether it is more than its controls'."""
     from evenly.intervals import paired
+    from evenly.report.gain import gained
 
-    def errors(method: str) -> list[float]:
-        return [row.error for row in sorted(rows, key=lambda row: row.seed) if row.method == method]
-
-    if not errors("original"):
+    errors: dict[str, list[float]] = {}
+    for row in sorted(rows, key=lambda row: row.seed):
+        errors.setdefault(row.method, []).append(row.error)
+    if "original" not in errors:
         return "Without `--controls original` there is nothing to compare with."
-    gain = paired(errors("useful"), errors("original"))
-    word = "lower" if gain.mean < 0 else "higher" if gain.mean > 0 else "the same"
-    told = f"USEFUL changes the error by {abs(gain.mean) * 100:.2f} points ({word})"
+    own = errors["useful"]
+    gain = paired(own, errors["original"])
+    against = {name: paired(own, others) for name, others in errors.items() if name in ("random", "steps")}
+    told = gained("USEFUL", f"{sum(own) / len(own) * 100:.2f} % error", gain, against)
     if gain.n < 2:
-        return f"{told} with one seed: that says nothing yet. Give --seeds 0-4."
-    against = {word: paired(errors("useful"), errors(word)) for word in ("random", "steps") if errors(word)}
-    if not gain.excludes_zero:
-        told += f"; the interval of {gain.n} paired seeds includes zero, so it may be chance"
-        for control, other in against.items():
-            told += f". Against {control}: {_signed(other)}, which {_zero(other)} zero"
-        return f"{told}."
-    told += f"; the interval of {gain.n} paired seeds excludes zero"
-    for control, other in against.items():
-        if not other.excludes_zero:
-            return f"{told}, but the one against {control} does not: it may be the extra steps."
-        if gain.mean < 0 < other.mean:
-            return f"{told}, but {control} does better still: {_signed(other)} against it."
-    if not errors("random") and not errors("steps"):
-        return f"{told}. Add --controls random,steps: it may be the extra steps."
-    return f"{told}, and so does the one against as many examples of any kind."
-
-
-def _zero(difference: "Interval") -> str:
-    return "excludes" if difference.excludes_zero else "includes"
-
-
-def _signed(difference: "Interval") -> str:
-    """A difference in points with its interval, each with its sign; the minus is as wide as a plus."""
-
-    def points(value: float) -> str:
-        return f"{round(value * 100, 2) + 0.0:+.2f}".replace("-", "−")  # + 0.0: there is no −0.00
-
-    if difference.n < 2:
-        return points(difference.mean)
-    return f"{points(difference.mean)} [{points(difference.low)}, {points(difference.high)}]"
+        return f"{told} Give --seeds 0-4."
+    return f"{told} Add --controls random,steps." if gain.high < 0 and not against else told
 
 
 def _shown(line: "Line") -> dict[str, str]:
-    def percent(interval: "Interval") -> str:
-        if interval.n < 2:
-            return f"{interval.mean * 100:.2f}"
-        half = (interval.high - interval.low) / 2
-        return f"{interval.mean * 100:.2f} ± {half * 100:.2f}"
+    from evenly.report.gain import between, percent
 
     return {
         "method": line.method,
         "error %": percent(line.error),
-        "difference": _signed(line.difference) if line.difference is not None else "",
+        "difference": between(line.difference) if line.difference is not None else "",
         "worst %": f"{line.worst * 100:.2f}",
         "hard %": f"{line.share * 100:.0f}",
         "cost": f"{line.cost:.2f}×",

@@ -35,7 +35,7 @@ def test_useful_prints_a_table_with_intervals_and_a_verdict_in_a_sentence(tmp_pa
     assert [line.split()[0] for line in lines] == ["method", "original", "useful", "random"]
     assert "±" in lines[2]
     assert re.search(r" [+−]\d+\.\d\d \[[+−]\d+\.\d\d, [+−]\d+\.\d\d\] ", lines[2]), lines[2]
-    assert "USEFUL changes the error" in result.stderr
+    assert "USEFUL comes to" in result.stderr
 
 
 def test_useful_as_json_has_every_run(tmp_path: Path) -> None:
@@ -110,6 +110,11 @@ def test_a_folder_of_links_and_indices_hold_every_copy(tmp_path: Path) -> None:
     assert len(list((tmp_path / "upsampled").glob("*/*"))) == num
     assert evenly("export", run, "--as", "indices", cwd=tmp_path).returncode == 0
     assert len(np.load(tmp_path / "indices.npy")) == num
+    often = json.loads(
+        evenly("export", run, "--as", "indices", "--factor", "5", "--force", "--json", cwd=tmp_path).stdout
+    )
+    assert often["with_repeats"] == often["examples"] + 4 * often["hard"]
+    assert len(np.load(tmp_path / "indices.npy")) == often["with_repeats"]
 
 
 def logits_file(path: Path) -> Path:
@@ -177,23 +182,23 @@ def rows(gains: dict[str, list[float]]) -> list[Row]:
     [
         ({"useful": [0.1]}, "nothing to compare with"),
         ({"original": [0.2], "useful": [0.1]}, "says nothing yet"),
-        ({"original": [0.2, 0.2], "useful": [0.2, 0.2]}, "(the same); the interval of 2 paired seeds includes zero"),
+        ({"original": [0.2, 0.2], "useful": [0.2, 0.2]}, "the same as plain training (95 % interval +0.00 to +0.00"),
         ({"original": [0.2, 0.3, 0.25], "useful": [0.1, 0.2, 0.151]}, "Add --controls random,steps"),
         (
             {"original": [0.2, 0.3], "useful": [0.1, 0.4], "random": [0.3, 0.2]},
-            "includes zero, so it may be chance. Against random: +0.00 [−254.12, +254.12], which includes zero.",
+            "includes zero, so this may be chance. Against random: +0.00 [−254.12, +254.12], which includes zero.",
         ),
         (
             {"original": [0.2, 0.3, 0.25], "useful": [0.1, 0.2, 0.151], "random": [0.05, 0.151, 0.1]},
-            "but random does better still: +5.00 [",
+            "but its control `random` does better still: +5.00 [",
         ),
         (
             {"original": [0.2, 0.3, 0.25], "useful": [0.1, 0.2, 0.151], "random": [0.1, 0.21, 0.15]},
-            "but the one against random does not",
+            "but not clearly lower than its control `random`",
         ),
         (
             {"original": [0.2, 0.3, 0.25], "useful": [0.1, 0.2, 0.151], "random": [0.2, 0.3, 0.25]},
-            "and so does the one against as many examples",
+            "and lower than as many examples of any kind",
         ),
     ],
 )

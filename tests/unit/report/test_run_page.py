@@ -68,7 +68,7 @@ def test_controls_are_found_though_their_labels_say_how_they_were_set(comparison
     labels = {row[0] for row in tables(page, "comparison")[0].rows}  # type: ignore[index]
     assert {"random (resampling.factor=2)", "random (resampling.factor=5)"} <= labels
     assert ", and lower than as many examples of any kind" in page.verdict
-    assert "not clearly lower than its control `random`" in run_page([often, twice]).verdict
+    assert "its control `random` does better still: +4.00" in run_page([often, twice]).verdict
 
 
 def test_an_interval_with_zero_in_it_is_called_chance_and_one_seed_says_nothing(

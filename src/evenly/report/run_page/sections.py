@@ -6,8 +6,9 @@ from typing import Any
 from evenly.report import figures
 from evenly.report.blocks import Block, Gallery, Plot, Prose, Section, Table
 from evenly.report.chart import Chart
+from evenly.report.gain import percent
 from evenly.report.run_page.related import Comparison
-from evenly.report.run_page.verdict import Outcome, percent
+from evenly.report.run_page.verdict import Outcome
 
 
 def plots(charts: Sequence[Chart | None], **more: Any) -> list[Block]:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from evenly.intervals import Interval, interval, paired
+from evenly.report.gain import gained, percent
 from evenly.report.run_page.related import EARLY, Comparison, Member, longer
 
 
@@ -65,20 +66,7 @@ def sentence(comparison: Comparison, found: list[Outcome]) -> str:
         who = {"original": "Plain training", EARLY: "The early run"}.get(shown.method, shown.label)
         return f"{who} comes to {error}{_over(mine)}; there is nothing to compare it with here."
     name = "USEFUL" if shown.method == "useful" else shown.label
-    gain = mine.difference
-    word = "lower" if gain.mean < 0 else "higher"
-    told = f"{name} comes to {error}, {abs(gain.mean) * 100:.2f} points {word} than plain training"
-    if round(gain.mean, 4) == 0:
-        told = f"{name} comes to {error}, the same as plain training"
-    if gain.n < 2:
-        return f"{told}, with one seed: that says nothing yet."
-    ends = f"95 % interval {_signed(gain.low)} to {_signed(gain.high)} points, {gain.n} paired seeds"
-    if not gain.excludes_zero:
-        return f"{told} ({ends}): the interval includes zero, so this may be chance."
-    told += f" ({ends})"
-    if shown.method != "useful" or gain.mean > 0:
-        return f"{told}."
-    return f"{told}{_beyond_controls(mine, comparison)}"
+    return gained(name, error, mine.difference, _against(mine, comparison) if shown.method == "useful" else None)
 
 
 def at_chance(comparison: Comparison, found: list[Outcome], num_classes: int) -> str:
@@ -128,32 +116,13 @@ def facts(comparison: Comparison, found: list[Outcome]) -> list[tuple[str, str]]
     return rows
 
 
-def percent(found: Interval, *, signed: bool = False) -> str:
-    """An interval in per cent, as mean ± half its width.
-
-    >>> percent(interval([0.01, 0.03])), percent(interval([0.01]), signed=True)
-    ('2.00 ± 12.71', '+1.00')
-    """
-    text = _signed(found.mean) if signed else f"{found.mean * 100:.2f}"
-    return text if found.n < 2 else f"{text} ± {(found.high - found.low) / 2 * 100:.2f}"
-
-
-def _signed(value: float) -> str:
-    """A difference in points, with a minus that is as wide as a plus."""
-    return f"{value * 100:+.2f}".replace("-", "−")
-
-
-def _beyond_controls(mine: Outcome, comparison: Comparison) -> str:
-    """Whether the gain is more than what as many examples of any kind give."""
-    controls = _controls(comparison)
-    if not controls:
-        return ". Whether it is more than the extra steps is not known: no `random` or `steps` control was run."
-    for name, errors in controls.items():
-        both = [seed for seed in mine.errors if seed in errors]
-        apart = paired([mine.errors[s] for s in both], [errors[s] for s in both]) if both else None
-        if apart is None or not apart.excludes_zero or apart.mean > 0:
-            return f", but not clearly lower than its control `{name}`: it may be the extra steps."
-    return ", and lower than as many examples of any kind."
+def _against(mine: Outcome, comparison: Comparison) -> dict[str, Interval]:
+    """The paired differences to the controls for extra steps, over the seeds that both have."""
+    found = {}
+    for name, errors in _controls(comparison).items():
+        if both := [seed for seed in mine.errors if seed in errors]:
+            found[name] = paired([mine.errors[s] for s in both], [errors[s] for s in both])
+    return found
 
 
 def _controls(comparison: Comparison) -> dict[str, dict[int, float]]:
