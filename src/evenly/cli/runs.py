@@ -5,6 +5,7 @@ from typing import Any
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, verb
 from evenly.cli.train import duration, shown
+from evenly.errors import DataError, SetupError
 
 EXAMPLES = """
   evenly runs
@@ -30,7 +31,12 @@ def table(*, runs: str, json: bool) -> None:
     """Print a row per run: state, epoch, error, time."""
     from evenly import records
 
-    rows = [_row(run) for run in records.runs(runs)]
+    rows = []
+    for run in records.runs(runs):
+        try:
+            rows.append(_row(run))
+        except (DataError, SetupError) as error:  # one damaged run must not hide the others
+            say(f"Left out {run.id}: {error}")
     if json:
         print_json(rows)
         return

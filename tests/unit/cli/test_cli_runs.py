@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evenly.cli import main
+from evenly.records import Run
 
 
 def test_a_done_run_with_torn_metrics_tells_its_own_epoch_and_the_error_of_the_split_it_has(
@@ -31,3 +32,19 @@ def test_a_done_run_with_torn_metrics_tells_its_own_epoch_and_the_error_of_the_s
     out, err = capsys.readouterr()
     assert "0.125 (validation)" in out
     assert "1 run in" in err
+
+
+def test_a_run_whose_metrics_something_else_changed_does_not_hide_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed, name in enumerate(("a0", "b1")):
+        with Run.create(tmp_path, {"seed": seed}, name) as run:
+            run.log(epoch=1, **{"train.error": 0.5})
+            run.log(epoch=2, **{"train.error": 0.25})
+    lines = (tmp_path / "a0" / "metrics.jsonl").read_text().splitlines()
+    (tmp_path / "a0" / "metrics.jsonl").write_text("\n".join(["{torn", lines[1]]) + "\n")
+    assert main(["runs", "--runs", str(tmp_path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert [row["id"] for row in json.loads(out)] == ["b1"]
+    assert "Left out a0" in err
+    assert "line 1" in err
