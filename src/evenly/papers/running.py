@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 from evenly import environment
 from evenly.data.catalogue import data_root as root_of
 from evenly.data.catalogue import entry
-from evenly.errors import DataError, EvenlyError, UsageError, did_you_mean
+from evenly.errors import DataError, EvenlyError, SetupError, UsageError, did_you_mean
 from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, referred
 from evenly.progress import Bar
 from evenly.recipe import Recipe
@@ -132,6 +133,14 @@ def _pool(workers: int, cores: int) -> Iterator[ProcessPoolExecutor]:
     )
     try:
         yield pool
+    except BrokenProcessPool:
+        # The others were asked to end, which training answers at its next step and the next part then does not.
+        for process in list(pool._processes.values()):
+            process.kill()
+        raise SetupError(
+            "a process that did a part was killed, most likely for want of memory. The parts that are done are kept: "
+            "the same command goes on with the others, and --processes 1 needs the least memory."
+        ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

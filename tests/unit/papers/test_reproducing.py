@@ -1,8 +1,10 @@
 """An experiment is declared, run, stopped, continued, judged, written and checked: with real training throughout."""
 
 import json
+import multiprocessing
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from evenly.cli import main
-from evenly.errors import DataError, UsageError
+from evenly.errors import DataError, SetupError, UsageError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE, PAPERS, paper
 from evenly.papers.experiment import Claim, Experiment, Part, Scale
@@ -180,6 +182,20 @@ spec.loader.exec_module(declared)
 if __name__ == "__main__":
     measured(declared.toy(), "smoke", seeds=range(4), runs=sys.argv[2], processes=2)
 """
+
+
+def test_a_process_that_the_system_kills_is_told_of_and_what_is_done_stays(tmp_path: Path):
+    """As when memory runs out: the parent lives on, and must not answer with a traceback."""
+
+    def strike() -> None:
+        while not list(tmp_path.glob("parts/*/done")):
+            time.sleep(0.02)
+        multiprocessing.active_children()[0].kill()
+
+    threading.Thread(target=strike, daemon=True).start()
+    with pytest.raises(SetupError, match=r"was killed.*the same command goes on"):
+        measured(toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 3000})}), "smoke", runs=tmp_path, processes=2)
+    assert list(tmp_path.glob("parts/*/done"))
 
 
 def test_killed_at_any_moment_the_same_call_goes_on_and_finds_the_same(tmp_path: Path):
