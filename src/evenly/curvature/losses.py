@@ -33,7 +33,7 @@ def mean_loss(loss: Loss | None, outputs: Tensor, labels: Tensor | None) -> Mean
         given = loss
         return lambda f, y: given(f, y).mean()
     chosen = name_of(loss, outputs, labels)
-    return {"cross-entropy": _cross_entropy, "logistic": _logistic, "squared": _squared}[chosen]
+    return lambda f, y: ON_TARGETS[chosen](f, targets(chosen, f, y))
 
 
 def name_of(loss: Name | None, outputs: Tensor, labels: Tensor | None) -> Name:
@@ -82,32 +82,45 @@ def curvature_root(name: Name, outputs_NC: Tensor) -> Tensor:
     return torch.diag_embed(root_NC) - p_NC[:, :, None] * root_NC[:, None, :]
 
 
-def _cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
-    _need_class_numbers("cross-entropy", labels)
-    if outputs.ndim != 2:
-        raise UsageError(
-            f"cross-entropy takes outputs of N × C, not {tuple(outputs.shape)}: give the loss as a function."
-        )
-    return F.cross_entropy(outputs, labels)
+def targets(name: Name, outputs: Tensor, labels: Tensor) -> Tensor:
+    """The labels as the loss of that name compares them with the outputs, checked: class numbers, ±1, or numbers.
+
+    For the squared loss class numbers stand for y = ±1 (one output) or a one-hot y (several). All that looks at the
+    labels' values is done here, so that what is left of a loss can be carried out by `vmap`.
+
+    >>> targets("squared", torch.zeros(2, 3), torch.tensor([0, 2])).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    num_outputs = outputs[0].numel()
+    if name == "cross-entropy":
+        _need_class_numbers(name, labels)
+        if outputs.ndim != 2:
+            raise UsageError(
+                f"cross-entropy takes outputs of N × C, not {tuple(outputs.shape)}: give the loss as a function."
+            )
+        return labels
+    if name == "logistic" or (num_outputs == 1 and not labels.is_floating_point()):
+        return signs(labels, outputs.dtype)
+    if not labels.is_floating_point():
+        return F.one_hot(labels, num_outputs).to(outputs.dtype)
+    if labels.numel() != outputs.numel():
+        raise DataError(f"outputs {tuple(outputs.shape)} and targets {tuple(labels.shape)} do not match in shape.")
+    return labels.reshape(len(outputs), num_outputs)
 
 
-def _logistic(outputs: Tensor, labels: Tensor) -> Tensor:
+def _logistic(outputs: Tensor, signs_N: Tensor) -> Tensor:
     """log(1 + exp(−y f)), y = ±1."""
-    return F.softplus(-signs(labels, outputs.dtype) * outputs.reshape(len(labels))).mean()
+    return F.softplus(-signs_N * outputs.reshape(len(signs_N))).mean()
 
 
-def _squared(outputs: Tensor, labels: Tensor) -> Tensor:
-    """½‖f − y‖²; class numbers stand for y = ±1 (one output) or a one-hot y (several)."""
+def _squared(outputs: Tensor, targets_NC: Tensor) -> Tensor:
+    """½‖f − y‖²."""
     f_NC = outputs.reshape(len(outputs), -1)
-    if labels.is_floating_point():
-        if labels.numel() != f_NC.numel():
-            raise DataError(f"outputs {tuple(outputs.shape)} and targets {tuple(labels.shape)} do not match in shape.")
-        y_NC = labels.reshape(f_NC.shape)
-    elif f_NC.shape[1] == 1:
-        y_NC = signs(labels, f_NC.dtype)[:, None]
-    else:
-        y_NC = F.one_hot(labels, f_NC.shape[1]).to(f_NC.dtype)
-    return (f_NC - y_NC).square().sum(1).mean() / 2
+    return (f_NC - targets_NC.reshape(f_NC.shape)).square().sum(1).mean() / 2
+
+
+# The mean of each loss, from outputs and what `targets` makes of the labels.
+ON_TARGETS: dict[Name, Mean] = {"cross-entropy": F.cross_entropy, "logistic": _logistic, "squared": _squared}
 
 
 def signs(labels: Tensor, dtype: torch.dtype) -> Tensor:
@@ -118,7 +131,7 @@ def signs(labels: Tensor, dtype: torch.dtype) -> Tensor:
     """
     found = set(labels.tolist())
     if found <= {0, 1}:
-        return (2 * labels - 1).to(dtype)
+        return 2 * labels.to(dtype) - 1  # in this order: bytes have no −1
     if found <= {-1, 1}:
         return labels.to(dtype)
     raise DataError(

@@ -74,8 +74,10 @@ class Operator:
         return product
 
     def _fitting(self, memory: int) -> int:
-        """How many examples' graphs fit into `memory` bytes: what two more examples cost, over two."""
-        each = (self._weight(4) - self._weight(2)) / 2
+        """How many examples' graphs fit into `memory` bytes: by what a few more examples cost."""
+        many = min(4, self._chunks.sizes[0])
+        few = many // 2  # 0 for chunks of one, where the part that all examples share counts too
+        each = (self._weight(many) - (self._weight(few) if few else 0)) / (many - few)
         return int(memory / max(each, 1.0))
 
     def _weight(self, num: int) -> int:

@@ -11,7 +11,7 @@ from torch.func import functional_call, jacrev, vmap
 
 from evenly.curvature import soundness
 from evenly.curvature.chunks import Data, chunked
-from evenly.curvature.losses import Loss, mean_loss
+from evenly.curvature.losses import ON_TARGETS, Loss, mean_loss, name_of, targets
 from evenly.curvature.observing import observing, trainable
 from evenly.errors import UsageError
 
@@ -42,13 +42,18 @@ def per_example_gradients(
         raise UsageError(
             f"the network has {outputs[0].numel()} outputs: give labels to differentiate the loss, or use block_gram."
         )
-    mean = mean_loss(loss, outputs, y) if y is not None else None
+    name = None if y is None or callable(loss) else name_of(loss, outputs, y)
+    mean = None if y is None else ON_TARGETS[name] if name is not None else mean_loss(loss, outputs, y)
 
     def value(f_C: Tensor, y: Tensor | None) -> Tensor:
         return f_C.reshape(-1) if mean is None or y is None else mean(f_C[None], y[None]).reshape(-1)
 
+    def compared(x: Tensor, y: Tensor | None) -> Tensor | None:
+        """What the loss compares outputs with, made before `vmap`, which cannot look at values."""
+        return y if name is None or y is None else targets(name, outputs[:1].expand(len(x), *outputs.shape[1:]), y)
+
     with observing(model, training=None):
-        parts = [jacobians(model, x, y, value, names).squeeze(1) for x, y in chunks]
+        parts = [jacobians(model, x, compared(x, y), value, names).squeeze(1) for x, y in chunks]
     return torch.cat(parts)
 
 
