@@ -61,9 +61,11 @@ class Compiled:
 
     def _run(self, live: list[Tensor], batch: tuple[Tensor, ...], lr: float) -> list[Tensor]:
         sam = self.sam
-        key = (self.evaluated.model.training, len(live), lr > 0, *[(t.shape, t.dtype) for t in batch])
+        frozen = tuple(i for i, p in enumerate(sam.params) if not p.requires_grad)
+        key = (self.evaluated.model.training, frozen, lr > 0, *[(t.shape, t.dtype) for t in batch])
         radius = 0.0 if sam.step % sam.every else sam.rho
-        inputs = [torch.tensor((radius, lr)), *[p.data for p in live], *batch]
+        precision = torch.promote_types(live[0].dtype, torch.float32)
+        inputs = [torch.tensor((radius, lr), dtype=precision), *[p.data for p in live], *batch]
         graph = self.graphs.get(key)
         if graph is None:
             graph = self.graphs[key] = self._compiled(inputs, len(live), lr > 0)

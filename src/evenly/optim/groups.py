@@ -53,12 +53,12 @@ def divided(batch: Batch, m: int, ranks: int) -> tuple[list[Batch], bool]:
     num = size_of(batch)
     if m == num * ranks:
         return [batch], ranks > 1
-    if m < num and num % m == 0:
+    if m <= num and num % m == 0:
         return [part(batch, i, i + m) for i in range(0, num, m)], False
-    every = f" on each of {ranks} ranks" if ranks > 1 else ""
+    every, shared = (f" on each of {ranks} ranks", f" ({num * ranks} for all ranks)") if ranks > 1 else ("", "")
     raise UsageError(
-        f"m={m} does not divide the batch of {num}{every}: take m from {_divisors(num)}, or drop_last=True in the "
-        "DataLoader if this batch is the short one at the end of an epoch"
+        f"m={m} does not divide the batch of {num}{every}: take m from {_divisors(num)}{shared}, or drop_last=True in "
+        "the DataLoader if this batch is the short one at the end of an epoch"
     )
 
 
