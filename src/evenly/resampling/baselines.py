@@ -28,7 +28,8 @@ def upper_share(value_N: Tensor, share: float = 0.5) -> Tensor:
     >>> upper_share(torch.tensor([1.0, 5.0, 2.0, 9.0])).tolist()
     [False, True, False, True]
     """
-    num = math.floor(share * len(value_N))
+    # A share times a number may miss a whole number by one rounding: 0.29 · 100 is below 29.
+    num = math.floor(share * len(value_N) + 1e-9)
     if num == 0:
         return torch.zeros(len(value_N), dtype=torch.bool)
     if num == len(value_N):

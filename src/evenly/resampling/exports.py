@@ -9,9 +9,11 @@ Shapes: N examples, M places in the multiset.
 import csv
 import os
 import re
+import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from torch import Tensor
 
 from evenly.atomic import replacing
 from evenly.errors import DataError, SetupError, UsageError
-from evenly.resampling.multiset import Factor, expand, whole_factors
+from evenly.resampling.multiset import Factor, expand
 from evenly.resampling.separation import Separation
 from evenly.resampling.storage import example_rows
 
@@ -121,7 +123,12 @@ def read_csv(path: PathLike) -> Manifest:
         index_N = torch.tensor([int(row.get("index", place)) for place, row in enumerate(rows)], dtype=torch.int64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{path}: 'repeat' and 'index' must be whole numbers in every row ({error}).") from error
-    whole_factors(repeat_N, len(rows))
+    if len(rows) and int(repeat_N.min()) < 1:
+        first = int((repeat_N < 1).nonzero()[0])
+        raise DataError(
+            f"{path}: 'repeat' is {int(repeat_N[first])} in row {first + 1:,}: every example occurs at least once. "
+            "To leave one out, remove its row."
+        )
     labels = [row.get("label") or "" for row in rows]
     return Manifest(index_N, labels, repeat_N, [row["path"] for row in rows] if "path" in columns else None)
 
@@ -138,9 +145,10 @@ def write_links(
     """Fill a new folder with a folder per class of links to `files`, one for each occurrence; how many there are.
 
     A link is called `<index>-<copy><suffix>`: copies are numbered from 0, and names sort as the data set does. Every
-    reader of class folders, such as torchvision's ImageFolder, then trains on the multiset.
+    reader of class folders, such as torchvision's ImageFolder, then trains on the multiset. The folder is there when it
+    is whole.
     """
-    folder = Path(folder)
+    folder = Path(folder).absolute()
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: is not empty. Give a new folder, so that old links do not stay among the new.")
     sources = [Path(file).absolute() for file in files]
@@ -152,11 +160,18 @@ def write_links(
     repeat_N = separation.repeats(factor, once=once).tolist()
     index_N, label_N = separation.index.tolist(), separation.labels.tolist()
     width = len(str(max(index_N)))
-    for row, source in enumerate(sources):
-        below = folder / _class_folder(separation, label_N[row])
-        below.mkdir(parents=True, exist_ok=True)
-        for copy in range(repeat_N[row]):
-            _connect(below / f"{index_N[row]:0{width}d}-{copy}{source.suffix}", source, link)
+    names = _class_folders(separation)
+    work = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(work, ignore_errors=True)  # what a killed run has left
+    try:
+        for row, source in enumerate(sources):
+            below = work / names[label_N[row]]
+            below.mkdir(parents=True, exist_ok=True)
+            for copy in range(repeat_N[row]):
+                _connect(below / f"{index_N[row]:0{width}d}-{copy}{source.suffix}", source, link)
+        work.replace(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
     return sum(repeat_N)
 
 
@@ -180,10 +195,14 @@ def _relative(files: Sequence[PathLike], start: Path, num: int) -> list[str]:
     return [Path(os.path.relpath(file, start)).as_posix() for file in files]
 
 
-def _class_folder(separation: Separation, label: int) -> str:
-    """The class's name as a folder: what could leave the folder or hide in it is replaced."""
-    name: Any = separation.classes[label] if separation.classes else str(label)
-    return re.sub(r"[/\\\0]|^\.+", "_", name) or "_"
+def _class_folders(separation: Separation) -> dict[int, str]:
+    """Each class's name as a folder: what could leave the folder or hide in it is replaced, and no two are alike."""
+    labels = sorted(set(separation.labels.tolist()))
+    words = {label: separation.classes[label] if separation.classes else str(label) for label in labels}
+    names = {label: re.sub(r"[/\\\0]|^\.+", "_", word) or "_" for label, word in words.items()}
+    # Some file systems take Cat and cat for one.
+    uses = Counter(name.casefold() for name in names.values())
+    return {label: f"{name}-{label}" if uses[name.casefold()] > 1 else name for label, name in names.items()}
 
 
 def _connect(target: Path, source: Path, link: Link) -> None:

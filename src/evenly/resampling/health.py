@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 
 from evenly.errors import DataError
 from evenly.resampling.agreement import Agreement
 from evenly.resampling.distinctness import Distinctness, distinctness
-from evenly.resampling.outputs import Array, checked
+from evenly.resampling.outputs import Array, On, checked
 from evenly.resampling.separation import Separation
-from evenly.resampling.suspects import Suspects, suspects
+from evenly.resampling.suspects import NOBODY, Suspects, suspects
 from evenly.rng import generator
 
 LITTLE_OVERLAP = 0.5  # Jaccard: below it more hard examples differ than agree
@@ -21,8 +22,9 @@ class Health:
     """What was found: facts as data, and the same in sentences.
 
     `distinctness` is that of every class with enough examples, by label, where clusters were made; `indistinct` are the
-    labels of those whose clusters are halves of one cloud; `suspects` look mislabelled; `agreements` compare with the
-    other separations in the order given. `sentences` say what deserves attention; none of them means none does.
+    labels of those whose clusters are halves of one cloud; `suspects` look mislabelled (none where features were
+    clustered, which say no class); `agreements` compare with the other separations in the order given. `sentences` say
+    what deserves attention; none of them means none does.
     """
 
     distinctness: dict[int, Distinctness]
@@ -57,7 +59,7 @@ def health(
         raise DataError(
             f"{len(logits):,} rows of outputs for a separation of {len(separation):,}: give those it was made from."
         )
-    on = separation.on if separation.on in ("logits", "probabilities") else "logits"
+    on = separation.on if separation.on in get_args(On) else "logits"  # a CSV file does not say
     outputs = checked(logits, separation.labels, losses=separation.losses, on=on)
     if rng is None:
         rng = generator(0, "health")
@@ -69,7 +71,8 @@ def health(
         if facts is not None:
             found[label] = facts
     indistinct = tuple(label for label, facts in found.items() if not facts.distinct)
-    suspected = suspects(logits, separation.labels, losses=separation.losses, sure=sure)
+    # Features say no class, and so not that a label is wrong.
+    suspected = suspects(logits, separation.labels, losses=separation.losses, sure=sure) if outputs.predict else NOBODY
     agreements = tuple(separation.agreement(other) for other in others)
     sentences = (
         *separation.remarks,

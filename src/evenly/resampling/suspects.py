@@ -27,6 +27,10 @@ class Suspects:
         return len(self.rows)
 
 
+_NONE = torch.empty(0, dtype=torch.int64)
+NOBODY = Suspects(_NONE, _NONE, _NONE, _NONE.float(), _NONE.float())
+
+
 def suspects(
     logits: Array,
     labels: Array | Sequence[int],
