@@ -141,7 +141,11 @@ class Dynamics:
                 f"indices run from 0 to {MOST - 1}: number the examples by their position in the data set."
             )
         if len(labels_B) and not 0 <= int(labels_B.min()) <= int(labels_B.max()) < logits_BC.shape[1]:
-            raise DataError(f"label {int(labels_B.max())} does not fit {logits_BC.shape[1]} logits.")
+            wrong = int(labels_B[(labels_B < 0) | (labels_B >= logits_BC.shape[1])][0])
+            raise DataError(
+                f"label {wrong} does not fit {logits_BC.shape[1]} logits: classes are numbered from 0 to "
+                f"{logits_BC.shape[1] - 1}."
+            )
         if not torch.isfinite(logits_BC).all():
             bad = int((~torch.isfinite(logits_BC)).any(1).nonzero()[0])
             raise DataError(f"the logits of example {int(index_B[bad])} are not finite.")

@@ -32,7 +32,7 @@ class Importance:
     """Importance weights at the real and at the phantom weights, one per example, in the order of the data.
 
     `real_gini` and `phantom_gini` are 0 where all examples weigh the same and near 1 where one weighs all. `tracked`
-    holds the real value of the parameters that were asked for, `phantom` their values in each group (groups first).
+    holds the real value of the parameters that were asked for, `phantoms` their values in each group (groups first).
     """
 
     real: Tensor
@@ -93,6 +93,8 @@ def importance(
     """
     if rule is None and rho < 0:
         raise UsageError(f"rho = {rho} is the radius of SAM's ascent: give 0 or more.")
+    if group is not None and group < 1:
+        raise UsageError(f"group = {group} is the number of examples per ascent: give 1 or more, or None for all.")
     climb = rule or partial(ascent.sam, rho=rho)
     named = trainable(model, only=only)
     params: list[Tensor] = list(named.values())

@@ -73,6 +73,8 @@ def fit_probe(
     True
     """
     x_ND, y_N, values = _checked(features_ND, targets_N, test_features, test_targets)
+    _check_groups(groups, len(y_N), "groups", least=2)
+    _check_groups(test_groups, len(test_targets), "test_groups", least=1)
     test_ND, test_N = _array(test_features), test_targets.cpu().numpy()
     if not 0 < held_out < 1:
         raise UsageError(f"held_out = {held_out} is the share of examples that choose the strength: above 0, below 1.")
@@ -190,6 +192,17 @@ def _checked(x: Tensor, y: Tensor, test_x: Tensor, test_y: Tensor) -> tuple[Arra
     if counts.min() < 2:
         raise DataError(f"value {values[counts.argmin()]} has one example: two are needed, to fit and to choose by.")
     return _array(x), y.cpu().numpy(), tuple(int(value) for value in values)
+
+
+def _check_groups(groups_N: Tensor | None, num: int, name: str, *, least: int) -> None:
+    if groups_N is None:
+        return
+    if groups_N.shape != (num,):
+        raise DataError(f"{name} of shape {tuple(groups_N.shape)} for {num} examples: one number each is needed.")
+    values, counts = groups_N.unique(return_counts=True)  # type: ignore[no-untyped-call]  # untyped in torch
+    if int(counts.min()) < least:
+        lone = values[counts.argmin()].item()
+        raise DataError(f"group {lone} of {name} has one example: two are needed, to fit and to choose by.")
 
 
 def _array(x: Tensor) -> Array:
