@@ -27,7 +27,7 @@ def with_validation(splits: Splits, *, share: float) -> Splits:
 
 
 def held_out(labels_N: Tensor, *, share: float, key: str) -> Tensor:
-    """A boolean per example: a fixed random `share` of every class (rounded, at least one where there are two).
+    """A boolean per example: a fixed random `share` of every class (rounded), of two or more at least one and not all.
 
     >>> held_out(torch.tensor([0] * 10 + [1] * 20), share=0.1, key="doc").sum().item()
     3
@@ -35,7 +35,7 @@ def held_out(labels_N: Tensor, *, share: float, key: str) -> Tensor:
     mask_N = torch.zeros(len(labels_N), dtype=torch.bool)
     for label in sorted(set(labels_N.tolist())):
         members = where(labels_N == label)
-        num = max(round(share * len(members)), 1) if len(members) > 1 and share > 0 else 0
+        num = min(max(round(share * len(members)), 1), len(members) - 1) if len(members) > 1 and share > 0 else 0
         chosen = torch.randperm(len(members), generator=generator(0, "held out", key, label))[:num]
         mask_N[members[chosen]] = True
     return mask_N

@@ -83,6 +83,8 @@ class Labelled(Dataset[tuple[Tensor, int]]):
             object.__setattr__(self, "index", torch.arange(len(self.inputs)))
         self._check_lengths()
         self._check_labels()
+        # Of one kind everywhere: in bytes 2y − 1, the sign of class 0, would be 255.
+        object.__setattr__(self, "labels", self.labels.long())
 
     def __len__(self) -> int:
         return len(self.labels)
