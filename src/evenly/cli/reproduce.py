@@ -109,7 +109,7 @@ def reproduce(
         ]
         if worse:
             raise ClaimWorsened(f"against the ledger in {against}:\n  " + "\n  ".join(worse))
-        say(f"{len(rows)} rows, and none is worse than in the ledger.")
+        say(f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}, and none is worse than in the ledger.")
     else:
         say(f"Written to {into}.")
 

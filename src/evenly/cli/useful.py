@@ -17,6 +17,7 @@ EXAMPLES = """
   evenly useful photos/ --model resnet18 --optimizer sam --at-epoch 8 --set data.validation=0.2
   evenly useful cifar10 --model preact-resnet18 --optimizer sam --early-optimizer sgd --dry-run
 """
+MANY = 10_000  # seeds in a range: beyond it a mistyped number, which would fill the memory
 
 
 def fill(parser: Parser) -> None:
@@ -188,6 +189,8 @@ def numbers(text: str) -> list[int]:
         first, dash, last = part.strip().partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
             raise UsageError(f"--seeds {text!r}: expected numbers such as 0-4 or 0,3,7.")
+        if dash and int(last) - int(first) >= MANY:
+            raise UsageError(f"--seeds {text!r}: {part.strip()} is more than {MANY:,} seeds. Give fewer, such as 0-9.")
         if dash and int(last) < int(first):
             raise UsageError(f"--seeds {text!r}: {part.strip()} goes down; a range goes up, as {last}-{first}.")
         found += range(int(first), int(last if dash else first) + 1)

@@ -91,7 +91,7 @@ def importance(
     >>> found.phantom.tolist(), round(found.real_gini, 3), found.phantom_ratio("weight").tolist()
     ([0.5, 0.5], 0.35, [[[0.0]]])
     """
-    if rule is None and rho < 0:
+    if rule is None and not rho >= 0:
         raise UsageError(f"rho = {rho} is the radius of SAM's ascent: give 0 or more.")
     if group is not None and group < 1:
         raise UsageError(f"group = {group} is the number of examples per ascent: give 1 or more, or None for all.")

@@ -3,6 +3,7 @@
 Shapes: N examples, P parameters.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,8 +46,8 @@ def reweighting(
     >>> round(found.predicted.item(), 6)  # ρ‖x‖
     0.5
     """
-    if rho <= 0:
-        raise UsageError(f"rho = {rho} is the radius of the ascent: give a positive number.")
+    if not 0 < rho < math.inf:
+        raise UsageError(f"rho = {rho} is the radius of the ascent: give a positive, finite number.")
     named = trainable(model, only=only)
     names = list(named)
     fixed = {name: p.detach() for name, p in model.named_parameters() if name not in named}

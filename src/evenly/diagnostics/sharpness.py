@@ -123,8 +123,8 @@ def worst_rise(
     >>> round(found.rise, 6), found.first_order  # (1.5² − 1²)/2
     (0.625, 0.5)
     """
-    if rho <= 0:
-        raise UsageError(f"rho = {rho} is the radius of the ball around the weights: give a positive number.")
+    if not 0 < rho < math.inf:
+        raise UsageError(f"rho = {rho} is the radius of the ball around the weights: give a positive, finite number.")
     params: list[Tensor] = list(trainable(model).values())
     with observing(model):
         chunks = chunked(data, model=model, size=chunk)

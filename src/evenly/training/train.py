@@ -79,6 +79,8 @@ def train(
     for change in allow:
         if change not in CHANGES:
             raise UsageError(f"allow: {change!r} cannot be allowed to change; {', '.join(sorted(CHANGES))} can.")
+    if not pace >= 0:
+        raise UsageError(f"pace = {pace} is the seconds between checkpoints: give 0 or more, such as 60.")
     world = World.join(device)
     name = digest(recipe)
     done = Run(os.path.join(runs, name))
@@ -101,6 +103,8 @@ def train(
         world.wait()
         if not world.leads:
             run = Run(os.path.join(runs, name))
+        if world.shared(run.state == "done"):  # by another process, while this one read the data
+            return run
         with run, contextlib.ExitStack() as stack:
             if separation is not None and world.leads and not run.file(EXAMPLES).exists():
                 leave_evidence(run, separation, early=first, data=data.train)

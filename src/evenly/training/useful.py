@@ -119,6 +119,11 @@ def judged_on(data: Splits, split: str | None) -> str:
     >>> judged_on(load("digits"), None)
     'test'
     """
+    if split == "train":
+        raise UsageError(
+            "split 'train' is what is learned: an error there compares nothing. Give --split test, or hold some "
+            "examples out: --set data.validation=0.2 --split validation"
+        )
     found = split or next((name for name in ("test", "validation") if name in data), None)
     if found is None or found not in data:
         raise UsageError(

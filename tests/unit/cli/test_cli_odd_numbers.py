@@ -1,0 +1,34 @@
+"""Numbers and splits that cannot be meant are refused in words, before anything is trained or written."""
+
+from pathlib import Path
+
+import pytest
+
+from evenly.cli import main
+from evenly.cli.useful import numbers
+from evenly.errors import UsageError
+
+
+def test_a_range_of_seeds_that_no_memory_holds_is_refused() -> None:
+    with pytest.raises(UsageError, match="more than 10,000 seeds"):
+        numbers("0-100000000000")
+    assert len(numbers("1-10000")) == 10_000
+
+
+def test_the_training_split_compares_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["useful", "digits", "--model", "mlp", "--epochs", "2", "--split", "train"]
+    assert main([*words, "--runs", str(tmp_path / "runs")]) == 2
+    assert "--split validation" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(("what", "rho"), [("rise", "nan"), ("rise", "inf"), ("importance", "nan")])
+def test_a_radius_that_is_no_number_measures_nothing(
+    what: str, rho: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "parity", "--set", "data.options.dim=5", "--epochs", "1", "--batch-size", "50", "--json"]
+    assert main([*words, "--runs", str(tmp_path)]) == 0
+    (run,) = tmp_path.iterdir()
+    assert main(["measure", str(run), what, "--rho", rho]) == 2
+    assert f"rho = {rho}" in capsys.readouterr().err
+    assert not (run / "measurements").exists()
