@@ -16,6 +16,7 @@ from evenly.errors import DataError, UsageError
 
 Which = Literal["largest", "smallest", "magnitude"]
 Array = NDArray[np.float64]
+ROUNDING = 10  # times the precision times the largest eigenvalue: what products cannot tell from 0
 
 
 class Symmetric(Protocol):
@@ -82,14 +83,14 @@ def lanczos(
     if which not in ("largest", "smallest", "magnitude"):
         raise UsageError(f"which = {which!r}: give 'largest', 'smallest' or 'magnitude'.")
     krylov = Krylov(operator, rng=rng)
-    floor = 100 * torch.finfo(operator.dtype).eps
+    floor = ROUNDING * torch.finfo(operator.dtype).eps
     while True:
         krylov.step()
         values_M, vectors_MM = krylov.ritz()
         rank_M = np.argsort(-_wanted(values_M, which), kind="stable")
         residuals_M = krylov.beta * np.abs(vectors_MM[-1])
         top_K = rank_M[:k]
-        bound_K = tol * np.maximum(np.abs(values_M[top_K]), floor * np.abs(values_M).max())
+        bound_K = np.maximum(tol * np.abs(values_M[top_K]), floor * np.abs(values_M).max())
         converged = (
             len(top_K) == k and bool((residuals_M[top_K] <= bound_K).all()) and _nothing_hidden(krylov, k, which)
         )
@@ -122,6 +123,7 @@ class Krylov:
         self._alphas: list[float] = []
         self._betas: list[float] = []
         self.segment = 0  # where the present invariant subspace begins: after a breakdown, a new one
+        self.closed = 0  # and where the one before it, which is whole, does
         self.beta = 0.0
         self._next = self._fresh() if start is None else start / torch.linalg.vector_norm(start)
 
@@ -161,9 +163,9 @@ class Krylov:
         scale = max(abs(a) for a in (*self._alphas, *self._betas, self.beta))
         if self.complete:
             self.beta = 0.0
-        elif self.beta <= 10 * torch.finfo(self._operator.dtype).eps * scale:
+        elif self.beta <= ROUNDING * torch.finfo(self._operator.dtype).eps * scale:
             # The space is closed under H. A new direction in its complement goes on, coupled to nothing.
-            self.beta, self.segment, self._next = 0.0, self.products, self._fresh()
+            self.beta, self.closed, self.segment, self._next = 0.0, self.segment, self.products, self._fresh()
         else:
             self._next = r_P / self.beta
 
@@ -190,10 +192,11 @@ def _nothing_hidden(krylov: Krylov, k: int, which: Which) -> bool:
     """After a breakdown: whether the complement, as far as it is known, holds nothing that belongs to the top k."""
     if krylov.segment == 0:
         return True
-    if krylov.segment == krylov.products:
-        return False  # the new direction has not been looked at yet
+    # A random direction has a part along every eigenvalue that is left, so that a space that has just closed shows all
+    # of them, and what is outside can only repeat them: where few directions curve, one look at the zeros is enough.
+    just_closed = krylov.segment == krylov.products
     everything = np.sort(_wanted(krylov.ritz()[0], which))[::-1]
-    values, vectors = krylov.ritz(krylov.segment)
+    values, vectors = krylov.ritz(krylov.closed if just_closed else krylov.segment)
     lead = int(np.argmax(_wanted(values, which)))
     residual = krylov.beta * abs(vectors[-1, lead])
     slack = 1e-6 * abs(everything[0])
