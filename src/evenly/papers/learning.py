@@ -76,7 +76,8 @@ def usefully(
         series["curves"][row.method], series["runs"][row.method] = _curves(run), run.id
         if row.early is not None:
             early = Run.open(row.early, context.runs)
-            values[f"{name}.early"] = {seed: float(early.metrics()[-1]["epoch"])}
+            # Not the last epoch: a network that fits everything by then is separated by an epoch before.
+            values[f"{name}.early"] = {seed: float(early.summary()["separated_at"])}
             series["curves"]["early"], series["runs"]["early"] = _curves(early), early.id
     return Found(values, series)
 
