@@ -103,7 +103,7 @@ def assemble(
         recipe=recipe,
         splits=splits,
         model=model,
-        forward=torch.compile(forward) if recipe.compile else forward,  # type: ignore[arg-type]
+        forward=torch.compile(forward) if recipe.compile else forward,  # type: ignore[arg-type]  # stays a module
         optimizer=optimizer(recipe, model),
         ascent=ascent(recipe, forward),
         objective=objective,
@@ -247,7 +247,9 @@ def _check_groups(recipe: Recipe, num: int, world: World) -> None:
     m = recipe.ascent.options.get("m")
     short = 0 if recipe.drop_last else num % recipe.batch_size
     for size in (recipe.batch_size, short):
-        if isinstance(m, int) and (size % world.size or (size // world.size) % m):
+        # One group may span all processes; what is no number of examples at all is the rule's own to refuse.
+        divides = size == m or not isinstance(m, int) or m < 1 or not (size % world.size or (size // world.size) % m)
+        if not divides:
             remedy = "set drop_last=true" if size == short else f"give a divisor of {size // world.size}"
             raise UsageError(f"ascent.options.m={m} does not divide a batch of {size}: {remedy}.")
 

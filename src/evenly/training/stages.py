@@ -7,6 +7,7 @@ method, the same call finds what is done and goes on with the rest (Nguyen et al
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -100,10 +101,14 @@ def keep_outputs(run: Run, outputs_NC: Tensor, data: Labelled, *, epoch: int) ->
 
 def kept_epoch(run: Run) -> int:
     """The epoch whose outputs a run has kept."""
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
-    with safe_open(run.path / OUTPUTS, framework="pt") as file:
-        return int(file.get_tensor("epoch"))
+    path = run.path / OUTPUTS
+    try:
+        with safe_open(path, framework="pt") as file:  # one number of a file that may be large
+            return int(file.get_tensor("epoch"))
+    except SafetensorError as error:
+        raise _damaged(path, error) from error
 
 
 def fitted(error: float) -> bool:
@@ -117,12 +122,20 @@ def fitted(error: float) -> bool:
 
 def kept_outputs(early: Run) -> dict[str, Tensor]:
     """What `keep_outputs` left: logits, labels, index and epoch."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     path = early.path / OUTPUTS
     if not path.is_file():
         raise UsageError(f"run {early.id} has left no outputs: it is {early.state}. `evenly useful` makes such runs.")
-    return load_file(path)
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path} is damaged ({error}). Remove {path.parent} and train the early run again.")
 
 
 def separation_of(early: Run, data: Labelled, *, method: str = "k-means") -> Separation:

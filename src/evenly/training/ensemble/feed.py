@@ -121,4 +121,5 @@ def _gather(sets_DN: Tensor, place_KL: Tensor) -> Tensor:
 def _share(weights_KB: Tensor | None, num: int) -> Tensor | float:
     if weights_KB is None:
         return 1.0 / num
-    return (weights_KB / weights_KB.sum(1, keepdim=True)).unsqueeze(2)
+    # A batch in which nothing counts has no mean: it moves nothing, where 0/0 would end the member.
+    return (weights_KB / weights_KB.sum(1, keepdim=True).clamp_min(torch.finfo(weights_KB.dtype).tiny)).unsqueeze(2)
