@@ -130,7 +130,7 @@ class Recipe(Settings):
     """
 
     data: Data = Data()
-    augment: tuple[str, ...] = setting((), "Augmentations in order, such as [crop, mirror].")
+    augment: tuple[str, ...] = setting((), "Augmentations in order, such as [pad-crop:4, mirror].")
     model: Model = Model()
     optimizer: Optimizer = Optimizer()
     ascent: Ascent = Ascent()
@@ -189,9 +189,9 @@ def dump(recipe: Recipe, path: str | os.PathLike[str], *, defaults: bool = True)
 def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
     """The recipe with `--set` changes, each `path=value` with the value in YAML; the last one of a path wins.
 
-    >>> changed = override(Recipe(), ["optimizer.lr=5e-2", "data.options.beta_d=0.4", "augment=[crop, mirror]"])
+    >>> changed = override(Recipe(), ["optimizer.lr=5e-2", "data.options.beta_d=0.4", "augment=[pad-crop, mirror]"])
     >>> changed.optimizer.lr, changed.data.options["beta_d"], changed.augment
-    (0.05, 0.4, ('crop', 'mirror'))
+    (0.05, 0.4, ('pad-crop', 'mirror'))
     """
     mapping = to_mapping(recipe)
     for change in changes:

@@ -96,6 +96,8 @@ def separate(
 
 
 def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
+    from zipfile import BadZipFile
+
     import numpy as np
 
     from evenly.errors import DataError
@@ -104,14 +106,18 @@ def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
     if not path.is_file():
         raise DataError(f"{path} does not exist. Give an .npz file with the arrays `logits` and `labels`.")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here: numpy leaves the file open when it is not an archive.
+        with path.open("rb") as opened, np.lib.npyio.NpzFile(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (ValueError, OSError) as error:
-        raise DataError(f"{path} is not an .npz file of plain arrays ({error}).") from error
+    except (ValueError, OSError, EOFError, BadZipFile) as error:
+        raise DataError(
+            f"{path} is not an .npz file of plain arrays ({error}). Write one with "
+            "numpy.savez('logits.npz', logits=z, labels=y)."
+        ) from error
     for name in ("logits", "labels"):
         if name not in arrays:
             raise DataError(f"{path} has no array {name!r}: it has {', '.join(arrays) or 'none'}.")
-    given = {name: arrays[name] for name in ("losses", "index") if name in arrays}
+    given: dict[str, Any] = {name: arrays[name] for name in ("losses", "index") if name in arrays}
     chosen: Any = method  # one of the parser's choices
     return split(arrays["logits"], arrays["labels"], method=chosen, **given), arrays["logits"]
 

@@ -15,8 +15,11 @@ EXAMPLES = """
   evenly train photos/ --model resnet18 --set augment=[pad-crop,mirror] --dry-run
   torchrun --nproc-per-node 2 -m evenly train digits --model mlp --epochs 5
 """
-# The members of the SAM family by the names people give optimizers, with the radius of their papers.
-SHARPNESS_AWARE = {"sam": 0.1, "asam": 1.0, "lsam": 0.1, "gsam": 0.1, "look": 0.1, "friendly": 0.1}
+# The members of the SAM family by the names of `ascent.rule`, with the radius that is usual for each.
+SHARPNESS_AWARE = {
+    "sam": 0.1, "asam": 1.0, "lsam": 0.1, "gsam": 0.1, "look": 0.1, "friendly": 0.1, "unnormalised": 0.05,
+    "momentum": 0.3, "random": 0.01,
+}  # fmt: skip
 
 
 def fill(parser: Parser) -> None:

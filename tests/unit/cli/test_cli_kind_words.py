@@ -1,0 +1,39 @@
+"""Files of another kind, and the members of the SAM family by name."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenly.cli import main
+from evenly.cli.train import SHARPNESS_AWARE, resolved
+from evenly.recipe import settings
+from evenly.training.parts import ASCENTS
+
+
+def test_logits_in_another_kind_of_file_are_a_data_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "logits.npy", np.zeros((4, 2)))
+    np.savez(tmp_path / "whole.npz", logits=np.zeros((400, 2)), labels=np.arange(400) % 2)
+    (tmp_path / "part.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:2000])
+    for name in ("logits.npy", "part.npz"):
+        assert main(["separate", "--from-logits", str(tmp_path / name), "--out", str(tmp_path / "out.csv")]) == 3
+        assert "numpy.savez" in capsys.readouterr().err
+
+
+def test_every_rule_of_ascent_is_an_optimizer_by_name() -> None:
+    assert set(SHARPNESS_AWARE) == set(ASCENTS)
+    for name, rho in SHARPNESS_AWARE.items():
+        recipe = resolved(data="digits", config=None, model=None, optimizer=name, changes=[])
+        assert (recipe.ascent.rule, recipe.ascent.rho, recipe.optimizer.name) == (name, rho, "sgd")
+
+
+def test_the_example_of_augmentations_can_be_given() -> None:
+    import re
+
+    from evenly.data import Augmentation
+    from evenly.recipe import Recipe
+
+    doc = next(row.doc for row in settings(Recipe) if row.path == "augment")
+    words = re.search(r"\[(.+)\]", doc)
+    assert words is not None
+    assert len(Augmentation.parse(words[1].split(", ")).transforms) == 2
