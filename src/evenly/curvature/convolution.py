@@ -57,7 +57,7 @@ def _convolution(
     geometry: Geometry = (each(stride), each(padding), each(dilation), False, [0] * dims, groups)
     if input.ndim != dims + 2:
         return torch.convolution(input[None], weight, bias, *geometry)[0]
-    output: Tensor = _Forward.apply(input, weight, bias, geometry)  # type: ignore[no-untyped-call]
+    output: Tensor = _Forward.apply(input, weight, bias, geometry)  # type: ignore[no-untyped-call]  # untyped in torch
     return output
 
 
@@ -72,7 +72,7 @@ class _Forward(Function):
     def backward(ctx: Any, *slopes: Tensor) -> Any:
         x, w = ctx.saved_tensors
         wanted = [ctx.needs_input_grad[0], ctx.needs_input_grad[1], ctx.bias and ctx.needs_input_grad[2]]
-        return (*_Backward.apply(slopes[0], x, w, ctx.geometry, wanted), None)  # type: ignore[no-untyped-call]
+        return (*_Backward.apply(slopes[0], x, w, ctx.geometry, wanted), None)  # type: ignore[no-untyped-call]  # untyped in torch
 
 
 class _Backward(Function):

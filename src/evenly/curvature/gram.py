@@ -155,6 +155,7 @@ def _paired(chunks: Chunks, look: Callable[[int], Pieces | None], memory: int, *
 
 
 def _inner(left: Pieces, right: Pieces, p: slice, q: slice) -> Tensor:
+    # Pieces of one layer are of one kind in every chunk, which the type of a list cannot say.
     blocks = (a.rows(p).inner(b.rows(q)) for a, b in zip(left, right, strict=True))  # type: ignore[arg-type]
     total = next(blocks)
     for block in blocks:

@@ -174,7 +174,8 @@ class RandomResizedCrop:
         left_N = (u_NK[:, -1] * (width - w_N + 1)).to(torch.int64)
         central = self._central(height, width)
         found = (top_N, left_N, h_N, w_N)
-        return tuple(torch.where(fits_N, a, b) for a, b in zip(found, central, strict=True))  # type: ignore[return-value]
+        top, left, h, w = (torch.where(fits_N, a, b) for a, b in zip(found, central, strict=True))
+        return top, left, h, w
 
     def _central(self, height: int, width: int) -> tuple[int, int, int, int]:
         low, high = self.ratio

@@ -28,7 +28,7 @@ class _Layer:
     _alongside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
+        for field in fields(self):  # type: ignore[arg-type]  # every layer is a dataclass, this class is not
             object.__setattr__(self, field.name, _plain(getattr(self, field.name)))
         for name in self._alongside:
             values, x = getattr(self, name), getattr(self, "x")  # noqa: B009 - the layers define x, this class does not

@@ -175,7 +175,7 @@ def checked(
         )
     if classes is not None and len(classes) <= int(label_N.max()):
         raise UsageError(f"classes names {len(classes)} classes, the labels go up to {int(label_N.max())}.")
-    return Outputs(rows, label_N, loss_N, on, tuple(map(str, classes or ())))  # type: ignore[arg-type]
+    return Outputs(rows, label_N, loss_N, on, tuple(map(str, classes or ())))  # type: ignore[arg-type]  # `on` was looked up
 
 
 def class_numbers(labels: Array | Sequence[int]) -> Tensor:

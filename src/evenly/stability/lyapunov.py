@@ -112,7 +112,7 @@ def coordinates(problem: Problem, *, batch: int, sampling: Sampling) -> list[tup
     Coordinates that hold the same curvatures in another order share their law and are listed once.
     """
     assert isinstance(problem.curvatures, Diagonal)
-    columns = problem.curvatures.values_NR.sort(0).values.unique(dim=1)  # type: ignore[no-untyped-call]
+    columns = problem.curvatures.values_NR.sort(0).values.unique(dim=1)  # type: ignore[no-untyped-call]  # untyped in torch
     return [batch_values(column, batch=batch, sampling=sampling) for column in columns.unbind(1)]
 
 

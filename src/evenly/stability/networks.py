@@ -107,7 +107,7 @@ def per_example_hessians(model: nn.Module, data: Data, *, loss: Loss | None = No
                 def value(w: Tensor, x: Tensor = x[i : i + 1], y: Tensor | None = one) -> Tensor:
                     named = dict(zip(params, unflat(w, list(params.values())), strict=True))
                     outputs = functional_call(model, named, (x,))
-                    return mean_loss(loss, outputs, y)(outputs, y)  # type: ignore[arg-type]
+                    return mean_loss(loss, outputs, y)(outputs, y)  # type: ignore[arg-type]  # `mean_loss` has refused None
 
                 found.append(jacrev(grad(value))(w_P).detach())
     return torch.stack(found)

@@ -24,7 +24,8 @@ def batch_values(values_N: Tensor, *, batch: int, sampling: Sampling = "bernoull
     """
     num = len(values_N)
     check_batch(sampling, num_examples=num, batch=batch)
-    distinct, multiplicity = values_N.double().cpu().unique(return_counts=True)  # type: ignore[no-untyped-call]
+    values_N = values_N.double().cpu()
+    distinct, multiplicity = values_N.unique(return_counts=True)  # type: ignore[no-untyped-call]  # untyped in torch
     sums, taken, prob = (torch.zeros(1, dtype=torch.float64) for _ in range(3))
     prob += 1
     for value, count in zip(distinct.tolist(), multiplicity.tolist(), strict=True):
@@ -65,6 +66,7 @@ def _merged(sums: Tensor, taken: Tensor, prob: Tensor) -> tuple[Tensor, Tensor, 
     """Outcomes with the same total and, to rounding, the same sum, as one."""
     scale = float(sums.abs().max()) or 1.0
     keys = torch.stack([taken, (sums / scale * 2.0**40).round()], 1)
+    # `unique` is untyped in torch.
     _, where, size = keys.unique(dim=0, return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
     zeros = torch.zeros(len(size), dtype=torch.float64)
     return (

@@ -53,7 +53,7 @@ def simulate(
     """
     columns = [_column(v).to(problem.eigenvalues_R.device) for v in (lr, batch, rho_over_alpha, noise)]
     try:
-        lr_L, batch_L, ratio_L, noise_L = torch.broadcast_tensors(*columns)  # type: ignore[no-untyped-call]
+        lr_L, batch_L, ratio_L, noise_L = torch.broadcast_tensors(*columns)  # type: ignore[no-untyped-call]  # untyped in torch
     except RuntimeError:
         lengths = ", ".join(str(len(c)) for c in columns)
         raise UsageError(

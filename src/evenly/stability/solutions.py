@@ -96,7 +96,7 @@ def memorising_solution(inputs_ND: Tensor, *, r: float | None = None) -> Solutio
     """
     x_ND = inputs_ND.double()
     _check_cube(x_ND)
-    _, where, counts = x_ND.unique(dim=0, return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
+    _, where, counts = x_ND.unique(dim=0, return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]  # untyped in torch
     if (counts > 1).any():
         twins = (where == int(counts.argmax())).nonzero().flatten().tolist()
         raise DataError(f"examples {twins} are equal and cannot have units of their own: drop all but one of them.")

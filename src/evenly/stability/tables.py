@@ -158,7 +158,7 @@ def _distinct_cube(n: int, d: int, rng: torch.Generator) -> Tensor:
     while len(points) < n:
         more = 2.0 * torch.randint(2, (n, d), generator=rng).double() - 1
         pool = torch.cat([points, more])
-        _, where = pool.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
+        _, where = pool.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]  # untyped in torch
         first = torch.zeros(int(where.max()) + 1, dtype=torch.int64).scatter_reduce(
             0, where, torch.arange(len(pool)), "amin", include_self=False
         )

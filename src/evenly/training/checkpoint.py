@@ -48,7 +48,8 @@ def load(path: Path, *, device: torch.device | str = "cpu") -> dict[str, Any]:
             if metadata.get("format") != _MARK:
                 raise DataError(f"{path} is not a checkpoint of evenly. Give one that a run wrote.")
             skeleton = json.loads(metadata["state"])
-            state: dict[str, Any] = _put_together(skeleton, {name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, and not iterable
+            state: dict[str, Any] = _put_together(skeleton, tensors)
             return state
     except (SafetensorError, ValueError, KeyError) as error:
         raise DataError(f"{path} is damaged or truncated ({error}). Remove it: the run then begins again.") from error

@@ -29,7 +29,8 @@ def leave_evidence(
     save(separation, run.file("separation.csv"))
     run.write_json(EVIDENCE, {**evidence(separation, logits, found), **moment_of(early, data)})
     with atomic.replacing(run.file(EXAMPLES)) as file:
-        np.savez_compressed(file, **gallery(separation, logits, data, suspects=found.suspects.rows))  # type: ignore[arg-type]
+        arrays: dict[str, Any] = {**gallery(separation, logits, data, suspects=found.suspects.rows)}
+        np.savez_compressed(file, **arrays)
     return found
 
 

@@ -114,6 +114,7 @@ def _match(kind: Any, value: Any, bounds: Bounds) -> tuple[bool, Any]:
         return False, None
     # 1e3 is how a person writes a thousand, and in YAML it is a float.
     whole = isinstance(value, numbers.Integral) or float(value).is_integer()
+    # The stub of int() knows no numbers.Real, which every number of numpy is.
     number: int | float = int(value) if kind is int else float(value)  # type: ignore[call-overload]
     return (kind is float or whole) and number in bounds, number
 

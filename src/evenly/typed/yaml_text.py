@@ -19,7 +19,7 @@ try:  # libyaml reads and writes ten times faster; a query over a thousand runs 
     from yaml import CSafeDumper as SafeDumper
     from yaml import CSafeLoader as SafeLoader
 except ImportError:  # pragma: no cover - depends on how PyYAML was built
-    from yaml import SafeDumper, SafeLoader  # type: ignore[assignment]
+    from yaml import SafeDumper, SafeLoader  # type: ignore[assignment]  # the same in Python
 
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
@@ -95,7 +95,7 @@ def _refuse_bombs(text: str) -> None:
     for event in yaml.parse(text, Loader=SafeLoader):
         if isinstance(event, yaml.AliasEvent):
             problem = f"aliases (*{event.anchor}) are not read here. Write the value out"
-            raise ConstructorError(None, None, problem, event.start_mark)  # type: ignore[arg-type]
+            raise ConstructorError(None, None, problem, event.start_mark)  # type: ignore[arg-type]  # stubs know no events
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > 50:
             raise ConstructorError(None, None, "more than 50 levels of nesting", event.start_mark)

@@ -96,6 +96,7 @@ class ForeignInputs:
     def identity(self) -> Iterator[bytes]:
         """The kind of data set, its length and our positions: its items may be costly, so they are not read."""
         kind = type(self.dataset)
+        # `foreign` has refused data sets without a length; the type of a Dataset does not promise one.
         yield repr((kind.__module__, kind.__qualname__, len(self.dataset), self.key)).encode()  # type: ignore[arg-type]
         yield np.asarray(self.positions, dtype=np.int64).tobytes()
 
@@ -104,7 +105,7 @@ class ForeignInputs:
         value = item
         if isinstance(item, (tuple, list, dict)):
             try:
-                value = item[self.key]  # type: ignore[index]
+                value = item[self.key]  # type: ignore[index]  # a key of the wrong kind is told below
             except (KeyError, IndexError, TypeError):
                 has = f"the keys {', '.join(map(str, item))}" if isinstance(item, dict) else f"{len(item)} parts"
                 raise UsageError(

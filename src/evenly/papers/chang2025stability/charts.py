@@ -1,5 +1,6 @@
 """Figure 1 in the paper's form: maps over batch size and coherence, and losses over epochs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from evenly.papers.chang2025stability.drawing import banded, mean
@@ -49,7 +50,7 @@ def stability(measured: Measured, method: str, title: str) -> Chart:
 
 def fig1d(measured: Measured) -> list[Chart]:
     """The loss over epochs from every C; SGD whole, SAM dashed; for both readings of the noise."""
-    series: dict[str, Any] = measured.series  # type: ignore[assignment]
+    series: Mapping[str, Any] = measured.series
     charts = []
     for kind, title in (("", "noise of variance 0.01"), ("narrow.", "noise of deviation 0.01")):
         lines = [

@@ -4,6 +4,7 @@ Shapes: K members, N examples, D inputs, M hidden units, T epochs.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,14 +28,14 @@ def learned(
     *,
     seeds: Sequence[int],
     lr: float,
-    methods: Sequence[Sequence[object]],
+    methods: Sequence[Sequence[Any]],
     dim: int = 15,
     width: int = 10,
     num: int = 50,
     epochs: int = 50,
 ) -> Found:
     """Every method with every seed, from the same start on the same data, on the loss (f − y)²."""
-    members = [(str(name), float(rho), seed) for name, rho in methods for seed in seeds]  # type: ignore[arg-type]
+    members = [(str(name), float(rho), seed) for name, rho in methods for seed in seeds]
     data = {seed: drawn(seed, num=num, dim=dim) for seed in seeds}
     ensemble = Ensemble(
         [start(seed, dim=dim, width=width) for *_, seed in members],

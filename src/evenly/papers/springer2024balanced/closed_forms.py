@@ -97,7 +97,7 @@ def by_autograd(v_H: Tensor, weights: Sequence[Tensor], x_ND: Tensor, *, relu: b
         for weight in reversed(params[1:]):
             h = (weight @ h).relu() if relu else weight @ h
         found.append(sum(g.square().sum() for g in torch.autograd.grad(params[0] @ h, params)))
-    return torch.stack(found)  # type: ignore[arg-type]
+    return torch.stack(found)  # type: ignore[arg-type]  # a sum of tensors, and never the 0 of an empty one
 
 
 def layer_sum(v_H: Tensor, weights: Sequence[Tensor], x_ND: Tensor, *, relu: bool, printed: bool = False) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 
 from evenly.data import Splits
 from evenly.diagnostics import features, importance, probing_errors
+from evenly.diagnostics.probing_error import Balance
 from evenly.errors import DataError
 from evenly.papers.experiment import Context, Found
 from evenly.papers.springer2024balanced.names import at
@@ -55,9 +56,9 @@ def weighted(
             found = importance(seen.model, part, rho=rho, group=given.batch_size)
             fit, test = seen.splits[where["fit"]], seen.splits[where["test"]]
             parts = Splits(seen.splits.name, {"train": fit, "probe": fit, "balanced": test})
-            balance = "require" if where["fit"] == "probe" else "subsample"
+            balance: Balance = "require" if where["fit"] == "probe" else "subsample"
             rng = generator(seed, "probe")
-            probes = probing_errors(seen.model, parts, rng=rng, balance=balance, refits=1)  # type: ignore[arg-type]
+            probes = probing_errors(seen.model, parts, rng=rng, balance=balance, refits=1)
             read = features(seen.model, part)
             sign_N = (2 * part.labels - 1).double()
             parts_N2 = torch.stack([sign_N * probes[a].contribution(read).double() for a in ("easy", "hard")], dim=1)

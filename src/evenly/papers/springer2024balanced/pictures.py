@@ -8,6 +8,7 @@ from typing import Any
 from evenly.data import Splits
 from evenly.data.catalogue import data_root as root_of
 from evenly.diagnostics import features, fit_probe, probing_errors
+from evenly.diagnostics.probing_error import Balance
 from evenly.errors import DataError
 from evenly.papers.experiment import Context, Found
 from evenly.papers.springer2024balanced.names import at
@@ -95,10 +96,10 @@ def transferred(
 def read_out(seen: Loaded, where: Mapping[str, str], *, seed: int, refits: int) -> Numbers:
     """The probing errors of both features in percent, and the mean of those on held-out halves of the fitting set."""
     fit, test = seen.splits[where["fit"]], seen.splits[where["test"]]
-    balance = "require" if where["fit"] == "probe" else "subsample"
+    balance: Balance = "require" if where["fit"] == "probe" else "subsample"
     rng = generator(seed, "probe")
     parts = Splits(seen.splits.name, {"train": fit, "probe": fit, "balanced": test})
-    final = probing_errors(seen.model, parts, rng=rng, balance=balance, refits=refits)  # type: ignore[arg-type]
+    final = probing_errors(seen.model, parts, rng=rng, balance=balance, refits=refits)
     halves = [range(0, len(fit), 2), range(1, len(fit), 2)]
     held: list[float] = []
     for one, other in (halves, halves[::-1]):

@@ -77,6 +77,7 @@ class Piece(NamedTuple):
         body = self.body()
         out_KNC, saved = head.forward(self.p, body.features)
         slope_KNC = self.loss.slope(out_KNC, self.batch.targets).mul_(self.batch.share)
+        # Whatever kind the head is of, it gets back what it saved itself.
         d_KNF = head.backward(self.p, self.g, saved, slope_KNC, first=False)  # type: ignore[arg-type]
         assert d_KNF is not None
         self.body_gradient(body, d_KNF)
