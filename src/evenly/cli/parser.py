@@ -49,6 +49,8 @@ class Parser(argparse.ArgumentParser):
         if choice := re.search(r"invalid choice: '?([^' ]+)'? \(choose from (.+)\)", message):
             known = [word.strip(" '") for word in choice[2].split(",")]
             return f"there is no {choice[1]!r}. {did_you_mean(choice[1], known)}"
+        if kind := re.search(r"argument (\S+): invalid (int|float) value: (.+)", message):
+            return f"{kind[1]} {kind[3]}: expected {'a whole number' if kind[2] == 'int' else 'a number'}."
         if unknown := re.search(r"unrecognized arguments: (\S+)", message):
             options = [option for action in self._all_actions() for option in action.option_strings]
             word = unknown[1].split("=")[0]

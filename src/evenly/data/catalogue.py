@@ -219,7 +219,8 @@ def _is_path(source: str | os.PathLike[str]) -> bool:
     """A name of the catalogue wins over a folder of the same name: write ./mnist for the folder."""
     if not isinstance(source, str):
         return True
-    return source not in CATALOGUE and (os.sep in source or Path(source).suffix != "" or Path(source).exists())
+    # An empty word, as an unset variable of the shell gives it, would be the path of the present folder.
+    return source not in ("", *CATALOGUE) and (os.sep in source or Path(source).suffix != "" or Path(source).exists())
 
 
 def _refuse_unknown(name: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> None:

@@ -79,6 +79,11 @@ class Labelled(Dataset[tuple[Tensor, int]]):
     planted: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # Of the type, not of the object: asking an instance for all that `Lazy` has would read the first input.
+        lazy = hasattr(type(self.inputs), "read")
+        for what, given, right in (("inputs", self.inputs, lazy), ("labels", self.labels, False)):
+            if not (right or isinstance(given, Tensor)):
+                raise UsageError(f"{self.name}: {what} are a {type(given).__name__}: give torch.as_tensor({what}).")
         if not len(self.index):
             object.__setattr__(self, "index", torch.arange(len(self.inputs)))
         self._check_lengths()

@@ -62,6 +62,8 @@ def measure(
             raise UsageError(f"there is no measurement {name!r}. {did_you_mean(name, INSTRUMENTS)}")
     if examples < 1:
         raise UsageError(f"examples = {examples}: give 1 or more.")
+    if not isinstance(rng, torch.Generator):
+        raise UsageError(f"rng = {rng!r} is no generator: give rng=torch.Generator().manual_seed(0).")
     seed = int(torch.randint(2**62, (), generator=rng, device=rng.device))
     splits = as_splits(data, model)
     part = even_part(splits.train, examples, generator(seed, "examples"))
