@@ -1,6 +1,6 @@
 """`evenly doctor`: what is installed, which device there is, which data are found, and how to get what is missing."""
 
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,12 @@ def _packages() -> list[dict[str, str]]:
     for package, (extra, purpose) in EXTRAS.items():
         try:
             state = metadata.version(package)
+            import_module(package)
         except metadata.PackageNotFoundError:
             state = f'missing: pip install "evenly[{extra}]"'
+        except Exception as error:  # whatever a package does while it is imported, such as one built for another torch
+            reason = str(error).partition("\n")[0].rstrip(".")
+            state += f", which does not import ({reason}): reinstall it with torch, from one source"
         rows.append({"package": package, "state": state, "for": purpose})
     return rows
 
