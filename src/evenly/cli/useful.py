@@ -81,6 +81,9 @@ def useful(
     """Run the method beside its controls and print what it gains."""
     from dataclasses import asdict
 
+    for change in given["changes"]:
+        if change.partition("=")[0].strip() == "seed":  # which each of --seeds would replace
+            raise UsageError(f"--set {change}: a comparison has several seeds. Give --seeds 0-4.")
     how = running(given)
     recipe = resolved(**given, verb="useful")
     from evenly.recipe import Model

@@ -22,6 +22,12 @@ def test_the_training_split_compares_nothing(tmp_path: Path, capsys: pytest.Capt
     assert not (tmp_path / "runs").exists()
 
 
+def test_one_seed_set_for_a_comparison_is_not_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["useful", "digits", "--model", "mlp", "--epochs", "2", "--set", "seed=4", "--dry-run"]
+    assert main([*words, "--runs", str(tmp_path / "runs")]) == 2
+    assert "--set seed=4: a comparison has several seeds. Give --seeds 0-4." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("what", "rho"), [("rise", "nan"), ("rise", "inf"), ("importance", "nan")])
 def test_a_radius_that_is_no_number_measures_nothing(
     what: str, rho: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
