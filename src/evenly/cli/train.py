@@ -73,6 +73,8 @@ def resolved(
     >>> recipe.ascent.rule, recipe.optimizer.name, recipe.epochs
     ('sam', 'sgd', 3)
     """
+    from dataclasses import replace
+
     from evenly import recipe as recipes
 
     base = recipes.load(config) if config else recipes.Recipe()
@@ -82,6 +84,8 @@ def resolved(
     if optimizer in SHARPNESS_AWARE:
         words |= {"ascent.rule": optimizer, "ascent.rho": str(SHARPNESS_AWARE[optimizer])}
     elif optimizer is not None:
+        # `--optimizer sam` adds SAM to what a file says; so `--optimizer sgd` takes it away.
+        base = replace(base, ascent=recipes.Ascent())
         words["optimizer.name"] = optimizer
     if named.get("rho") is not None and optimizer not in SHARPNESS_AWARE and base.ascent.rule == "none":
         raise UsageError(f"--rho {named['rho']} is the radius of SAM and its family: give --optimizer sam too.")

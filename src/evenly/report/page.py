@@ -104,14 +104,14 @@ def content(verdict: str, sections: Sequence[Section], *, facts: Sequence[tuple[
     Galleries stay as they were when the page was opened: their pictures would be most of every answer.
     """
     _check(sections)
-    template = _environment().get_template("blocks.html").module
+    template: Any = _environment().get_template("blocks.html").module  # its macros are attributes
     blocks = {
-        f"{section.id}-{number}": str(template.block(block, f"{section.id}-{number}"))  # type: ignore[attr-defined]
+        f"{section.id}-{number}": str(template.block(block, f"{section.id}-{number}"))
         for section in sections
         for number, block in enumerate(section.blocks)
         if not isinstance(block, Plot | Gallery)
     }
-    headline = str(template.headline(verdict, list(facts)))  # type: ignore[attr-defined]
+    headline = str(template.headline(verdict, list(facts)))
     return {
         "headline": headline,
         "sections": [section.id for section in sections],

@@ -158,7 +158,7 @@ def _rule(axes: "Axes", layer: Rule) -> None:
     else:
         axes.axhline(float(layer.y or 0.0), color=GREY, lw=1.2, ls=(0, (4, 3)))
         at, place, side = (0.99, float(layer.y or 0.0)), axes.get_yaxis_transform(), {"va": "bottom", "ha": "right"}
-    axes.text(*at, layer.name, transform=place, fontsize=8, color="#5F6770", **side)  # type: ignore[arg-type]
+    axes.text(*at, layer.name, transform=place, fontsize=8, color="#5F6770", **side)  # type: ignore[arg-type]  # they are texts and a number
 
 
 def _dress(axes: "Axes", chart: Chart) -> None:

@@ -80,7 +80,8 @@ def _pictures(data: Labelled, where_M: Tensor) -> Tensor:
         factor = SIDE / max(height, width)
         if factor < 1:
             size = [max(round(height * factor), 1), max(round(width * factor), 1)]
-            small.append(functional.interpolate(x.float(), size=size, mode="bilinear", antialias=True).to(x.dtype))
+            shrunk = functional.interpolate(x.float(), size=size, mode="bilinear", antialias=True)
+            small.append(shrunk.round().to(x.dtype) if x.dtype == torch.uint8 else shrunk.to(x.dtype))
         else:
             small.append(x)
     pictures = torch.cat(small)

@@ -124,7 +124,7 @@ class Loop:
                 p.grad = None
         x, y, weights = formatted(batch.inputs, parts.memory_format), batch.labels, self._weights_of(batch)
         if parts.ascent is None:
-            loss(x, y, None, *weights).backward()  # type: ignore[no-untyped-call]
+            loss(x, y, None, *weights).backward()  # type: ignore[no-untyped-call]  # torch's own
         else:
             if parts.world.size > 1 and "m" not in recipe.ascent.options:
                 parts.ascent.m = len(batch.labels) * parts.world.size  # the whole batch climbs together

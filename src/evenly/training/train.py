@@ -174,8 +174,10 @@ def passes(ascent: Ascent) -> float:
 
     >>> passes(Ascent("none")), passes(Ascent("sam")), passes(Ascent("sam", 0.1, {"every": 5})), passes(Ascent("lsam"))
     (1.0, 2.0, 1.2, 1.0)
+    >>> passes(Ascent("sam", 0.0))  # a plain step
+    1.0
     """
-    if ascent.rule in ("none", "random", "momentum", "lsam"):
+    if ascent.rule in ("none", "random", "momentum", "lsam") or ascent.rho == 0:
         return 1.0
     every = ascent.options.get("k", 5) if ascent.rule == "look" else ascent.options.get("every", 1)
     return float(1 + ascent.options.get("fraction", 1.0) / every)

@@ -1,5 +1,6 @@
 """Files of another kind, and the members of the SAM family by name."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 from evenly.cli import main
 from evenly.cli.train import SHARPNESS_AWARE, resolved
-from evenly.recipe import settings
+from evenly.errors import UsageError
+from evenly.recipe import Ascent, digest, settings
 from evenly.training.parts import ASCENTS
 
 
@@ -37,3 +39,14 @@ def test_the_example_of_augmentations_can_be_given() -> None:
     words = re.search(r"\[(.+)\]", doc)
     assert words is not None
     assert len(Augmentation.parse(words[1].split(", ")).transforms) == 2
+
+
+def test_a_named_optimizer_takes_away_the_sam_of_a_file_and_a_radius_is_then_refused(tmp_path: Path) -> None:
+    (tmp_path / "sam.yaml").write_text("ascent: {rule: sam, rho: 0.1}\noptimizer: {lr: 0.02}\n")
+    config = str(tmp_path / "sam.yaml")
+    kept = resolved(data="digits", config=config, model=None, optimizer=None, changes=[])
+    assert (kept.ascent.rule, kept.ascent.rho) == ("sam", 0.1)
+    plain = resolved(data="digits", config=config, model=None, optimizer="sgd", changes=[])
+    assert digest(plain) == digest(replace(kept, ascent=Ascent()))
+    with pytest.raises(UsageError, match=r"--rho 0\.3 is the radius of SAM"):
+        resolved(data="digits", config=config, model=None, optimizer="sgd", changes=[], rho="0.3")

@@ -137,7 +137,7 @@ def feature_rank(measurements: Mapping[str, Sequence[Measured]]) -> Chart | None
             for number, (name, rows) in enumerate(known.items())
         ]
     share = next(iter(known.values()))[0].get("feature_rank_share")
-    held = f"{share:.0%} of" if share else "most of"
+    held = f"{100 * share:.4g}% of" if share else "most of"
     return Chart(
         "Rank of the features",
         "" if once else "epoch",
