@@ -1,11 +1,17 @@
 """`evenly export`: the resampled training set of a run, for whatever trainer comes next."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.errors import UsageError
+from evenly.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from evenly.records import Run
+    from evenly.resampling import Separation
 
 EXAMPLES = """
   evenly export runs/3f2a91c04b7d --as csv
@@ -19,7 +25,13 @@ def fill(parser: Parser) -> None:
     """The arguments of `evenly export`."""
     parser.calls(export, examples=EXAMPLES)
     parser.add_argument("source", metavar="RUN", help="a run of `evenly useful`, or a file of `evenly separate`")
-    parser.add_argument("--as", dest="form", choices=sorted(OUT), required=True, help="what to write")
+    parser.add_argument(
+        "--as",
+        dest="form",
+        choices=sorted(OUT),
+        required=True,
+        help="positions; rows with a column `repeat`, which `evenly train FILE.csv` heeds; or links, a folder per class",
+    )
     parser.add_argument("--out", type=Path, help="where (default: indices.npy, upsampled.csv or upsampled/)")
     parser.add_argument(
         "--factor", type=int, metavar="K", help="how often a hard example is shown (default: the run's, or 2)"
@@ -47,37 +59,45 @@ def export(
     from evenly.resampling import exports, load
 
     out = out or Path(OUT[form])
-    path, recipe = _found(source, runs)
+    path, run = _found(source, runs)
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
-    separation = load(path)
-    if factor is None:
-        factor = 2 if recipe is None else recipe["resampling"]["factor"]
-    files = None
-    if form != "indices":
-        files = _files(recipe, data, data_root)
+    separation, files, once = load(path), None, None
+    if run is not None:
+        factor, once = _as_trained(run, separation, factor)
+    if form != "indices" or data is not None:
+        separation, files = _with_data(separation, run, data, data_root)
+    how: dict[str, Any] = {"factor": 2 if factor is None else factor, "once": once}
     if form == "indices":
-        exports.write_indices(separation, out, factor=factor)
+        exports.write_indices(separation, out, **how)
     elif form == "csv":
-        exports.write_csv(separation, out, factor=factor, files=files)
+        exports.write_csv(separation, out, files=files, **how)
     elif files is None:
         raise UsageError("--as folder makes links to image files, and these data are not files. Use csv or indices.")
     else:
-        exports.write_links(separation, out, files=files, factor=factor)
-    num = len(separation) + separation.num_hard * (factor - 1)
+        exports.write_links(separation, out, files=files, **how)
+    repeat_N = separation.repeats(**how)
+    num, more = int(repeat_N.sum()), int((repeat_N > 1).sum())
     facts = {"out": str(out), "examples": len(separation), "hard": separation.num_hard, "with_repeats": num}
     if json:
-        print_json(facts)
+        print_json(facts | {"repeated": more})
     else:
         print(out)
-        say(f"{len(separation):,} examples, {separation.num_hard:,} of them {factor} times: {num:,} in all.")
+        say(f"{len(separation):,} examples, {more:,} of them {how['factor']} times: {num:,} in all.")
 
 
-def _found(source: str, runs: str) -> tuple[Path, dict[str, Any] | None]:
-    if Path(source).is_file():
-        return Path(source), None
+def _found(source: str, runs: str) -> "tuple[Path, Run | None]":
+    """The file of a separation, and the run that it is of, if it is that of a run."""
+    given = Path(source)
+    if given.is_file():
+        return given, None
     from evenly.records import Run
 
+    if (given.suffix or given.name != source) and not given.is_dir():
+        raise DataError(
+            f"{source}: there is no such file or run's folder. `evenly separate` writes such files; `evenly runs` "
+            "lists the runs."
+        )
     run = Run.open(source, runs)
     path = run.path / "separation.csv"
     if not path.is_file():
@@ -86,21 +106,55 @@ def _found(source: str, runs: str) -> tuple[Path, dict[str, Any] | None]:
             f"run {run.id} trained on the data as they are (resampling.method={method}), so there is nothing to "
             "export. `evenly useful` makes runs that can be."
         )
-    return path, run.recipe
+    return path, run
 
 
-def _files(recipe: dict[str, Any] | None, data: str | None, data_root: str | None) -> list[Path] | None:
-    """The image files behind the training examples, where there are any."""
-    if recipe is None and data is None:
-        return None
+def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tuple[int, Tensor | None]":
+    """How often the run showed a hard example, unless told otherwise, and the rows that it showed once all the same."""
+    from evenly.recipe import Recipe, from_mapping
+    from evenly.records import Run
+    from evenly.training.stages import suspected
+
+    wanted = from_mapping(Recipe, run.recipe).resampling
+    if wanted.method == "upweight" and factor is None:
+        raise UsageError(
+            f"run {run.id} saw every example once and multiplied the losses of hard ones by {wanted.factor}. To repeat "
+            f"them instead, say so: --factor {wanted.factor}."
+        )
+    factor = wanted.factor if factor is None else factor
+    if wanted.keep_suspects:
+        return factor, None
+    try:
+        early = Run.open(str(wanted.early), run.path.parent)
+    except UsageError as error:
+        raise DataError(
+            f"run {run.id} showed suspect examples once, and its early run, which tells them, is gone: {error}"
+        ) from error
+    return factor, suspected(early, separation)
+
+
+def _with_data(
+    separation: "Separation", run: "Run | None", data: str | None, data_root: str | None
+) -> "tuple[Separation, list[Path] | None]":
+    """The separation with the names of the data's classes, and the image files behind its rows, where there are any."""
+    if run is None and data is None:
+        return separation, None
+    from dataclasses import replace
+
     from evenly.data import load
     from evenly.data.formats.image_files import ImageFiles
     from evenly.recipe import Recipe, from_mapping
+    from evenly.resampling import matching
     from evenly.training.parts import load_data
 
-    if recipe is not None:
-        splits = load_data(from_mapping(Recipe, recipe), data_root=data_root)
+    if run is not None:
+        train = load_data(from_mapping(Recipe, run.recipe), data_root=data_root).train
     else:
-        splits = load(str(data), root=data_root)
-    inputs = splits.train.inputs
-    return [inputs.root / file for file in inputs.names] if isinstance(inputs, ImageFiles) else None
+        train = load(str(data), root=data_root).train
+    index_N = separation.index
+    if run is None and len(train) == len(separation) and sorted(index_N.tolist()) == list(range(len(train))):
+        index_N = train.index[index_N]  # outputs of another program number the training examples from 0
+    where = matching.positions(train, index_N, separation.labels).tolist()
+    inputs = train.inputs
+    files = [inputs.root / inputs.names[i] for i in where] if isinstance(inputs, ImageFiles) else None
+    return replace(separation, classes=train.classes), files

@@ -84,9 +84,9 @@ def write_csv(
 ) -> None:
     """Write a row per example with the columns `[path,]index,label,hard,loss,repeat`.
 
-    `repeat` is how often the example occurs, 1 for most. With `files`, one per row of the separation, the first column
-    is the file relative to the manifest and `label` the name of the class where names are known, so that the manifest
-    alone is a data set (`evenly.data.manifests` reads it too).
+    `repeat` is how often the example occurs, 1 for most, and `label` the name of the class where names are known. With
+    `files`, one per row of the separation, the first column is the file relative to the manifest, so that the manifest
+    alone is a data set (`evenly.data.own.manifests` reads it too, repeats and all).
     """
     path = Path(path)
     repeat_N = separation.repeats(factor, once=once).tolist()
@@ -95,7 +95,7 @@ def write_csv(
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*(["path"] if names else []), "index", "label", "hard", "loss", "repeat"])
         for row, (index, label, hard, loss) in enumerate(example_rows(separation)):
-            word = separation.classes[label] if names and separation.classes else label
+            word = separation.classes[label] if separation.classes else label
             writer.writerow([*([names[row]] if names else []), index, word, hard, loss, repeat_N[row]])
 
 

@@ -41,15 +41,15 @@ def test_rows_labels_splits_and_attributes_are_kept(root: Path) -> None:
     assert list(splits) == ["train", "validation", "test"]
     train = splits.train
     assert train.classes == ("cat", "dog")
-    assert train.labels.tolist() == [1, 0]
-    assert train.index.tolist() == [0, 1]
+    assert train.labels.tolist() == [1, 0, 1]
+    assert train.index.tolist() == [0, 1, 4]
     assert splits["test"].index.tolist() == [3]
-    assert train.gather([0, 1])[:, 0, 0, 0].tolist() == [3, 1]
-    assert train.attribute("age").tolist() == [7, 8]
-    assert train.attribute("repeat").tolist() == [2, 1]
+    assert train.gather([0, 1, 2])[:, 0, 0, 0].tolist() == [3, 1, 3]
+    assert train.attribute("age").tolist() == [7, 8, 7]
     assert train.values["place"] == ("", "land", "sea")
-    assert train.attribute("place").tolist() == [2, 1]
+    assert train.attribute("place").tolist() == [2, 1, 2]
     assert "score" not in train.attributes
+    assert "repeat" not in train.attributes
 
 
 def test_parquet_and_tsv_give_what_csv_gives(root: Path) -> None:
@@ -131,7 +131,15 @@ def test_columns_of_other_names_can_be_told(root: Path) -> None:
             "path,label,split\nimages/0.png,a,7\n",
             "'7' in row 1, which is not a split .1 such rows.. Known: balanced, pr",
         ),
-        ("path;label\nimages/0.png;a\n", r"its columns: path;label"),
+        (
+            "path;label\nimages/0.png;a\n",
+            r"no column 'path'; its columns: path;label.*read as one column, 'path;label': separate columns by commas",
+        ),
+        ("path;label\nimages/a,b.png;a\n", r"line 2 has 2 fields, the header has 1.*by commas, not by semicolons"),
+        (
+            "images/0.png,cat\nimages/1.png,dog\n",
+            r"no column 'path'.*first line, 'images/0.png,cat', was read as the names.*put the line 'path,label' above",
+        ),
         ("path,label\n", "there is no row below the header"),
         ("", "is empty. Its first line names the columns"),
         ("path,label\nimages/0.png,\n", "column 'label' is empty in row 1"),

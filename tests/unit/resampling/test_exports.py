@@ -58,6 +58,7 @@ def test_a_manifest_says_how_often_each_example_occurs(separation: Separation, t
     assert [row["hard"] for row in rows] == ["0", "0", "1", "0", "0", "1"]
     assert list(rows[0]) == ["index", "label", "hard", "loss", "repeat"]
     assert float(rows[2]["loss"]) == pytest.approx(float(separation.losses[2]), rel=1e-6)
+    assert [row["label"] for row in rows] == ["cat", "dog", "cat", "dog", "cat", "dog"]
     again = read_csv(tmp_path / "m.csv")
     assert again.indices().tolist() == separation.indices().tolist()
     assert again.path is None
@@ -99,9 +100,9 @@ def test_our_own_reader_takes_the_manifest(separation: Separation, images: list[
     write_csv(separation, tmp_path / "m.csv", files=images)
     data = manifest(tmp_path / "m.csv").train
     assert data.classes == ("cat", "dog")
-    assert torch.equal(data.labels, LABELS)
-    assert data.attribute("repeat").tolist() == [1, 1, 2, 1, 1, 2]
-    assert torch.equal(data.attribute("hard").bool(), separation.hard)
+    assert data.attribute("index").tolist() == separation.indices(2).tolist()
+    assert torch.equal(data.labels, LABELS[separation.indices(2)])
+    assert torch.equal(data.attribute("hard").bool(), separation.hard[separation.indices(2)])
     assert read_csv(tmp_path / "m.csv").path == [f"images/nested/picture.of.{i}.png" for i in range(6)]
 
 

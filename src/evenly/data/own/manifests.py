@@ -3,17 +3,19 @@
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenly.data.formats.class_folders import listed, require_files
-from evenly.data.formats.image_files import Size
-from evenly.data.formats.listing import Listing, by_split
+from evenly.data.formats.image_files import SUFFIXES, Size
+from evenly.data.formats.listing import Listing
 from evenly.data.formats.locate import missing
 from evenly.data.labelled import Splits
 from evenly.data.own.folders import SPLIT_NAMES
+from evenly.data.own.repeats import repeats, with_copies
 from evenly.errors import DataError, SetupError, did_you_mean
 
 Columns = dict[str, list[str]]
+_SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _USUAL_SPLITS = ("train", "validation", "val", "valid", "test")
 _MORE_SPLITS = ("probe", "balanced", "target_train", "target_test")
 
@@ -24,16 +26,18 @@ def manifest(
     path_column: str = "path",
     label_column: str = "label",
     split_column: str = "split",
+    repeat_column: str = "repeat",
     size: Size | None = None,
     skip_broken: bool = False,
 ) -> Splits:
-    """Images listed in a `.csv`, `.tsv` or `.parquet` file with columns `path,label[,split][,attribute…]`.
+    """Images listed in a `.csv`, `.tsv` or `.parquet` file with columns `path,label[,split][,repeat][,attribute…]`.
 
     Paths are relative to the manifest. Labels are names or whole numbers, numbered in sorted order. Without a split
     column all is `train`; `val` and `valid` mean `validation`; `probe`, `balanced`, `target_train` and `target_test`
-    are splits too. Any further column of whole numbers or of text becomes an attribute (text sorted and numbered, an
-    empty cell is a value of its own); columns of other numbers are passed over. A row's number is the example's
-    `index`. `size` and `skip_broken` are as for `folder`.
+    are splits too. A training row with `repeat` 2 is there twice, as `evenly export --as csv` means it: its copies are
+    numbered after all rows and augmented each on its own. Any further column of whole numbers or of text becomes an
+    attribute (text sorted and numbered, an empty cell is a value of its own); columns of other numbers are passed over.
+    A row's number is the example's `index`. `size` and `skip_broken` are as for `folder`.
 
     >>> import tempfile
     >>> from PIL import Image
@@ -47,14 +51,15 @@ def manifest(
     path = Path(path)
     if not path.is_file():
         raise missing("A manifest", [path])
-    columns = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+    columns, places = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
     for column, option in ((path_column, "path_column"), (label_column, "label_column")):
         if column not in columns:
             hint = did_you_mean(column, columns)
             near = f"{hint} " if hint.startswith("Did") else ""  # else it would list the columns a second time
             raise DataError(
                 f"{path}: there is no column {column!r}; its columns: {', '.join(columns)}. "
-                f"{near}Name the column with {option}=, or --set data.options.{option}=NAME."
+                f"{near}{_misread(path, list(columns))}"
+                f"Name the column with {option}=, or --set data.options.{option}=NAME."
             )
     names = columns.pop(path_column)
     if not names:
@@ -63,40 +68,73 @@ def manifest(
     labels, classes = _classes(path, label_column, columns.pop(label_column))
     split_of = _splits(path, split_column, columns.pop(split_column, ["train"] * len(names)))
     _refuse_untrained(path, labels, classes, split_of)
+    often = columns.pop(repeat_column, ["1"] * len(names))
+    repeat = repeats(str(path), repeat_column, often, split_of=split_of, places=places)
     require_files(path, path.parent, names)
     numbered = {name: coded for name, cells in columns.items() if (coded := _attribute(cells)) is not None}
     attributes = {name: numbers for name, (numbers, _) in numbered.items()}
     values = {name: words for name, (_, words) in numbered.items() if words is not None}
     listing = Listing(path.parent, names, labels, classes, attributes, values)
-    return by_split(path.name, listing.labelled(size=size, skip_broken=skip_broken), split_of)
+    return with_copies(path.name, listing.labelled(size=size, skip_broken=skip_broken), repeat, split_of)
 
 
-def _read_csv(path: Path) -> Columns:
+class _Table(NamedTuple):
+    """The cells of every column, and where each row stands in the file."""
+
+    columns: Columns
+    places: list[str]
+
+
+def _read_csv(path: Path) -> _Table:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+            reader = csv.reader(file, delimiter=_separator(path), strict=True)
             header = [name.strip() for name in next(reader, [])]
             if not header:
                 raise DataError(f"{path}: is empty. Its first line names the columns: path,label.")
             if len(set(header)) < len(header):
                 raise DataError(f"{path}: two columns have the same name: {', '.join(header)}.")
-            rows = []
+            rows, places = [], []
             for row in reader:
                 if row and len(row) != len(header):
                     raise DataError(
                         f"{path}: line {reader.line_num} has {len(row)} fields, the header has {len(header)} "
-                        f"({', '.join(header)})."
+                        f"({', '.join(header)}). {_misread(path, header)}".rstrip()
                     )
                 if row:
                     rows.append(row)
+                    places.append(f"line {reader.line_num}")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
     except csv.Error as error:
         raise DataError(f"{path}: is not a CSV file: {error}.") from error
-    return {name: [row[i].strip() for row in rows] for i, name in enumerate(header)}
+    return _Table({name: [row[i].strip() for row in rows] for i, name in enumerate(header)}, places)
 
 
-def _read_parquet(path: Path) -> Columns:
+def _separator(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
+
+
+def _misread(path: Path, header: list[str]) -> str:
+    """What is wrong with a first line that does not look like names of columns; nothing where it does."""
+    if path.suffix.lower() == ".parquet":
+        return ""
+    separator = _separator(path)
+    other = next((mark for mark in _SEPARATORS if mark != separator and mark in header[0]), None)
+    if len(header) == 1 and other is not None:
+        return (
+            f"The first line was read as one column, {header[0]!r}: separate columns by {_SEPARATORS[separator]}, not "
+            f"by {_SEPARATORS[other]}. "
+        )
+    if any(name.lower().endswith(SUFFIXES) for name in header):
+        return (
+            f"The first line, {separator.join(header)!r}, was read as the names of the columns and looks like an "
+            f"example: put the line {separator.join(('path', 'label'))!r} above it. "
+        )
+    return ""
+
+
+def _read_parquet(path: Path) -> _Table:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -112,7 +150,8 @@ def _read_parquet(path: Path) -> Columns:
     def text(cell: Any) -> str:
         return "" if cell is None else str(cell)
 
-    return {name: [text(cell) for cell in table.column(name).to_pylist()] for name in table.column_names}
+    columns = {name: [text(cell) for cell in table.column(name).to_pylist()] for name in table.column_names}
+    return _Table(columns, [f"row {row + 1:,}" for row in range(table.num_rows)])
 
 
 def _classes(path: Path, column: str, cells: list[str]) -> tuple[list[int], tuple[str, ...]]:
