@@ -30,7 +30,7 @@ def fill(parser: Parser) -> None:
         dest="form",
         choices=sorted(OUT),
         required=True,
-        help="rows with a column `repeat`, which `evenly train FILE.csv` heeds; links, a folder per class; or positions",
+        help="rows with a column `repeat`, which `evenly train FILE` heeds; links, a folder per class; or positions",
     )
     parser.add_argument("--out", type=Path, help="where (default: indices.npy, upsampled.csv or upsampled/)")
     parser.add_argument(
