@@ -1,7 +1,6 @@
 """`evenly data`: list, look at, fetch and verify data sets."""
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
@@ -92,10 +91,6 @@ def show(
         raise UsageError(f"--per-class {per_class} --classes {classes}: give 1 or more of each.")
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
-    if not out.parent.is_dir():
-        raise UsageError(
-            f"--out {out}: there is no folder {out.parent}. Make it first: mkdir -p {quote(str(out.parent))}"
-        )
     splits = _load(source, options, skip_broken=skip_broken, data_root=data_root)
     part = splits[split]
     draw_sheet(part, out, per_class=per_class, max_classes=classes)

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
 from evenly.cli.train import shown
-from evenly.errors import UsageError
+from evenly.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from evenly.training.loaded import Loaded
 
 EXAMPLES = """
-  evenly measure 3f2a sharpness probing importance
+  evenly measure 3f2a sharpness importance rank
   evenly measure runs/3f2a91c04b7d --at-epochs 1,5,10 --json
   evenly measure runs/3f2a91c04b7d/checkpoints/epoch-0005.safetensors rank
 """
@@ -55,23 +55,32 @@ def measure(
     if pointed is not None and at_epochs is not None:
         raise UsageError(f"{run_id} is epoch {pointed} already: give --at-epochs {at_epochs} with {run.path} instead.")
     rows = []
+    refused: dict[str, DataError] = {}
     for epoch in _epochs(at_epochs) if pointed is None else [pointed]:
         found = loaded(run, epoch=epoch, data_root=data_root)
-        numbers = {"epoch": found.epoch, **_measured(found, what, examples=examples, rho=rho, layer=layer)}
+        measured = _measured(found, what, examples=examples, rho=rho, layer=layer, refused=refused)
+        if refused.keys() >= set(what) > set():
+            break  # nothing is left to write down, at any epoch
+        numbers = {"epoch": found.epoch, **measured}
         name = f"measurements/epoch-{found.epoch:04d}.json"
         before = run.read_json(name) if run.file(name).exists() else {}
         run.write_json(name, {**before, **numbers})
         rows.append(numbers)
     run.close()
-    if json:
+    if json and rows:
         print_json(rows[0] if at_epochs is None else rows)
-        return
-    for row in rows:
-        print_table([{"what": k, "value": _words(k, v)} for k, v in row.items()], ["what", "value"])
-    say(f"\nWritten to {run.path / 'measurements'}.")
+    elif rows:
+        for row in rows:
+            print_table([{"what": k, "value": _words(k, v)} for k, v in row.items()], ["what", "value"])
+        say(f"\nWritten to {run.path / 'measurements'}.")
+    if refused:
+        why = [f"{name} was not measured: {error}" for name, error in refused.items()]
+        raise DataError("\n  ".join(why + [f"The rest is in {run.path / 'measurements'}."] * bool(rows)))
 
 
-def _measured(found: "Loaded", what: list[str], *, examples: int, rho: float, layer: str | None) -> dict[str, Any]:
+def _measured(
+    found: "Loaded", what: list[str], *, examples: int, rho: float, layer: str | None, refused: dict[str, DataError]
+) -> dict[str, Any]:
     from evenly.diagnostics.measuring import measure as instruments
     from evenly.rng import generator
 
@@ -87,6 +96,7 @@ def _measured(found: "Loaded", what: list[str], *, examples: int, rho: float, la
         rho=rho,
         layer=layer,
         options=options,
+        refused=refused,
     )
 
 

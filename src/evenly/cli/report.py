@@ -119,9 +119,15 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
     folder = kept_in(ledger)
     if not folder.is_dir():
         raise UsageError(f"there is no ledger in {folder}. `evenly reproduce KEY` writes one, or name it: --ledger DIR")
+    rows = book.rows(folder)
+    if not rows:
+        raise UsageError(
+            f"{folder} holds no ledger: that is a JSON file for every experiment and scale, such as "
+            "nguyen2024-fig2-full.json, beside its figure. `evenly reproduce KEY --ledger DIR` writes one."
+        )
     lines = overview(folder)
     papers = {key: (paper.name, f"{paper.authors}: {paper.title}.") for key, paper in PAPERS.items()}
-    first = write_site(out, lines, book.rows(folder), ledger=folder, papers=papers, force=force)
+    first = write_site(out, lines, rows, ledger=folder, papers=papers, force=force)
     if json:
         print_json({"out": str(first), "experiments": len(lines)})
     else:

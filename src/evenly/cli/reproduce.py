@@ -74,6 +74,8 @@ def reproduce(
     if listing:
         _list(kept_in(ledger), json=json)
         return
+    if processes is not None and processes < 1:
+        raise UsageError(f"--processes {processes}: give 1 or more.")
     given = None if seeds is None else numbers(seeds)
     if given is not None and ledger is None and not (check or dry_run):
         raise UsageError(f"--seeds {seeds}: other seeds make another row. Say where it is kept: --ledger DIR")

@@ -54,11 +54,11 @@ def separate(
     **given: Any,
 ) -> None:
     """Separate, look at the health of it, and write it down."""
+    if from_logits is not None:
+        _refuse_training(given | {"at_epoch": at_epoch, "at_fraction": at_fraction, "runs": runs})
     how = running(given)
     if from_logits is None:
         recipe = resolved(**given, verb="separate")
-    elif given.get("data"):
-        raise UsageError(f"{given['data']} and --from-logits: give one of them.")
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
     from evenly.resampling import save
@@ -93,6 +93,20 @@ def separate(
         if sentence not in separation.remarks:  # those were said when they were found
             say(sentence)
     say(f"\n{separation.num_hard:,} of {len(separation):,} examples are hard ({separation.share:.0%}): {out}")
+
+
+def _refuse_training(given: dict[str, Any]) -> None:
+    """Outputs that are there already are not trained: what says how would be passed over in silence."""
+    if given["data"] is not None:
+        raise UsageError(f"{given['data']} and --from-logits: give one of them.")
+    usual = Parser()
+    fill(usual)
+    for name, value in given.items():
+        if value != usual.get_default(name):
+            option = "--set" if name == "changes" else f"--{name.replace('_', '-')}"
+            shown = value[0] if name == "changes" else f"{value:g}" if isinstance(value, float) else value
+            told = option if value is True else f"{option} {shown}"
+            raise UsageError(f"{told} is about training, and --from-logits trains nothing: leave one of them away.")
 
 
 def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":

@@ -99,6 +99,7 @@ def useful(
         "early_optimizer": optimizer,
         "early_ascent": ascent,
         "runs": runs,
+        "split": split,
     }
     if dry_run:
         _foretell(recipe, plan, how, json=json)
@@ -108,7 +109,7 @@ def useful(
     from evenly.training.useful import compared
     from evenly.training.useful import useful as method
 
-    rows = method(recipe, split=split, **plan, **how)
+    rows = method(recipe, **plan, **how)
     lines = compared(rows)
     shared = agreement_of([Run(f"{runs}/{row.run}") for row in rows if row.method == "useful"])
     if json:

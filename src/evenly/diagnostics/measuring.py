@@ -1,6 +1,6 @@
 """Several instruments pointed at one model: `measure(model, data, "sharpness", "probing")` gives plain numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from evenly.curvature.chunks import Data
 from evenly.data.labelled import Splits
 from evenly.diagnostics.instruments import INSTRUMENTS, Numbers, by_default
 from evenly.diagnostics.measured_data import as_splits, even_part
-from evenly.errors import UsageError, did_you_mean
+from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.progress import track
 from evenly.rng import generator, key
 
@@ -24,6 +24,7 @@ def measure(
     rho: float = 0.05,
     layer: str | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    refused: MutableMapping[str, DataError] | None = None,
 ) -> Numbers:
     """The named measurements of a model as one dictionary, ready for JSON; by default all quick ones the data allow.
 
@@ -47,6 +48,9 @@ def measure(
         The layer whose input is probed; by default the last linear layer.
     options
         More for one instrument: `{"sharpness": {"tol": 1e-4}}`.
+    refused
+        Where given, what the data do not allow is put here with its reason, and the rest is measured; by default it is
+        raised.
 
     Each instrument draws from a stream of its own, so that its numbers do not depend on what else is measured.
 
@@ -71,6 +75,11 @@ def measure(
     for name in track(what or [name for name in INSTRUMENTS if by_default(name, splits)], "measuring"):
         stream = torch.Generator().manual_seed(key(seed, name))
         asked = {"rho": rho, "layer": layer}
-        found |= INSTRUMENTS[name](model, part, splits, stream, asked, dict(more.get(name, {})))
+        try:
+            found |= INSTRUMENTS[name](model, part, splits, stream, asked, dict(more.get(name, {})))
+        except DataError as error:
+            if refused is None:
+                raise
+            refused[name] = error
     # JSON has no NaN: what is unknown is null.
     return {name: None if value != value else value for name, value in found.items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from evenly.data import Splits
 from evenly.recipe import Recipe
 from evenly.records import Run
 from evenly.training.distributed import World
@@ -18,8 +19,17 @@ from evenly.training.parts import assemble, load_data
 STEPS, LONGEST = 8, 5.0  # a few steps, or as many as five seconds hold
 
 
-def estimate(recipe: Recipe, *, device: str = "auto", data_root: str | None = None, workers: int = 0) -> dict[str, Any]:
+def estimate(
+    recipe: Recipe,
+    *,
+    splits: Splits | None = None,
+    device: str = "auto",
+    data_root: str | None = None,
+    workers: int = 0,
+) -> dict[str, Any]:
     """Examples, steps and gradients of the whole recipe, and its seconds on this machine, from a few real steps.
+
+    `splits` are its data, where they are loaded already.
 
     >>> from evenly.recipe import Data
     >>> estimate(Recipe(data=Data("parity", {"dim": 5}), epochs=3, batch_size=50), device="cpu")["steps"]
@@ -27,7 +37,7 @@ def estimate(recipe: Recipe, *, device: str = "auto", data_root: str | None = No
     """
     world = World.join(device)
     with torch.random.fork_rng(), tempfile.TemporaryDirectory() as scratch:
-        data = load_data(recipe, data_root=data_root)
+        data = splits if splits is not None else load_data(recipe, data_root=data_root)
         parts = assemble(recipe, world=world, splits=data, workers=workers)
         loop = Loop(parts, Run(Path(scratch)), Interruption())
         taken: list[float] = []

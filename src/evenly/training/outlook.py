@@ -9,8 +9,9 @@ from evenly.recipe import Ascent, Model, Optimizer, Recipe, Until, digest, to_ma
 from evenly.records import Run
 from evenly.resampling.moment import AtEpoch
 from evenly.training.cost import estimate
+from evenly.training.parts import load_data
 from evenly.training.stages import early_recipe, moment, second_recipe
-from evenly.training.useful import check_controls
+from evenly.training.useful import check_controls, judged_on
 
 SHARE, EPOCHS = 0.4, 5  # the hard part of all examples, and the epochs before the gain shrinks, as they often are
 
@@ -27,12 +28,14 @@ def outlook(
     early_optimizer: Optimizer | None = None,
     early_ascent: Ascent | None = None,
     runs: str | os.PathLike[str] = "runs",
+    split: str | None = None,
     **where: Any,
 ) -> dict[str, Any]:
     """The recipes of both stages, and examples and seconds of every way of training, over all seeds.
 
     What only the early run can tell is assumed, and said so in `assumed`: 40 % hard examples and, by gain, five epochs
-    before the separation. Where the stages of the first seed are done already, their own numbers are taken.
+    before the separation. Where the stages of the first seed are done already, their own numbers are taken. A
+    `split` that the method would refuse is refused here too.
 
     >>> from evenly.recipe import Data
     >>> small = Recipe(data=Data("parity", {"dim": 5}), epochs=10, batch_size=50)
@@ -44,9 +47,11 @@ def outlook(
     mine = replace(recipe, seed=next(iter(seeds)))
     first = early_recipe(mine, until, model=early_model, optimizer=early_optimizer, ascent=early_ascent)
     second = second_recipe(mine, first, "useful", factor=factor, keep_suspects=keep_suspects)
-    plain = estimate(mine, **where)
+    data = load_data(mine, data_root=where.get("data_root"))
+    judged_on(data, split)
+    plain = estimate(mine, splits=data, **where)
     alike = (first.model, first.optimizer, first.ascent) == (mine.model, mine.optimizer, mine.ascent)
-    early = plain if alike else estimate(first, **where)
+    early = plain if alike else estimate(first, splits=data, **where)
     share, epochs, assumed = _known(first, second, until, runs)
     repeated = 1 + share * (factor - 1)
     parts = {"original": 1.0, "upweight": 1.0, "useful": repeated, "random": repeated, "steps": repeated}

@@ -78,9 +78,14 @@ def assemble(
     example, and `hard` whether a separation found it hard: statistics of training then tell the two apart.
     """
     train = splits.train
+    if workers < 0:
+        raise UsageError(f"--workers {workers}: give 0 or more processes.")
     if recipe.batch_size > (num := len(train) if indices is None else len(indices)):
+        # A few steps an epoch, and an example at least for every process.
+        usual = max(1 << max(0, (num // 4).bit_length() - 1), world.size)
         raise UsageError(
-            f"batch_size={recipe.batch_size} is more than the {num} training examples. Give {num} or less."
+            f"batch_size={recipe.batch_size} is more than the {num} training examples: give {num} or less, such as "
+            f"--batch-size {min(usual, num)}."
         )
     _check_groups(recipe, num, world)
     augment = Augmentation.parse(recipe.augment, data=train)
