@@ -9,6 +9,7 @@ come, L transformed together, B in a batch.
 """
 
 import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from evenly import rng
 from evenly.data.augment import Augmentation
 from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
-from evenly.data.labelled import Labelled, Lazy, scaled
+from evenly.data.labelled import Labelled, Lazy, Splits, scaled
 from evenly.errors import UsageError
 
 
@@ -111,6 +112,7 @@ class Batches:
         workers: int = 0,
         share: tuple[int, int] = (0, 1),
     ) -> None:
+        _check_kind(data)
         self.data, self.batch_size, self.seed = data, batch_size, seed
         self.shuffle, self.augment, self.drop_last, self.workers = shuffle, augment, drop_last, workers
         self.rank, self.size = share
@@ -138,6 +140,12 @@ class Batches:
 
     def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Batch]:
         """The batches of `epoch` from number `start` on; nothing is read for those before."""
+        try:
+            possible = operator.index(epoch) >= 0
+        except TypeError:
+            possible = False
+        if not possible:
+            raise UsageError(f"batches: epoch {epoch!r}: give a whole number from 0 on.")
         if not 0 <= start <= len(self):
             raise UsageError(f"batches: start {start} is not among the {len(self)} batches of an epoch.")
         return self._batches(epoch, start)
@@ -248,10 +256,29 @@ _AT_ONCE = 1 << 22  # bytes
 _AHEAD = 4096  # examples
 
 
+def _check_kind(data: object) -> None:
+    if isinstance(data, Splits):
+        raise UsageError(f"batches: data are a Splits, with the parts {', '.join(data)}: give .train, or another.")
+    if not isinstance(data, Labelled):
+        raise UsageError(
+            f"batches: data are a {type(data).__name__}, which names no classes. Give Labelled(inputs, labels, "
+            "classes), after `from evenly.data import Labelled`, or the part of a data set: evenly.load('digits').train"
+        )
+
+
 def _positions(data: Labelled, indices: Tensor | Sequence[int] | None) -> Tensor:
     if indices is None:
         return torch.arange(len(data))
-    position_M = torch.as_tensor(indices, dtype=torch.int64).cpu()
+    given_M = torch.as_tensor(indices)
+    if given_M.ndim != 1:
+        raise UsageError(f"batches: indices have shape {tuple(given_M.shape)}: give one row of positions.")
+    # A position is not rounded, and a mask is no list of positions; an empty list is float to torch.
+    if len(given_M) and (given_M.is_floating_point() or given_M.is_complex() or given_M.dtype == torch.bool):
+        raise UsageError(
+            f"batches: indices are {given_M.dtype}: give positions, whole numbers from 0 to {len(data) - 1}."
+            + (" Of a mask they are mask.nonzero().flatten()." if given_M.dtype == torch.bool else "")
+        )
+    position_M = given_M.to("cpu", torch.int64)
     wrong = position_M[(position_M < 0) | (position_M >= len(data))]
     if len(wrong):
         raise UsageError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evenly.errors import DataError
+from evenly.errors import DataError, UsageError
 from evenly.stability.problem import Problem
 
 
@@ -67,6 +67,7 @@ def coherence(problem: Problem, *, rho_over_alpha: float = 0.0) -> Coherence:
     >>> round(coherence(alike).sigma, 9), round(coherence(Problem.from_factors(torch.eye(4))).sigma, 9)
     (4.0, 1.0)
     """
+    _check_kind(problem)
     problem = problem.sam(rho_over_alpha)
     traces_NN = problem.curvatures.traces().clamp_min(0)  # rounding may leave −1e−17
     matrix_NN = traces_NN.sqrt()
@@ -112,6 +113,15 @@ def coherence_of_hessians(hessians: Tensor) -> Coherence:
         float(torch.linalg.eigvalsh(h_NPP)[:, -1].max()),
         pairs,
     )
+
+
+def _check_kind(problem: object) -> None:
+    if isinstance(problem, Problem):
+        return
+    cubic = isinstance(problem, Tensor) and problem.ndim == 3
+    call = "coherence_of_hessians(tensor)" if cubic else "coherence(Problem.from_factors(tensor))"
+    made = "Hessians, N×P×P" if cubic else "per-example gradients or factors, N×P"
+    raise UsageError(f"coherence: a {type(problem).__name__} is no Problem. Of {made}: {call}.")
 
 
 def _largest(symmetric: Tensor) -> float:
