@@ -6,6 +6,7 @@ Everything comes from the rows of a ledger and the lines of its overview, which 
 import base64
 import html
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ Row = Mapping[str, Any]
 MARK = {"reproduced": "✓", "same direction only": "~", "not reproduced": "✗", "not run": "·"}
 RULE = (
     "A claim is *reproduced* when its direction holds with a paired 95 % t-interval that excludes zero and, where the "
-    "paper gives a number and the size is the paper's own, ours is within a margin that was set in advance; *same "
+    "paper gives a number and size and settings are its own, ours is within a margin that was set in advance; *same "
     "direction only* when the mean has the claimed sign but not all of that holds; *not reproduced* otherwise. An "
     "experiment is as good as the worst of the paper's claims in it."
 ).replace("*", "")
@@ -106,7 +107,7 @@ def experiment_page(
     for row in rows:
         blocks: list[Block] = []
         if row["figure"]:
-            words = " ".join(claim["says"] + "." for claim in row["claims"])
+            words = " ".join(_begun(claim["says"]) + "." for claim in row["claims"])
             # By its own name: a row may come from a stranger, and names no other file.
             drawn = Path(ledger) / f"{key.replace('/', '-')}-{row['scale']}.svg"
             blocks.append(Drawing(_picture(drawn), f"{row['title']}. {words}"))
@@ -114,7 +115,7 @@ def experiment_page(
         if row["deviations"]:
             blocks.append(Prose("Differs from the paper: " + "; ".join(row["deviations"]) + "."))
         if not row["levels"]:
-            blocks.append(Prose("The size is not the paper's: the order of numbers is judged, not their level."))
+            blocks.append(Prose(f"{_unjudged(row)}: the order of numbers is judged, not their level."))
         blocks.append(_seeds(row))
         blocks.append(Listing("Where it ran", _machine(row)))
         sections.append(Section(f"{row['scale']}", f"At scale {row['scale']}: {row['verdict']}", blocks))
@@ -276,4 +277,24 @@ def _kind(claim: Mapping[str, Any]) -> str:
 
 
 def _note(claim: Mapping[str, Any]) -> str:
-    return f". {claim['note']}" if claim["note"] else ""
+    note = claim["note"]
+    begun = _begun(note)
+    return "" if not note else f"; {note}" if begun[0].islower() else f". {begun}"
+
+
+def _begun(text: str) -> str:
+    """A sentence with a capital, unless it begins with a symbol, which is another one in capitals.
+
+    >>> _begun("the paper shows it"), _begun("a_j as printed"), _begun("σ falls")
+    ('The paper shows it', 'a_j as printed', 'σ falls')
+    """
+    return text[:1].upper() + text[1:] if re.match(r"[a-z]{2,}\b", text) else text
+
+
+def _unjudged(row: Row) -> str:
+    """Why the level of its numbers is not held against the paper's."""
+    if row["scale"] != "full":
+        return "The size is not the paper's"
+    if all(claim["paper"] is None for claim in row["claims"]):
+        return "The paper gives no numbers here"
+    return "The paper leaves settings open that the level of its numbers depends on"
