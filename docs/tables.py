@@ -10,7 +10,7 @@ from pathlib import Path
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import PAPERS
 from evenly.papers.reproducing import overview
-from evenly.report.claims import markdown, results
+from evenly.report.verdict_tables import markdown, results
 
 PROJECT = Path(__file__).parents[1]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]

@@ -15,10 +15,9 @@ from evenly import atomic
 from evenly.errors import DataError, UsageError
 from evenly.report.blocks import Block, Drawing, Link, Listing, Prose, Section, Table
 from evenly.report.page import render
+from evenly.report.verdict_tables import MARK, Row, number_of_seeds, worded
 from evenly.report.wording import difference, lasting, pair
 
-Row = Mapping[str, Any]
-MARK = {"reproduced": "✓", "same direction only": "~", "not reproduced": "✗", "not run": "·"}
 RULE = (
     "A claim is *reproduced* when its direction holds with a paired 95 % t-interval that excludes zero and, where the "
     "paper gives a number and size and settings are its own, ours is within a margin that was set in advance; *same "
@@ -75,10 +74,10 @@ def index_page(
             [
                 [
                     Link(line["key"].partition("/")[2], _page(line["key"])),
-                    _word(line, rows.get(line["key"], ())),
+                    worded(line, rows.get(line["key"], ())),
                     line["claim"],
                     line["scale"],
-                    _number_of_seeds(line, rows.get(line["key"], ())),
+                    number_of_seeds(line, rows.get(line["key"], ())),
                     lasting(line["cost"]),
                 ]
                 for line in own
@@ -123,67 +122,12 @@ def experiment_page(
     if errata:
         sections.append(Section("errata", "What is wrong or left open in the paper", [Prose("\n\n".join(errata))]))
     sections.append(Section("paper", "The paper", [Prose(papers[key.partition("/")[0]][1])]))
-    verdict = line["claim"] + f" {_word(line, rows)}."
+    verdict = line["claim"] + f" {worded(line, rows)}."
     if line["state"] == "stale":
         verdict += " The row was written by another revision: the work or the claims are declared differently now."
     title = rows[0]["title"] if rows else key
     command = f"evenly reproduce {key} --scale {line['scale']}"
     return render(f"{key}: {title}", verdict, sections, command, up=Link("All claims", "index.html"))
-
-
-def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: str | None = None) -> str:
-    """A table of verdicts for a document, of one paper or of all.
-
-    >>> line = {"key": "nguyen2024/fig2", "claim": "SAM is even.", "scale": "full", "state": "not run",
-    ...         "verdict": "not run", "cost": 3.0}
-    >>> print(markdown([line], []))
-    | experiment | claim | scale | n | verdict |
-    |---|---|---|---|---|
-    | `nguyen2024/fig2` | SAM is even. | full | | · not run |
-    """
-    by_key: dict[str, list[Row]] = {}
-    for row in rows:
-        by_key.setdefault(row["key"], []).append(row)
-    table = ["| experiment | claim | scale | n | verdict |", "|---|---|---|---|---|"]
-    for line in lines:
-        if paper is None or line["key"].startswith(f"{paper}/"):
-            own = by_key.get(line["key"], ())
-            number, word = _number_of_seeds(line, own), _word(line, own)
-            cells = [f"`{line['key']}`", line["claim"].replace("|", "\\|"), line["scale"], number, word]
-            table.append("| " + " | ".join(cells).replace("|  |", "| |") + " |")
-    return "\n".join(table)
-
-
-def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
-    """A table of numbers for a document: of each experiment named, at the largest scale that was run, one claim.
-
-    The claim is the first, or the one that stands after a colon: `springer2024/table1-cifar-mnist:hard`.
-
-    >>> print(results([], ["nguyen2024/fig2"]))
-    | experiment | claim | paper | ours | difference [95 %] | n | verdict | all claims |
-    |---|---|---|---|---|---|---|---|
-    """
-    columns = ["experiment", "claim", "paper", "ours", "difference [95 %]", "n", "verdict", "all claims"]
-    table = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    for named in keys:
-        key, _, wanted = named.partition(":")
-        found = {row["scale"]: row for row in rows if row["key"] == key}
-        row = found.get("full") or found.get("small")
-        if row is None:
-            continue
-        claim = next(claim for claim in row["claims"] if not wanted or claim["name"] == wanted)
-        cells = [
-            f"`{key}` ({row['scale']})",
-            claim["says"].replace("|", "\\|"),
-            pair(claim["paper"], claim["paper_against"]) or "—",
-            pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
-            difference(claim["difference"]),
-            str(claim["difference"]["n"]),
-            f"{MARK[claim['verdict']]} {claim['verdict']}",
-            _held(row),
-        ]
-        table.append("| " + " | ".join(cells) + " |")
-    return "\n".join(table)
 
 
 def _claims(row: Row) -> Table:
@@ -240,34 +184,10 @@ def _page(key: str) -> str:
     return html.escape(key.replace("/", "-")) + ".html"
 
 
-def _word(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    """The verdict, and where it is not the best how many of the paper's claims in the experiment are reproduced."""
-    told = f"{MARK[line['verdict']]} {line['verdict']}"
-    own = [
-        claim["verdict"]
-        for row in rows
-        if row["scale"] == line["scale"]
-        for claim in row["claims"]
-        if not claim["corrects"]
-    ]
-    if len(own) > 1 and line["verdict"] != "reproduced":
-        told += f" ({own.count('reproduced')} of {len(own)} claims are)"
-    return told + (" (stale)" if line["state"] == "stale" else "")
-
-
 def _corrected(row: Row) -> bool:
     """Whether the paper's statement fails where ours, beside it, holds throughout."""
     ours = [claim["verdict"] for claim in row["claims"] if claim["corrects"]]
     return row["verdict"] == "not reproduced" and bool(ours) and set(ours) == {"reproduced"}
-
-
-def _held(row: Row) -> str:
-    own = [claim["verdict"] for claim in row["claims"] if not claim["corrects"]]
-    return f"{MARK[row['verdict']]} {own.count('reproduced')} of {len(own)}"
-
-
-def _number_of_seeds(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    return next((str(len(row["seeds"])) for row in rows if row["scale"] == line["scale"]), "")
 
 
 def _kind(claim: Mapping[str, Any]) -> str:

@@ -9,7 +9,8 @@ import pytest
 
 from evenly.cli import main
 from evenly.errors import DataError, UsageError
-from evenly.report.claims import experiment_page, markdown, results, write_site
+from evenly.report.claims import experiment_page, write_site
+from evenly.report.verdict_tables import markdown, results
 
 PAPERS = {"nguyen2024": ("Nguyen et al. (2024)", "Dang Nguyen and others: USEFUL.")}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
