@@ -4,8 +4,12 @@
 process takes its share of every batch, and gradients are averaged so that the step is the same.
 """
 
+import atexit
+import gc
 import os
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -37,6 +41,7 @@ class World:
             if chosen.type == "cuda":
                 torch.cuda.set_device(chosen)
             torch.distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+            atexit.register(_leave)
         return cls(torch.distributed.get_rank(), torch.distributed.get_world_size(), chosen)
 
     @property
@@ -95,6 +100,23 @@ class World:
         """Until every process is here."""
         if self.size > 1:
             torch.distributed.barrier()
+
+
+def _leave() -> None:
+    """End the group before the interpreter ends: its threads, if they outlive that, may abort a run that is done.
+
+    A process that left at once would close its connections while another may still read its last words from them: all
+    say over the store that they are through, and wait a while for the others to say it. One that was killed never will.
+    """
+    if not torch.distributed.is_initialized():
+        return
+    with suppress(RuntimeError, AttributeError):  # the store is gone with its process, or not where it used to be
+        store = torch.distributed.distributed_c10d._get_default_store()
+        ranks = range(torch.distributed.get_world_size())
+        store.set(f"evenly/through/{torch.distributed.get_rank()}", "yes")
+        store.wait([f"evenly/through/{rank}" for rank in ranks], timedelta(seconds=5))
+    gc.collect()  # models that hold on to the group
+    torch.distributed.destroy_process_group()
 
 
 def gathered(state: Any) -> Any:
