@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
+_CHARTING = "<script>/* charting */</script>"  # where the template leaves room for it
 
 
 def render(
@@ -44,33 +45,17 @@ def render(
     facts: Sequence[tuple[str, str]] = (),
     live: str = "",
     up: Link | None = None,
+    charted: bool = True,
 ) -> str:
     """The whole page as text: what was found in a line, the `command` that repeats it, and the sections.
 
     `facts` are pairs of a few words and a number, shown large under the verdict; `up` leads to the page above this
     one. With `live`, an address on the page's own server, the page asks there for what has changed (see `content`).
+    Unless `charted`, five megabytes of charting are left to `pieces`, which writes them without reading them as text.
 
     >>> page = render("Digits", "Nothing <b>was</b> found.", [Section("curves", "Curves", [Prose("None yet.")])])
     >>> "&lt;b&gt;was" in page, "http://" in page.split("<main")[1].split("</main>")[0]
     (True, False)
-    """
-    return b"".join(pieces(title, verdict, sections, command, facts=facts, live=live, up=up)).decode()
-
-
-def pieces(
-    title: str,
-    verdict: str,
-    sections: Sequence[Section],
-    command: str | None = None,
-    *,
-    facts: Sequence[tuple[str, str]] = (),
-    live: str = "",
-    up: Link | None = None,
-) -> list[bytes]:
-    """The page that `render` gives, as what a file of it holds: five megabytes of charting are neither read nor copied.
-
-    >>> len(pieces("Digits", "Nothing was found.", []))
-    1
     """
     _check(sections)
     plots = _plots(sections)
@@ -92,10 +77,18 @@ def pieces(
             data=_script(f'{{"plots":{_object(plots)},"themes":{json.dumps(themes)},"live":{json.dumps(live)}}}'),
         )
     )
-    if not plots:
-        return [text.encode()]
-    before, after = text.rsplit("/* charting */", 1)
-    return [before.encode(), _plotly(), after.encode()]
+    return b"".join(pieces(text)).decode() if charted and plots else text
+
+
+def pieces(text: str) -> list[bytes]:
+    """What a file of a page holds that is not `charted`: its text, with the charting in its place.
+
+    >>> [len(piece) > 10**6 for piece in pieces(f"<p>{_CHARTING}<p>")], pieces("none")
+    ([False, True, False], [b'none'])
+    """
+    # What a user wrote cannot look like the place: its signs are escaped.
+    before, place, after = text.partition(_CHARTING)
+    return [before.encode(), b"<script>" + _plotly() + b"</script>", after.encode()] if place else [text.encode()]
 
 
 def content(verdict: str, sections: Sequence[Section], *, facts: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:

@@ -44,14 +44,16 @@ class RunPage:
     remarks: list[str]
     state: str
 
-    def html(self, *, live: str = "") -> str:
-        """The page as text."""
-        return render(self.title, self.verdict, self.sections, self.command, facts=self.facts, live=live)
+    def html(self, *, live: str = "", charted: bool = True) -> str:
+        """The page as text, with its charting or with room for it (see `page.pieces`)."""
+        return render(
+            self.title, self.verdict, self.sections, self.command, facts=self.facts, live=live, charted=charted
+        )
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """The page as one file, whole or not at all."""
         with atomic.replacing(path) as file:
-            file.writelines(pieces(self.title, self.verdict, self.sections, self.command, facts=self.facts))
+            file.writelines(pieces(self.html(charted=False)))
 
     def news(self) -> dict[str, Any]:
         """The page as a live one asks for it."""
