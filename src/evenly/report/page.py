@@ -88,7 +88,9 @@ def pieces(text: str) -> list[bytes]:
     """
     # What a user wrote cannot look like the place: its signs are escaped.
     before, place, after = text.partition(_CHARTING)
-    return [before.encode(), b"<script>" + _plotly() + b"</script>", after.encode()] if place else [text.encode()]
+    if not place:
+        return [text.encode()]
+    return [f"{before}<script>".encode(), _plotly(), f"</script>{after}".encode()]
 
 
 def content(verdict: str, sections: Sequence[Section], *, facts: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
@@ -172,12 +174,17 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
     )
     made.filters |= {"marked": _marked, "kind": lambda block: type(block).__name__, "cells": _cells, "shown": _shown}
-    made.filters |= {
-        "csv_link": lambda chart: "data:text/csv;charset=utf-8;base64," + b64encode(csv_text(chart).encode()).decode()
-    }
+    made.filters |= {"csv_link": _csv_link}
     made.filters |= {"file_name": lambda text: re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "data"}
     made.filters |= {"numeric": lambda value: isinstance(value, int | float) or bool(_NUMBER.match(str(value)))}
     return made
+
+
+def _csv_link(chart: Chart) -> Any:
+    from markupsafe import Markup
+
+    # Nothing in base64 needs escaping.
+    return Markup("data:text/csv;charset=utf-8;base64," + b64encode(csv_text(chart).encode()).decode())
 
 
 _NUMBER = re.compile(r"^[+\-−]?[\d.,]+")
