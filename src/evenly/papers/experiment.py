@@ -4,9 +4,7 @@ An experiment is data. The work itself is named, as `module:function`, and impor
 be read, listed and checked without torch.
 """
 
-import hashlib
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -14,8 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evenly.errors import UsageError
+from evenly.papers.behaviour import Identity, digest, of_this_package
+from evenly.recipe import Recipe, Until
+from evenly.typed import Settings, from_mapping, to_mapping
 
 SCALES = ("smoke", "small", "full")
+DIRECTIONS = ("less", "greater", "equal")
 Direction = Literal["less", "greater", "equal"]
 ScaleName = Literal["smoke", "small", "full"]
 
@@ -70,7 +72,7 @@ class Claim:
     note: str = ""
 
     def __post_init__(self) -> None:
-        if self.direction not in ("less", "greater", "equal"):
+        if self.direction not in DIRECTIONS:
             raise UsageError(f"claim {self.name!r}: direction is less, greater or equal, not {self.direction!r}.")
         if self.direction == "equal" and self.margin is None:
             raise UsageError(f"claim {self.name!r}: equal needs a margin, up to which.")
@@ -129,9 +131,24 @@ class Part:
     arguments: Mapping[str, Any]
 
     @property
+    def identity(self) -> Identity:
+        """What it computes, whatever its seeds: its code, and its arguments with defaults filled in."""
+        code = of_this_package().of(self.work)
+        return Identity(digest([code.digest, _without_seeds(self.resolved)]), code.outside)
+
+    @property
     def digest(self) -> str:
-        """Twelve hex digits that name the work, not the experiment it is for."""
-        return _digest([self.work, self.arguments])
+        """Twelve hex digits that name the work with its seeds, not the experiment it is for.
+
+        What is kept under it was computed by these functions, also outside of papers: those count by name here.
+        """
+        return digest([self.identity.digest, self.resolved, sorted(self.identity.outside)])
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The arguments with the defaults of the work, and recipes among them with every setting."""
+        filled = of_this_package().arguments(self.work, self.arguments)
+        return {name: _resolved(name, value) for name, value in filled.items()}
 
     def function(self) -> Callable[..., Found]:
         """The function that does it, checked to take the arguments."""
@@ -217,10 +234,20 @@ class Experiment:
             raise UsageError(f"{self.key} at {scale}: two parts have one name.")
         return parts
 
+    def identity(self, scale: str, seeds: Sequence[int] | None = None) -> Identity:
+        """All that decides a row: what its parts compute, what is derived from them, and the rules of the claims.
+
+        Seeds are no part of it: a row with more of them is the same row, grown.
+        """
+        work = {part.identity for part in self.parts(scale, seeds)}
+        if self.derived:
+            work.add(of_this_package().of(self.derived))
+        decides = [sorted({each.digest for each in work}), [claim.rule for claim in self.claims]]
+        return Identity(digest(decides), frozenset().union(*(each.outside for each in work)))
+
     def digest(self, scale: str, seeds: Sequence[int] | None = None) -> str:
-        """Twelve hex digits of all that decides the row: the work and the rules of the claims."""
-        work = [part.digest for part in self.parts(scale, seeds)]
-        return _digest([work, [claim.rule for claim in self.claims], *([self.derived] if self.derived else [])])
+        """Twelve hex digits of all that decides the row."""
+        return self.identity(scale, seeds).digest
 
 
 def referred(name: str) -> Any:
@@ -236,6 +263,27 @@ def referred(name: str) -> Any:
         raise UsageError(f"{name!r} names nothing under evenly.papers: {error}.") from error
 
 
-def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+# Arguments of this name are settings, and count with all their defaults.
+_SETTINGS: Mapping[str, type[Settings]] = {"recipe": Recipe, "until": Until}
+
+
+def _resolved(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if name in _SETTINGS:
+            return _set(to_mapping(from_mapping(_SETTINGS[name], value)))
+        return {inner: _resolved(inner, each) for inner, each in value.items()}
+    return [_resolved("", each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _set(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are not false in Python: one that is added later, and off, leaves identities as they are."""
+    plain = {name: _set(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
+    return {name: value for name, value in plain.items() if value}
+
+
+def _without_seeds(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        # A recipe's own seed is overruled by its part's; the seed of its data is not.
+        kept = {name: each for name, each in value.items() if name not in ("seed", "seeds")}
+        return {name: each if name in _SETTINGS else _without_seeds(each) for name, each in kept.items()}
+    return [_without_seeds(each) for each in value] if isinstance(value, list) else value

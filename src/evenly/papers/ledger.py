@@ -5,21 +5,38 @@ A row says what was claimed, what was found, with every seed, and what that is w
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from evenly import atomic, environment
 from evenly.errors import DataError, UsageError
-from evenly.papers.experiment import Experiment, Measured
-from evenly.papers.verdict import Judged, judged, overall
+from evenly.papers import shape
+from evenly.papers.behaviour import Identity, of_this_package
+from evenly.papers.experiment import DIRECTIONS, SCALES, Experiment, Measured
+from evenly.papers.verdict import VERDICTS, Judged, judged, overall
 
 Row = dict[str, Any]
-NEEDED = {
-    "key", "title", "claim", "scale", "verdict", "claims", "seeds",
-    "levels", "deviations", "errata", "quantities", "digest", "parts", "command",
-    "minutes", "version", "revisions", "machine", "date", "figure",
+_SEED = re.compile(r"-?[0-9]{1,18}")
+_TEXT = re.compile(r".*", re.DOTALL)
+_NUMBERS = {_SEED: float}
+_VERDICT = frozenset(VERDICTS)
+_INTERVAL = {"mean": float, "low": (float, None), "high": (float, None), "n": int, "level": float}
+_CLAIM = {
+    "name": str, "says": str, "value": str, "against": (str, float), "direction": frozenset(DIRECTIONS),
+    "ours": _INTERVAL, "ours_against": (_INTERVAL, None), "difference": _INTERVAL,
+    "paper": (float, None), "paper_against": (float, None), "margin": (float, None), "within": (bool, None),
+    "verdict": _VERDICT, "corrects": bool, "after": bool, "note": str, "values": _NUMBERS, "references": _NUMBERS,
+}  # fmt: skip
+ROW = {
+    "key": str, "title": str, "claim": str, "scale": frozenset(SCALES), "verdict": _VERDICT, "claims": [_CLAIM],
+    "seeds": [int], "declared_seeds": bool, "levels": bool, "deviations": [str], "errata": [str],
+    "quantities": {_TEXT: _NUMBERS}, "digest": str, "outside?": [str], "parts": {_TEXT: str}, "command": str,
+    "minutes": float, "version": str, "revisions": [str], "date": str, "figure": (str, None),
+    "machine": {"cpu": str, "usable_cpus": (int, None), "machine": str, "python": str,
+                "libraries": {_TEXT: (str, None)}},
 }  # fmt: skip
 
 
@@ -42,7 +59,7 @@ def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequen
     """The row of what was measured: every claim judged, and all it takes to run it again."""
     size = experiment.scales[scale]
     claims = [judged(claim, measured.values, levels=size.levels) for claim in experiment.claims]
-    stamp = environment.stamp()
+    stamp, identity = environment.stamp(), experiment.identity(scale, seeds)
     declared = tuple(seeds) == size.seeds
     return {
         "key": experiment.key,
@@ -57,7 +74,8 @@ def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequen
         "deviations": list(size.deviations),
         "errata": list(experiment.errata),
         "quantities": {name: {str(s): v for s, v in by.items()} for name, by in measured.values.items()},
-        "digest": experiment.digest(scale, seeds),
+        "digest": identity.digest,
+        "outside": sorted(identity.outside),
         "parts": {part.name: part.digest for part in experiment.parts(scale, seeds)},
         "command": f"evenly reproduce {experiment.key} --scale {scale}"
         + ("" if declared else f" --seeds {','.join(map(str, seeds))} --ledger DIR"),
@@ -92,19 +110,21 @@ def rows(ledger: str | os.PathLike[str]) -> list[Row]:
 
 
 def stale(made: Row, experiment: Experiment) -> bool:
-    """Whether a row was written by another revision: its work or its claims are declared differently now."""
+    """Whether what a row holds is not what would be computed and judged now: a default, a formula, a claim changed."""
     if made["scale"] not in experiment.scales:
         return True
-    return bool(made["digest"] != experiment.digest(made["scale"], made["seeds"]))
+    written = Identity(made["digest"], frozenset(made.get("outside", ())))
+    return not of_this_package().same(written, experiment.identity(made["scale"], made["seeds"]))
 
 
 def _read(path: Path) -> Row:
-    try:
-        made: Row = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(made, Mapping) or NEEDED - set(made):
-            raise ValueError("it is no row of a ledger, or one of another version of evenly")
-    except (ValueError, OSError) as error:
-        raise DataError(f"{path} cannot be read ({error}). Remove it and run `evenly reproduce` again.") from error
+    remedy = "Remove it and run `evenly reproduce` again, or give another --ledger."
+    made: Row = shape.read(path, ROW, remedy=remedy)
+    named = path_of(path.parent, made["key"], made["scale"]).name
+    if named != path.name:
+        raise DataError(f"{path} holds the row of {made['key']} at {made['scale']}: call it {named}, or remove it.")
+    if not made["claims"] or not made["seeds"]:
+        raise DataError(f"{path} cannot be read (it has no {'seeds' if made['claims'] else 'claims'}). {remedy}")
     return made
 
 
