@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evenly import consent
 from evenly.atomic import write_text
 from evenly.errors import UsageError
 from evenly.typed import Settings, setting, yaml_text
@@ -165,8 +166,11 @@ class Recipe(Settings):
             )
 
 
-def load(path: str | os.PathLike[str]) -> Recipe:
+def load(path: str | os.PathLike[str], *, trust_code: bool = False) -> Recipe:
     """The recipe in a YAML file; an error names the file, and its line where YAML itself is broken.
+
+    A recipe whose model is code (`module:function`) is refused unless this machine has been told of it before
+    (`evenly.consent`), or with `trust_code`.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "recipe.yaml"
@@ -176,9 +180,13 @@ def load(path: str | os.PathLike[str]) -> Recipe:
     """
     mapping = yaml_text.read(path)
     try:
-        return from_mapping(Recipe, mapping)
+        recipe = from_mapping(Recipe, mapping)
     except UsageError as error:
         raise UsageError(f"{os.fspath(path)}: {error}") from None
+    if not trust_code:
+        remedy = f"load it by evenly.recipe.load({os.fspath(path)!r}, trust_code=True)"
+        consent.require(recipe.model.name, recipe.model.options, source=path, remedy=remedy)
+    return recipe
 
 
 def dump(recipe: Recipe, path: str | os.PathLike[str], *, defaults: bool = True) -> None:

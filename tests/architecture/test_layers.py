@@ -18,7 +18,7 @@ LAYERS = [
     ["curvature"],
     ["data", "models", "optim"],
     ["tree", "rng", "recipe", "records", "environment", "intervals"],
-    ["typed"],
+    ["typed", "consent"],
     ["atomic", "progress", "lazy"],
     ["errors"],
 ]

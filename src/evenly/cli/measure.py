@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
-from evenly.cli.parser import Parser, add_json, add_root
+from evenly.cli.parser import Parser, add_json, add_root, add_trust
 from evenly.cli.train import shown
 from evenly.errors import DataError, UsageError
 
@@ -32,6 +32,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--rho", type=float, default=0.05, metavar="R", help="radius of rise and importance")
     parser.add_argument("--layer", help="the layer whose input is probed (default: the last linear one)")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+    add_trust(parser, "RUN")
     add_root(parser)
     add_json(parser)
 

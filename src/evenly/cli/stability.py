@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from evenly.cli.output import print_json, print_table, say
-from evenly.cli.parser import Parser, add_json, add_root, verb
+from evenly.cli.parser import Parser, add_json, add_root, add_trust, verb
 from evenly.cli.train import shown
 from evenly.errors import DataError, UsageError
 
@@ -43,6 +43,7 @@ def fill(parser: Parser) -> None:
     bound.add_argument("--lr", type=float, help="learning rate (default: the run's initial one)")
     bound.add_argument("--examples", type=int, default=500, metavar="N", help="training examples (default: 500)")
     bound.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+    add_trust(bound, "RUN")
     add_root(bound)
     for each in (table, picture):
         each.add_argument("--seed", type=int, default=0, help="what is drawn (default: 0)")

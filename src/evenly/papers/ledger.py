@@ -23,10 +23,11 @@ _SEED = re.compile(r"-?[0-9]{1,18}")
 _TEXT = re.compile(r".*", re.DOTALL)
 _NUMBERS = {_SEED: float}
 _VERDICT = frozenset(VERDICTS)
-_INTERVAL = {"mean": float, "low": (float, None), "high": (float, None), "n": int, "level": float}
+_MEAN = {"mean": float, "n": int, "level": float}
+_INTERVAL = ({**_MEAN, "low": float, "high": float}, {**_MEAN, "low": None, "high": None})  # one value has no width
 _CLAIM = {
     "name": str, "says": str, "value": str, "against": (str, float), "direction": frozenset(DIRECTIONS),
-    "ours": _INTERVAL, "ours_against": (_INTERVAL, None), "difference": _INTERVAL,
+    "ours": _INTERVAL, "ours_against": (*_INTERVAL, None), "difference": _INTERVAL,
     "paper": (float, None), "paper_against": (float, None), "margin": (float, None), "within": (bool, None),
     "verdict": _VERDICT, "corrects": bool, "after": bool, "note": str, "values": _NUMBERS, "references": _NUMBERS,
 }  # fmt: skip

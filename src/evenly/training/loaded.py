@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from evenly import models
+from evenly import consent, models
 from evenly.data import Augmentation, Labelled, Splits
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Recipe, from_mapping
@@ -76,6 +76,7 @@ def loaded(run: Run, *, epoch: int | None = None, data_root: str | None = None) 
             f"Train with --set keep_epochs=[{epoch}] to keep them."
         )
     recipe = from_mapping(Recipe, run.recipe)
+    consent.require(recipe.model.name, recipe.model.options, source=run.path)  # the folder may be a stranger's
     splits = load_data(recipe, data_root=data_root)
     augment = Augmentation.parse(recipe.augment, data=splits.train)
     model = models.build(

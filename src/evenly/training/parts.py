@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evenly import models, optim
+from evenly import consent, models, optim
 from evenly.data import Splits, load
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
@@ -89,6 +89,8 @@ def assemble(
         )
     _check_groups(recipe, num, world)
     augment = Augmentation.parse(recipe.augment, data=train)
+    # Recipes from files were asked about when they were read: who trains this one has named its code.
+    consent.remember(recipe.model.name, recipe.model.options)
     model = models.build(
         recipe.model.name,
         input_shape=trained_shape(train.shape, augment),
