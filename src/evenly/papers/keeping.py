@@ -82,8 +82,8 @@ def forget(context: Context, part: Part) -> None:
         return
     try:
         trained = _trained(_read(folder)[0]["series"])
-    except DataError as error:
-        _log.warning("%s The runs that this part trained are kept.", error)
+    except DataError:
+        _log.warning("%s is damaged: the part is done again, and the runs that it trained are kept.", folder)
         trained = []
     for name in trained:
         if (why := refusal(context.runs, name)) is None:

@@ -68,7 +68,7 @@ def _constructor(sources: Sources, module: str, node: ast.ClassDef) -> list[Para
     """The parameters of `__init__`, or the fields of a dataclass, those of its bases first."""
     if found := _method(sources, module, node, "__init__"):
         return found
-    fields = {}
+    fields: dict[str, Parameter] = {}
     for base, where in _bases(sources, module, node):
         fields |= {each.name: each for each in _constructor(sources, where, base)}
     for statement in node.body:
