@@ -1,11 +1,15 @@
 """What every test may ask for."""
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+
+# What is remembered between commands must not come from, or stay in, the cache of whoever runs the tests.
+os.environ["EVENLY_CACHE"] = tempfile.mkdtemp(prefix="evenly-cache-")
 
 # Under xdist two processes share two cores: more threads only fight.
 torch.set_num_threads(1)

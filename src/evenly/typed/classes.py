@@ -35,8 +35,12 @@ def setting(
     least: float | None = None,
     below: float | None = None,
     most: float | None = None,
+    absent: Any = MISSING,
 ) -> Any:
     """A dataclass field with a default, one sentence of documentation, and the interval of its numbers.
+
+    A setting that is added to a class later says what versions without it did: `absent`. At that value it is left
+    out of `identifying`, so that what was made before keeps its identity.
 
     >>> @dataclass(frozen=True)
     ... class Walk(Settings):
@@ -49,7 +53,8 @@ def setting(
     """
     # Frozen settings hash and so may be defaults themselves; a plain dict may not.
     default = Options(default) if isinstance(default, dict) else default
-    return field(default=default, metadata={"doc": doc, "bounds": Bounds(above, least, below, most)})
+    absent = Options(absent) if isinstance(absent, dict) else absent
+    return field(default=default, metadata={"doc": doc, "bounds": Bounds(above, least, below, most), "absent": absent})
 
 
 class Settings:
@@ -86,6 +91,29 @@ def to_mapping(settings: Settings, *, defaults: bool = True) -> dict[str, Any]:
     {'lr': 0.05}
     """
     return _mapping(settings, MISSING, defaults)
+
+
+def identifying(settings: Settings) -> dict[str, Any]:
+    """Every setting, defaults included, but for those at the value that stands for their absence.
+
+    A default that changes changes this; a setting that is new, with `absent` as it was before, does not.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(Settings):
+    ...     pace: float = setting(5.0, "Kilometres per hour.")
+    ...     uphill: bool = setting(True, "Whether the path rises.", absent=False)
+    >>> identifying(Walk()), identifying(Walk(uphill=False))
+    ({'pace': 5.0, 'uphill': True}, {'pace': 5.0})
+    """
+    mapping: dict[str, Any] = {}
+    for part in fields(cast(Any, settings)):
+        value = getattr(settings, part.name)
+        if is_dataclass(value):
+            if inner := identifying(cast(Settings, value)):
+                mapping[part.name] = inner
+        elif value != part.metadata.get("absent", MISSING):
+            mapping[part.name] = thaw(value)
+    return mapping
 
 
 def settings(cls: type[Settings], *, under: str = "") -> Iterator[Setting]:
