@@ -180,6 +180,15 @@ def load(path: str | os.PathLike[str]) -> Recipe:
         raise UsageError(f"{os.fspath(path)}: {error}") from None
 
 
+def recorded(mapping: Mapping[str, Any]) -> Recipe:
+    """The recipe of a run, as its folder holds it: written down whole by this version or an older one.
+
+    >>> recorded(to_mapping(Recipe(epochs=3))) == Recipe(epochs=3)
+    True
+    """
+    return from_mapping(Recipe, mapping, recorded=True)
+
+
 def dump(recipe: Recipe, path: str | os.PathLike[str], *, defaults: bool = True) -> None:
     """Write the recipe as YAML, whole or not at all; with `defaults`, every setting is spelled out."""
     write_text(path, yaml_text.render(to_mapping(recipe, defaults=defaults)))

@@ -68,10 +68,11 @@ class Settings:
             object.__setattr__(self, part.name, value)
 
 
-def from_mapping(cls: type[T], mapping: Mapping[str, Any]) -> T:
+def from_mapping(cls: type[T], mapping: Mapping[str, Any], *, recorded: bool = False) -> T:
     """The settings `cls` that `mapping` describes; what it does not name keeps its default.
 
-    A name that `cls` does not have is an error, which points to the nearest one that it has.
+    A name that `cls` does not have is an error, which points to the nearest one that it has. A `recorded` mapping is
+    one that some version wrote down whole: a setting that it lacks was absent then, and has the value for that.
 
     >>> from evenly.recipe import Recipe
     >>> from_mapping(Recipe, {"optimizer": {"lr": 1}}).optimizer.lr
@@ -80,7 +81,7 @@ def from_mapping(cls: type[T], mapping: Mapping[str, Any]) -> T:
     Traceback (most recent call last):
     evenly.errors.UsageError: unknown setting 'lr'. Did you mean 'optimizer.lr'?
     """
-    return cast(T, _build(cls, mapping, "", MISSING, cls))
+    return cast(T, _build(cls, mapping, "", MISSING, cls, recorded))
 
 
 def to_mapping(settings: Settings, *, defaults: bool = True) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def settings(cls: type[Settings], *, under: str = "") -> Iterator[Setting]:
             yield Setting(path, expects(kind, _bounds(part)), part.default, part.metadata.get("doc", ""))
 
 
-def _build(cls: Any, mapping: Any, path: str, base: Any, root: type[Settings]) -> Any:
+def _build(cls: Any, mapping: Any, path: str, base: Any, root: type[Settings], recorded: bool = False) -> Any:
     """`mapping` as a `cls`; what is missing comes from `base`, the default of the field that holds it."""
     if isinstance(mapping, cls):
         return mapping
@@ -147,12 +148,16 @@ def _build(cls: Any, mapping: Any, path: str, base: Any, root: type[Settings]) -
     for part in fields(cls):
         kind, where = kinds[part.name], prefix + part.name
         default = part.default if base is MISSING else getattr(base, part.name)
-        if part.name not in mapping:
+        if part.name not in mapping and is_dataclass(kind) and recorded:
+            values[part.name] = _build(kind, {}, where, default, root, recorded)
+        elif part.name not in mapping and recorded and part.metadata.get("absent", MISSING) is not MISSING:
+            values[part.name] = part.metadata["absent"]
+        elif part.name not in mapping:
             if default is MISSING:
                 raise UsageError(f"setting '{where}' is missing: give it {expects(kind, _bounds(part))}.")
             values[part.name] = default
         elif is_dataclass(kind):
-            values[part.name] = _build(kind, mapping[part.name], where, default, root)
+            values[part.name] = _build(kind, mapping[part.name], where, default, root, recorded)
         else:
             values[part.name] = _value(kind, mapping[part.name], where, part)
     return cls(**values)
