@@ -3,8 +3,6 @@
 The defaults are those of the USEFUL paper (Nguyen et al., 2024), on data and a model small enough to try.
 """
 
-import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,8 +11,9 @@ from typing import Any, Literal
 from evenly import consent
 from evenly.atomic import write_text
 from evenly.errors import UsageError
-from evenly.typed import Settings, setting, yaml_text
+from evenly.typed import Settings, mappings, setting, yaml_text
 from evenly.typed import from_mapping as from_mapping
+from evenly.typed import identifying as identifying
 from evenly.typed import settings as settings
 from evenly.typed import to_mapping as to_mapping
 
@@ -189,6 +188,15 @@ def load(path: str | os.PathLike[str], *, trust_code: bool = False) -> Recipe:
     return recipe
 
 
+def recorded(mapping: Mapping[str, Any]) -> Recipe:
+    """The recipe of a run, as its folder holds it: written down whole by this version or an older one.
+
+    >>> recorded(to_mapping(Recipe(epochs=3))) == Recipe(epochs=3)
+    True
+    """
+    return from_mapping(Recipe, mapping, recorded=True)
+
+
 def dump(recipe: Recipe, path: str | os.PathLike[str], *, defaults: bool = True) -> None:
     """Write the recipe as YAML, whole or not at all; with `defaults`, every setting is spelled out."""
     write_text(path, yaml_text.render(to_mapping(recipe, defaults=defaults)))
@@ -213,13 +221,13 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
 def digest(recipe: Recipe) -> str:
     """Twelve hex digits that name the recipe: equal recipes have equal digests, on any machine, in any version.
 
-    Only what differs from the defaults counts, so that a setting added later leaves old digests as they are.
+    Every setting counts, also at its default, so that a default that changes gives another digest. A setting that is
+    added later, at the value that means what was done without it, counts for nothing (see `typed.identifying`).
 
     >>> digest(Recipe(epochs=3)) == digest(from_mapping(Recipe, {"seed": 0, "epochs": 3.0}))
     True
     """
-    text = json.dumps(_canonical(to_mapping(recipe, defaults=False)), sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    return mappings.digest(identifying(recipe), digits=12)
 
 
 def _put(mapping: dict[str, Any], path: str, value: Any) -> None:
@@ -234,12 +242,3 @@ def _put(mapping: dict[str, Any], path: str, value: Any) -> None:
             single = ".".join(groups[:depth])
             raise UsageError(f"--set {path}: {single!r} is one setting, with none inside. Use --set {single}=…")
     inner[leaf] = value
-
-
-def _canonical(value: Any) -> Any:
-    """Numbers that are equal in Python (1, 1.0, and 0.0, −0.0) are written alike."""
-    if isinstance(value, dict):
-        return {name: _canonical(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_canonical(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value

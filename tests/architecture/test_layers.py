@@ -19,7 +19,7 @@ LAYERS = [
     ["data", "models", "optim"],
     ["tree", "rng", "recipe", "records", "environment", "intervals"],
     ["typed", "consent"],
-    ["atomic", "progress", "lazy"],
+    ["atomic", "cache", "progress", "lazy"],
     ["errors"],
 ]
 HEIGHT = {room: len(LAYERS) - level for level, rooms in enumerate(LAYERS) for room in rooms}

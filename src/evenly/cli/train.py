@@ -55,7 +55,9 @@ def add_running(parser: Parser) -> None:
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that decode image files")
     parser.add_argument("--pace", type=float, default=60.0, metavar="S", help="seconds between checkpoints")
     parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
-    parser.add_argument("--allow", default="", metavar="data,world", help="what may differ from the sitting before")
+    parser.add_argument(
+        "--allow", default="", metavar="world", help="what may differ from the sitting before: the number of processes"
+    )
 
 
 def resolved(
@@ -123,15 +125,18 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     """Train, or say what training would mean."""
     how = running(given)
     recipe = resolved(**given)
-    from evenly.recipe import digest, to_mapping
+    from evenly.recipe import to_mapping
 
     if dry_run:
         from evenly.training.cost import estimate
+        from evenly.training.identify import identify
+        from evenly.training.parts import load_data
         from evenly.typed import yaml_text
 
-        cost = estimate(recipe, **{name: how[name] for name in ("device", "data_root", "workers")})
+        splits = load_data(recipe, data_root=how["data_root"])
+        cost = estimate(recipe, splits=splits, **{name: how[name] for name in ("device", "workers")})
         if json:
-            print_json({"id": digest(recipe), "recipe": to_mapping(recipe), "cost": cost})
+            print_json({"id": identify(recipe, splits).id, "recipe": to_mapping(recipe), "cost": cost})
         else:
             print(yaml_text.render(to_mapping(recipe)), end="")
             say(f"\n{cost['examples']:,} examples in {cost['steps']:,} steps, about {duration(cost['seconds'])} here.")

@@ -161,7 +161,9 @@ def load(
         return splits
     from evenly.data.held_out import with_validation
 
-    return with_validation(splits, share=validation)
+    made = with_validation(splits, share=validation)
+    made.drawn_from += f" validation={validation}" if made.drawn_from else ""
+    return made
 
 
 def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: Mapping[str, Any]) -> "Splits":
@@ -183,6 +185,8 @@ def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: M
         missing = known.missing(data_root(root)) or known.needs
         fetch = f"evenly data get {' '.join(missing)}"
         raise DataError(f"{error} Get it with `{fetch}`, or set EVENLY_DATA to the folder that holds it.") from None
+    if "rng" in parameters:
+        splits.drawn_from = f"{name}({', '.join(f'{key}={options[key]!r}' for key in sorted(options))})"
     return splits
 
 

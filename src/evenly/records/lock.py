@@ -23,6 +23,7 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -32,7 +33,16 @@ class Lock:
         except BaseException:
             os.close(handle)
             raise
+        self._handle = handle
         self.release = weakref.finalize(self, _release, handle, os.getpid())
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the file at the path is still the one that is held: its folder was not moved, renamed or deleted."""
+        try:
+            return os.path.samestat(os.fstat(self._handle), os.stat(self.path))
+        except OSError:
+            return False
 
 
 def held(path: Path) -> bool:

@@ -10,7 +10,7 @@ import os
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -45,13 +45,18 @@ def save(separation: Separation, path: str | os.PathLike[str]) -> None:
         write_text(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
     elif path.suffix == ".csv":
         with replacing(path, "w") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(_ROWS)
-            writer.writerows(example_rows(separation))
+            write_rows(separation, file)
     else:
         raise UsageError(
             f"{path}: a separation is saved as .npz, .json or .csv, not {path.suffix or 'without a suffix'!r}."
         )
+
+
+def write_rows(separation: Separation, file: IO[str]) -> None:
+    """Write what is known of each example as CSV."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_ROWS)
+    writer.writerows(example_rows(separation))
 
 
 def load(path: str | os.PathLike[str]) -> Separation:

@@ -7,7 +7,6 @@ method, the same call finds what is done and goes on with the rest (Nguyen et al
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -16,13 +15,13 @@ from torch import Tensor
 from evenly import rng
 from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
-from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, digest
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until
 from evenly.records import Run
 from evenly.resampling import Separation, matching, separate
 from evenly.resampling.baselines import random_like, upweighted
 from evenly.resampling.moment import MAX_ACCURACY, AtEpoch, GainShrinks, Moment, at_fraction
 from evenly.resampling.suspects import suspects
-from evenly.training.checkpoint import save_weights
+from evenly.training import checkpoint
 from evenly.training.objective import predictions
 
 OUTPUTS = "outputs.safetensors"
@@ -96,19 +95,12 @@ def errors_so_far(history: Sequence[dict[str, Any]], *, num_classes: int) -> lis
 def keep_outputs(run: Run, outputs_NC: Tensor, data: Labelled, *, epoch: int) -> None:
     """Leave the outputs on the training set after `epoch` in the run's folder: what a separation is made from."""
     kept = {"logits": outputs_NC, "labels": data.labels.cpu(), "index": data.index.cpu()}
-    save_weights(run.path / OUTPUTS, kept | {"epoch": torch.tensor(epoch)})
+    checkpoint.save_weights(run, OUTPUTS, kept | {"epoch": torch.tensor(epoch)})
 
 
 def kept_epoch(run: Run) -> int:
     """The epoch whose outputs a run has kept."""
-    from safetensors import SafetensorError, safe_open
-
-    path = run.path / OUTPUTS
-    try:
-        with safe_open(path, framework="pt") as file:  # one number of a file that may be large
-            return int(file.get_tensor("epoch"))
-    except SafetensorError as error:
-        raise _damaged(path, error) from error
+    return int(kept_outputs(run)["epoch"])
 
 
 def fitted(error: float) -> bool:
@@ -122,20 +114,13 @@ def fitted(error: float) -> bool:
 
 def kept_outputs(early: Run) -> dict[str, Tensor]:
     """What `keep_outputs` left: logits, labels, index and epoch."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     path = early.path / OUTPUTS
     if not path.is_file():
         raise UsageError(f"run {early.id} has left no outputs: it is {early.state}. `evenly useful` makes such runs.")
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path} is damaged ({error}). Remove {path.parent} and train the early run again.")
+    kept = checkpoint.load_weights(early, OUTPUTS)
+    if missing := {"logits", "labels", "index", "epoch"} - kept.keys():
+        raise DataError(f"{path} lacks {', '.join(sorted(missing))}. Remove {early.path} and train the run again.")
+    return kept
 
 
 def separation_of(early: Run, data: Labelled, *, method: str = "k-means") -> Separation:
@@ -182,6 +167,7 @@ def chosen(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> C
     """What the recipe's resampling means for `data`, by the outputs that its early run has left."""
     wanted = recipe.resampling
     early = Run.open(str(wanted.early), runs)
+    _refuse_other_data(early, data)
     rules = {"quantile": "quantile", "misclassified": "misclassified"}
     separation = separation_of(early, data, method=rules.get(wanted.method, "k-means"))
     if wanted.method == "random":
@@ -194,12 +180,21 @@ def chosen(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> C
     return Chosen(early, separation, separation.positions(data, wanted.factor, once=once), None, hard_N)
 
 
+def _refuse_other_data(early: Run, data: Labelled) -> None:
+    kept = early.identity
+    if kept is not None and kept["data"].get("splits", {}).get("train") != {"examples": len(data), **data.digests}:
+        raise DataError(
+            f"the early run {early.id} was trained on other data than {data.name} is now: its outputs say nothing of "
+            "them. `evenly useful` trains an early run on these."
+        )
+
+
 def suspected(early: Run, separation: Separation) -> Tensor:
     """The rows of a separation that look mislabelled."""
     return suspects(kept_outputs(early)["logits"], separation.labels).rows
 
 
-def second_recipe(recipe: Recipe, early: Recipe, method: str, *, factor: int = 2, keep_suspects: bool = True) -> Recipe:
-    """The second stage: `recipe` from scratch, on the examples that `method` chooses by the early run's outputs."""
-    wanted = Resampling(method, factor, digest(early), keep_suspects)  # type: ignore[arg-type]  # checked there
+def second_recipe(recipe: Recipe, early: str, method: str, *, factor: int = 2, keep_suspects: bool = True) -> Recipe:
+    """The second stage: `recipe` from scratch, on the examples that `method` chooses by the outputs of run `early`."""
+    wanted = Resampling(method, factor, early, keep_suspects)  # type: ignore[arg-type]  # checked there
     return replace(recipe, resampling=wanted)

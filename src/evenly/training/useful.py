@@ -91,7 +91,7 @@ def useful(
         if "original" in controls:
             rows.append(_row("original", train(mine, runs=runs, splits=data, **running), mine, split))
         for method in ("useful", *(control for control in controls if control not in ("original", "steps"))):
-            second = second_recipe(mine, first, method, factor=factor, keep_suspects=keep_suspects)
+            second = second_recipe(mine, early.id, method, factor=factor, keep_suspects=keep_suspects)
             run = train(second, runs=runs, splits=data, **running)
             rows.append(_row(method, run, mine, split, early=early))
         if "steps" in controls:

@@ -85,6 +85,7 @@ def test_a_sharded_run_that_is_told_to_stop_goes_on_to_the_same_end(tmp_path: Pa
 def test_another_number_of_processes_is_refused_on_resume(tmp_path: Path) -> None:
     from evenly.recipe import Data, Model, Recipe
     from evenly.recipe import Optimizer as Settings
+    from evenly.training.loop import Loop
     from evenly.training.train import train
 
     recipe = Recipe(
@@ -95,11 +96,15 @@ def test_another_number_of_processes_is_refused_on_resume(tmp_path: Path) -> Non
         batch_size=96,
     )
 
-    def stop(history: object) -> bool:
-        raise KeyboardInterrupt
+    def stop(loop: Loop, history: list[object]) -> bool:
+        if history:
+            raise KeyboardInterrupt
+        return False
 
-    with pytest.raises(KeyboardInterrupt):
-        train(recipe, runs=tmp_path, device="cpu", pace=0, enough=stop)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Loop, "_is_enough", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe, runs=tmp_path, device="cpu", pace=0)
     with pytest.raises(AssertionError, match=r"world was 1 and is 2.*--allow world"):
         run(2, tmp_path)
     assert run(2, tmp_path, "--allow", "world")["epoch"] == 2

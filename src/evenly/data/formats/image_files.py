@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
+from evenly.data.contents import digests
 from evenly.errors import DataError, UsageError
 from evenly.progress import Bar
 
@@ -90,10 +91,10 @@ class ImageFiles:
         return replace(self, names=tuple(self.names[i] for i in positions))
 
     def identity(self) -> Iterator[bytes]:
-        """Each file's name and size in bytes, and how it is decoded."""
+        """Each file's name and content, and how it is decoded."""
         yield repr((self.shape, self.resize)).encode()
-        for name in self.names:
-            yield os.fsencode(name) + b"\0%d\0" % _bytes_on_disk(self.root / name)
+        for name, digest in zip(self.names, digests(self.root, self.names), strict=True):
+            yield os.fsencode(name) + b"\0" + digest.encode() + b"\0"
 
     def _decode_into(self, target_CHW: NDArray[np.uint8], position: int) -> None:
         path = self.root / self.names[position]
@@ -231,10 +232,3 @@ def _size_of(path: Path) -> tuple[int, int]:
     except Exception:  # the same failure again, told by the one who tells it well
         whole = decode(path)
         return whole.height, whole.width
-
-
-def _bytes_on_disk(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such image file. Was it moved since it was listed?") from error

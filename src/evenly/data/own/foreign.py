@@ -13,6 +13,7 @@ from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from evenly.data.labelled import Labelled
 from evenly.errors import DataError, UsageError
+from evenly.progress import Bar
 
 
 def foreign(
@@ -94,11 +95,13 @@ class ForeignInputs:
         return replace(self, positions=[self.positions[i] for i in positions])
 
     def identity(self) -> Iterator[bytes]:
-        """The kind of data set, its length and our positions: its items may be costly, so they are not read."""
-        kind = type(self.dataset)
-        # `foreign` has refused data sets without a length; the type of a Dataset does not promise one.
-        yield repr((kind.__module__, kind.__qualname__, len(self.dataset), self.key)).encode()  # type: ignore[arg-type]
-        yield np.asarray(self.positions, dtype=np.int64).tobytes()
+        """Every input: one pass over the items, as an epoch of training is. Nothing else tells what they are."""
+        with Bar(f"reading {type(self.dataset).__name__}", total=len(self)) as bar:
+            for position in self.positions:
+                value = self._input(position)
+                yield repr((tuple(value.shape), str(value.dtype))).encode()
+                yield value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+                bar.advance()
 
     def _input(self, position: int) -> Tensor:
         item = self.dataset[position]
