@@ -17,6 +17,7 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from evenly.errors import DataError, UsageError
+from evenly.files.names import Names
 from evenly.progress import Bar
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
@@ -59,7 +60,7 @@ class ImageFiles:
     """
 
     root: Path
-    names: tuple[str, ...]
+    names: Names
     size: tuple[int, int]
     resize: bool = False
     mode: Literal["RGB", "L"] = "RGB"
@@ -87,7 +88,7 @@ class ImageFiles:
 
     def select(self, positions: Sequence[int]) -> "ImageFiles":
         """The files at `positions`."""
-        return replace(self, names=tuple(self.names[i] for i in positions))
+        return replace(self, names=self.names.select(positions))
 
     def identity(self) -> Iterator[bytes]:
         """Each file's name and size in bytes, and how it is decoded."""
@@ -132,7 +133,8 @@ def opened(
         height_width = _size_of(Path(root) / names[0])
     else:
         raise DataError(f"{root}: no images, so their size is unknown.")
-    return ImageFiles(Path(root), tuple(names), height_width, size is not None, mode, tuple(dropped))
+    kept = names if isinstance(names, Names) else Names(names)
+    return ImageFiles(Path(root), kept, height_width, size is not None, mode, tuple(dropped))
 
 
 def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
