@@ -19,6 +19,7 @@ LAYERS = [
     ["data", "models", "optim"],
     ["tree", "rng", "recipe", "records", "environment", "intervals"],
     ["typed", "consent"],
+    ["files"],
     ["atomic", "cache", "progress", "lazy"],
     ["errors"],
 ]

@@ -203,14 +203,12 @@ def _matrix(path: Path) -> Any:
     """The numbers of an .npy file, in double precision."""
     import numpy as np
 
+    from evenly.files.numpy_files import read_npy
+
     wanted = "Write one with numpy.save('gram.npy', K), K an n × n matrix of real numbers."
-    if not path.is_file():
+    if not path.exists():
         raise DataError(f"{path} does not exist. {wanted}")
-    try:
-        with path.open("rb") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise DataError(f"{path} is not an .npy file of numbers ({error}). {wanted}") from error
+    array = read_npy(path, advice=wanted)
     if array.dtype.kind not in "fiu":
         raise DataError(f"{path} holds {array.dtype}, not real numbers. {wanted}")
     return array.astype(np.float64)

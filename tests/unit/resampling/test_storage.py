@@ -82,7 +82,7 @@ def test_damaged_files_are_data_errors(separation: Separation, tmp_path: Path, s
     whole = path.read_bytes()
     for content in (b"", b"rubbish", whole[: len(whole) // 2]):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=r"Separate again|lacks the column"):
+        with pytest.raises(DataError, match=r"Separate again|lacks the column|is empty|fields"):
             load(path)
 
 
@@ -98,7 +98,7 @@ def test_a_changed_file_does_not_match_its_fingerprint(separation: Separation, t
 
 def test_pickles_are_never_opened(tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", facts=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(DataError, match="Separate again"):
+    with pytest.raises(DataError, match=r"'facts' is an array of Python objects.*it was not opened"):
         load(tmp_path / "s.npz")
     (tmp_path / "t.npz").write_bytes(pickle.dumps({"hard": 1}))
     with pytest.raises(DataError, match="Separate again"):
