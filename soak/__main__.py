@@ -73,8 +73,8 @@ class Soak:
         minutes = (time.monotonic() - self.begun) / 60
         text = f"Seed {self.seed}, {minutes:.0f} minutes, {self.workers} workers.\n\n{self.tally.markdown()}"
         print(f"\n{text}")
-        for sentence, number in sorted(self.tally.faults.items(), key=lambda item: -item[1]):
-            print(f"{number:6,} × {sentence}")
+        for sentence, examples in sorted(self.tally.faults.items(), key=lambda item: -len(item[1])):
+            print(f"{len(examples):6,} × {sentence}, such as: {examples[0]}")
         if self.asked.write_docs:
             tally.write_docs(DOCS, text)
         return 1 if self.tally.total.wrong else 0
@@ -97,7 +97,7 @@ class Soak:
             row.stray += len(trial.strays)
             for kind, found in (("differs", trial.differences), ("leaves", trial.strays), ("", trial.tracebacks)):
                 for sentence in found:
-                    self.tally.fault(f"{trial.scenario} {kind}: {_shortened(sentence)} ({trial.what})")
+                    self.tally.fault(f"{trial.scenario} {kind}: {_shortened(sentence)}", trial.what)
             self._progress()
 
     def _trials(self, todo: list[Scenario], worker: int, until: float) -> Iterator[kills.Trial]:
@@ -135,7 +135,7 @@ class Soak:
                 row.hangs += fault.kind == "hang"
                 row.other += fault.kind not in ("traceback", "hang")
                 kept = cases.keep(fault, self.template, self.asked.cases)
-                self.tally.fault(f"{name}: {fault.kind}, {fault.where} ({kept.name if kept else fault.words})")
+                self.tally.fault(f"{name}: {fault.kind}, {fault.where}", kept.name if kept else " ".join(fault.words))
             self._progress()
 
     def _inputs(
@@ -160,7 +160,7 @@ class Soak:
         row = self.tally.row("live view")
         row.inputs, row.other = found.connections, len(found.wrong)
         for sentence in found.wrong:
-            self.tally.fault(f"live view: {sentence}")
+            self.tally.fault("live view", sentence)
         self._progress()
 
     def _progress(self) -> None:

@@ -7,6 +7,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
+from typing import Any
 
 from soak.mutations import BYTES, Mutation
 from soak.structures import change_json, change_value
@@ -129,9 +130,29 @@ def change_tensors(data: bytes, rng: random.Random) -> bytes:
             notes[name] = "x"
     else:
         header = change_value(header, rng)
-    text = json.dumps(header).encode()
+    body = data[8 + size :]
+    if rng.random() < 0.2:
+        body = rng.choice(BYTES)(body, rng)
+    return _sealed(header, body) if rng.random() < 0.7 else _tensors(header, body)
+
+
+def _tensors(header: Any, body: bytes) -> bytes:
+    text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text + data[8 + size :]
+    return struct.pack("<Q", len(text)) + text + body
+
+
+def _sealed(header: Any, body: bytes) -> bytes:
+    """With the right checksum, as malice would have it: what lies behind the check is read too."""
+    try:
+        from evenly.records import seal
+
+        header["__metadata__"][seal.CHECKSUM] = "0" * len(header["__metadata__"][seal.CHECKSUM])
+        out = io.BytesIO()
+        seal.write(out, _tensors(header, body))
+        return out.getvalue()
+    except (ImportError, LookupError, TypeError, AttributeError, ValueError):  # no seal, or no place left for one
+        return _tensors(header, body)
 
 
 def change_picture(data: bytes, rng: random.Random) -> bytes:

@@ -34,15 +34,15 @@ class Tally:
     """All rows, in the order in which they came, and a sentence for every kind of fault."""
 
     rows: dict[str, Row] = field(default_factory=dict)
-    faults: dict[str, int] = field(default_factory=dict)
+    faults: dict[str, list[str]] = field(default_factory=dict)
 
     def row(self, what: str) -> Row:
         """The row of that name, made when it is first asked for."""
         return self.rows.setdefault(what, Row(what))
 
-    def fault(self, sentence: str) -> None:
-        """Count a fault by what it says."""
-        self.faults[sentence] = self.faults.get(sentence, 0) + 1
+    def fault(self, sentence: str, example: str) -> None:
+        """Count a fault by what it says, and remember an example."""
+        self.faults.setdefault(sentence, []).append(example)
 
     @property
     def total(self) -> Row:
