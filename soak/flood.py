@@ -112,7 +112,8 @@ def _status(answer: bytes) -> int:
     found = re.match(rb"HTTP/\d\.\d (\d{3})", answer)
     if found:
         return int(found[1])
-    return 200 if answer and b"Error response" not in answer else 0  # HTTP/0.9 has no status, and errors as pages
+    # HTTP/0.9 has no status: the page itself must not come, a refusal may.
+    return 200 if b"<html" in answer and b"Error response" not in answer else 0
 
 
 def _threads(process: int) -> int:

@@ -84,6 +84,8 @@ def _timeless(path: Path) -> bytes:
     content = path.read_bytes()
     if path.suffix == ".html":
         return _HTML_TIMES.sub(b"", content)
+    if path.suffix == ".safetensors":
+        return _ordered(content)
     readers: dict[str, Callable[[bytes], Any]] = {
         ".json": json.loads,
         ".jsonl": lambda text: [json.loads(line) for line in text.splitlines()],
@@ -95,6 +97,18 @@ def _timeless(path: Path) -> bytes:
         return json.dumps(_without_times(readers[path.suffix](content)), sort_keys=True).encode()
     except ValueError:
         return content
+
+
+def _ordered(content: bytes) -> bytes:
+    """Tensors with their header sorted: safetensors writes notes in a random order, and a checksum covers them."""
+    size = int.from_bytes(content[:8], "little")
+    try:
+        header = json.loads(content[8 : 8 + size])
+    except ValueError:
+        return content
+    notes = header.get("__metadata__", {})
+    header["__metadata__"] = {name: value for name, value in notes.items() if "checksum" not in name}
+    return json.dumps(header, sort_keys=True).encode() + content[8 + size :]
 
 
 def _without_times(value: Any) -> Any:
