@@ -65,7 +65,7 @@ class Soak:
             if self._wanted("flood", "live view"):
                 self._flood()
             if any(self._wanted("kills", each.name) for each in scenarios(self.template)):
-                self._kill(self.begun + seconds * 0.55)
+                self._kill(self.begun + seconds * 0.42)
             if any(self._wanted("fuzz", each.name) for each in readers()):
                 self._fuzz(self.begun + seconds)
         except KeyboardInterrupt:
@@ -103,12 +103,13 @@ class Soak:
     def _trials(self, todo: list[Scenario], worker: int, until: float) -> Iterator[kills.Trial]:
         folder = self.base / f"kills-{worker}"
         known = [kills.undisturbed(each, self.template, folder) for each in todo]
-        rng = random.Random(f"{self.seed}/kills/{worker}")
-        plans = [kills.plan(each, rng) for each in known]
+        # Each draws for itself: what is killed when does not depend on how many workers there are.
+        draws = [random.Random(f"{self.seed}/{each.name}") for each in todo]
+        plans = [kills.plan(each, rng) for each, rng in zip(known, draws, strict=True)]
         if self.quick:  # no moments by the clock, which are never the same
             plans = [islice((kill for kill in plan if kill.number and not kill.real), 5) for plan in plans]
-        while plans:
-            for one, plan in list(zip(known, plans, strict=True)):
+        while True:
+            for one, plan, rng in zip(known, plans, draws, strict=True):
                 kill = next(plan, None)
                 if kill is None or (time.monotonic() > until and not self.quick):
                     return

@@ -1,6 +1,7 @@
 """Commands of evenly in processes of their own: forked from this one, where everything is imported, or started anew."""
 
 import contextlib
+import gc
 import importlib
 import os
 import pkgutil
@@ -55,6 +56,8 @@ def preload() -> None:
         "sklearn.cluster",
     ):
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # or every fork would copy what its first collection looks at
     threads = [Path(f"/proc/self/task/{task}/comm").read_text().strip() for task in os.listdir("/proc/self/task")]
     # pyarrow's allocator cleans up in a thread of its own, and knows what to do at a fork.
     if len(busy := [name for name in threads if not name.startswith("jemalloc")]) > 1:
