@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from evenly import rng
 from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
-from evenly.models import load_weights
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, recorded
 from evenly.records import Run
 from evenly.resampling import Separation, matching, separate
@@ -249,4 +248,4 @@ def go_on_from(early: Run, recipe: Recipe, model: nn.Module) -> None:
         )
     if recipe.sharded:
         raise UsageError("resampling.start=early is not possible with sharded=true: use resampling.start=scratch.")
-    load_weights(model, early.path / "weights.safetensors")
+    model.load_state_dict(checkpoint.load_weights(early, "weights.safetensors"))
