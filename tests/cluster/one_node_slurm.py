@@ -66,8 +66,8 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
     started = [_munged(folder)]
     try:
         for daemon in ("slurmctld", "slurmd"):
-            log = (folder / f"{daemon}.out").open("wb")
-            started.append(subprocess.Popen([daemon, "-D"], env=environment, stdout=log, stderr=log))
+            with (folder / f"{daemon}.out").open("wb") as log:
+                started.append(subprocess.Popen([daemon, "-D"], env=environment, stdout=log, stderr=log))
         _until_idle(environment)
         yield environment
     finally:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from evenly.errors import SetupError, UsageError
-from evenly.sweep import Job, Plan, Where, launch
-from evenly.sweep import on_ray
+from evenly.sweep import Job, Plan, Where, launch, on_ray
 from evenly.sweep.launch import JobsFailed
 
 ray = pytest.importorskip("ray", reason='needs Ray: pip install "evenly[ray]"')

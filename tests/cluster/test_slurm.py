@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.cluster import one_node_slurm
 
 from evenly.errors import UsageError
 from evenly.sweep import Job, Plan, Where, launch
 from evenly.sweep.launch import JobsFailed
-from tests.cluster import one_node_slurm
 
 pytest.importorskip("submitit", reason='needs submitit: pip install "evenly[slurm]"')
 pytestmark = pytest.mark.skipif(bool(one_node_slurm.missing()), reason=one_node_slurm.missing() or "there")
@@ -47,7 +47,7 @@ def test_an_array_on_slurm_gives_the_bits_of_this_process(slurm, tmp_path):
 
 
 def test_a_killed_array_task_is_submitted_again_and_ends_with_the_same_bits(slurm, tmp_path):
-    longer = {"epochs": 300, "data": {"name": "parity", "options": {"dim": 8, "num_train": 500}}}
+    longer = {"epochs": 30, "data": {"name": "parity", "options": {"dim": 8, "num_train": 500}}}
     plan = seeds(0, 1, **longer)
     here = launch(plan, Where(at_once=1, threads=1), runs=tmp_path / "here")
     killed = threading.Thread(target=_kill_once_training, args=(tmp_path / "there",))
