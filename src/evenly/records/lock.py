@@ -9,6 +9,11 @@ from types import ModuleType
 
 from evenly.errors import SetupError, UsageError
 
+
+class Busy(UsageError):
+    """Another process writes to the run."""
+
+
 PATIENCE = 0.5  # seconds; whoever only asks `held` has the lock for an instant, and must not look like a writer
 
 
@@ -79,7 +84,7 @@ def _take(handle: int, path: Path) -> None:
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     except BlockingIOError:
         holder = os.pread(handle, 20, 0).decode(errors="replace").strip() or "unknown"
-        raise UsageError(
+        raise Busy(
             f"{path.parent} is being written by another process (number {holder}). "
             "Wait for it to end, stop it, or choose another folder for this run."
         ) from None
