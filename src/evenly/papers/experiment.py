@@ -49,6 +49,9 @@ class Claim:
         The paper's numbers for the two, where it gives them.
     margin
         How far our number may be from the paper's; for "equal", how far the two may be apart.
+    primary
+        It is the sentence of the paper that the experiment is about: the row's verdict is this claim's. One claim of an
+        experiment is.
     corrects
         The statement is ours, where the paper's is wrong: it is judged alike, and is no part of the paper's verdict.
     after
@@ -65,6 +68,7 @@ class Claim:
     paper: float | None = None
     paper_against: float | None = None
     margin: float | None = None
+    primary: bool = False
     corrects: bool = False
     after: bool = False
     note: str = ""
@@ -76,6 +80,15 @@ class Claim:
             raise UsageError(f"claim {self.name!r}: equal needs a margin, up to which.")
         if self.paper is not None and self.margin is None:
             raise UsageError(f"claim {self.name!r}: the paper's number {self.paper} needs a margin, set in advance.")
+        if self.paper is not None and self.paper_against is None and isinstance(self.against, str):
+            raise UsageError(f"claim {self.name!r}: the paper's number for {self.against!r} is missing.")
+
+    @property
+    def effect(self) -> float | None:
+        """The difference that the paper states; None where it gives no numbers."""
+        if self.paper is None:
+            return None
+        return self.paper - (float(self.against) if self.paper_against is None else self.paper_against)
 
     @property
     def rule(self) -> list[Any]:
