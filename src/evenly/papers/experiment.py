@@ -16,6 +16,8 @@ from typing import Any, Literal
 from evenly.errors import UsageError
 
 SCALES = ("smoke", "small", "full")
+#: What a row is about: a claim of the paper, tested as the paper has it; the same in a stand-in; a remark of ours.
+Kind = Literal["paper", "stand-in", "remark"]
 Direction = Literal["less", "greater", "equal"]
 ScaleName = Literal["smoke", "small", "full"]
 
@@ -102,7 +104,8 @@ class Scale:
     """One size of an experiment: `settings` go to its plan.
 
     `levels` says whether numbers can be held against the paper's (the same network, data and length) or only their
-    order can; `minutes` is the time on two cores.
+    order can; `minutes` is the time on two cores. A `stand_in` has other data, another network or another regime than
+    the paper's: what is seen there does not judge the paper.
     """
 
     seeds: tuple[int, ...]
@@ -111,6 +114,7 @@ class Scale:
     data: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     levels: bool = False
+    stand_in: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,8 @@ class Experiment:
     derived
         `module:function` of `f(values) -> more values`, for what takes all seeds together, such as a choice by their
         mean. Of two values of one name its own counts.
+    remark
+        It is a remark or a correction of ours on the paper, and no claim of the paper's.
     """
 
     key: str
@@ -198,6 +204,7 @@ class Experiment:
     charts: str
     errata: tuple[str, ...] = ()
     derived: str = ""
+    remark: bool = False
 
     def __post_init__(self) -> None:
         if self.key.count("/") != 1:
@@ -214,6 +221,12 @@ class Experiment:
         names = [claim.name for claim in self.claims]
         if not any(not claim.corrects for claim in self.claims) or len(set(names)) < len(names):
             raise UsageError(f"{self.key}: declare at least one claim of the paper, and each name once.")
+
+    def kind(self, scale: str) -> Kind:
+        """What a row at this scale is about."""
+        if self.remark:
+            return "remark"
+        return "stand-in" if self.scales[scale].stand_in else "paper"
 
     @property
     def stem(self) -> str:

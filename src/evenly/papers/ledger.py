@@ -13,11 +13,11 @@ from typing import Any
 from evenly import atomic, environment
 from evenly.errors import DataError, UsageError
 from evenly.papers.experiment import Experiment, Measured
-from evenly.papers.verdict import Judged, judged, overall
+from evenly.papers.verdict import Judged, judge, verdict_of
 
 Row = dict[str, Any]
 NEEDED = {
-    "key", "title", "claim", "scale", "verdict", "claims", "seeds",
+    "key", "title", "claim", "scale", "kind", "verdict", "claims", "seeds",
     "levels", "deviations", "errata", "quantities", "digest", "parts", "command",
     "minutes", "version", "revisions", "machine", "date", "figure",
 }  # fmt: skip
@@ -41,7 +41,6 @@ def path_of(ledger: str | os.PathLike[str], key: str, scale: str) -> Path:
 def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequence[int], minutes: float) -> Row:
     """The row of what was measured: every claim judged, and all it takes to run it again."""
     size = experiment.scales[scale]
-    claims = [judged(claim, measured.values, levels=size.levels) for claim in experiment.claims]
     stamp = environment.stamp()
     declared = tuple(seeds) == size.seeds
     return {
@@ -49,8 +48,7 @@ def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequen
         "title": experiment.title,
         "claim": experiment.claim,
         "scale": scale,
-        "verdict": overall(claims),
-        "claims": [_judged(each) for each in claims],
+        **_verdicts(experiment, scale, measured.values),
         "seeds": list(seeds),
         "declared_seeds": declared,
         "levels": size.levels,
@@ -67,6 +65,24 @@ def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequen
         "machine": {name: stamp[name] for name in ("cpu", "usable_cpus", "machine", "python", "libraries")},
         "date": stamp["time"],
         "figure": None if scale == "smoke" else f"{experiment.stem}-{scale}.svg",
+    }
+
+
+def judge_again(made: Row, experiment: Experiment) -> Row:
+    """The same numbers, judged by the claims as they are declared now: no work is done."""
+    values = {name: {int(seed): v for seed, v in by.items()} for name, by in made["quantities"].items()}
+    size = experiment.scales[made["scale"]]
+    words = {"title": experiment.title, "claim": experiment.claim, "errata": list(experiment.errata)}
+    declared = {"levels": size.levels, "deviations": list(size.deviations)}
+    return {**made, **words, **declared, **_verdicts(experiment, made["scale"], values)}
+
+
+def _verdicts(experiment: Experiment, scale: str, values: Mapping[str, Mapping[int, float]]) -> dict[str, Any]:
+    claims = [judge(claim, values, levels=experiment.scales[scale].levels) for claim in experiment.claims]
+    return {
+        "kind": experiment.kind(scale),
+        "verdict": verdict_of(claims),
+        "claims": [_judged(each) for each in claims],
     }
 
 
@@ -122,8 +138,11 @@ def _judged(each: Judged) -> dict[str, Any]:
         "paper": claim.paper,
         "paper_against": claim.paper_against,
         "margin": claim.margin,
-        "within": each.within,
+        "effect": each.effect,
+        "same_level": each.same_level,
         "verdict": each.verdict,
+        "seeds_needed": each.seeds_needed,
+        "primary": claim.primary,
         "corrects": claim.corrects,
         "after": claim.after,
         "note": claim.note,
