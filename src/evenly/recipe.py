@@ -110,15 +110,19 @@ class Resampling(Settings):
     )
     early: str | None = setting(None, "The run whose outputs decide, trained until an early epoch.")
     keep_suspects: bool = setting(True, "Whether examples that look mislabelled are shown more often too.")
-    augment: tuple[str, ...] = setting((), "Augmentations for some examples only, after those for all: [noise:0.2].")
+    augment: tuple[str, ...] = setting(
+        (), "Augmentations for some examples only, after those for all: [noise:0.2].", absent=()
+    )
     augment_target: Literal["hard", "all", "random"] = setting(
-        "hard", "Which examples these are for: the chosen ones, all, or as many random ones (a control)."
+        "hard", "Which examples these are for: the chosen ones, all, or as many random ones (a control).", absent="hard"
     )
     among: Literal["all", "right"] = setting(
-        "all", "Whether clusters are made of all examples, or of those that the early network predicts rightly."
+        "all",
+        "Whether clusters are made of all examples, or of those that the early network predicts rightly.",
+        absent="all",
     )
     start: Literal["scratch", "early"] = setting(
-        "scratch", "Whether training begins anew, or goes on with the early run's weights."
+        "scratch", "Whether training begins anew, or goes on with the early run's weights.", absent="scratch"
     )
 
     def __post_init__(self) -> None:
@@ -168,7 +172,7 @@ class Recipe(Settings):
     compile: bool = setting(False, "Whether the model is compiled; it takes a minute and pays in long runs.")
     sharded: bool = setting(False, "Whether many devices share the parameters (FSDP2) rather than copy them (DDP).")
     logit_penalty: float = setting(
-        0.0, "λ of the penalty λ/2·‖outputs‖² on every example (spectral decoupling).", least=0
+        0.0, "λ of the penalty λ/2·‖outputs‖² on every example (spectral decoupling).", least=0, absent=0.0
     )
 
     def __post_init__(self) -> None:

@@ -174,19 +174,25 @@ def _plans(
 
 def _list(ledger: Path, *, json: bool) -> None:
     from evenly.papers.reproducing import overview
+    from evenly.report.claims import KINDS
+    from evenly.report.verdict_words import counts, verdict_words
     from evenly.report.wording import lasting
 
     lines = overview(ledger)
     if json:
         print_json(lines)
         return
-    shown = [line | {"cost": lasting(line["cost"])} for line in lines]
+    shown = [
+        {**line, "cost": lasting(line["cost"]), "verdict": verdict_words(line["verdict"], line["kind"])}
+        for line in lines
+    ]
     print_table(shown, ["key", "claim", "scale", "state", "verdict", "cost"])
-    counted = [line["verdict"] for line in lines]
-    say("\n" + ", ".join(f"{counted.count(word)} {word}" for word in dict.fromkeys(counted)) + ".")
+    for kind, counted in counts(lines).items():
+        say(f"{KINDS[kind]}: " + ", ".join(f"{number} {word}" for word, number in counted.items()) + ".")
 
 
 def _print(row: dict[str, Any]) -> None:
+    from evenly.report.verdict_words import open_question, verdict_words
     from evenly.report.wording import difference, pair
 
     lines = [
@@ -195,12 +201,15 @@ def _print(row: dict[str, Any]) -> None:
             "paper": pair(claim["paper"], claim["paper_against"]),
             "ours": pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
             "difference": difference(claim["difference"]),
-            "verdict": claim["verdict"],
+            "verdict": verdict_words(claim["verdict"], "remark" if claim["corrects"] else row["kind"]),
         }
         for claim in row["claims"]
     ]
-    title = f"{row['key']} at {row['scale']}, n = {len(row['seeds'])}: {row['verdict']}"
+    title = f"{row['key']} at {row['scale']}, n = {len(row['seeds'])}: {verdict_words(row['verdict'], row['kind'])}"
     print_table(lines, ["claim", "paper", "ours", "difference", "verdict"], title=title)
+    for claim in row["claims"]:
+        if left_open := open_question(claim):
+            print(f"{claim['says']}: {left_open}.")
     print()
 
 

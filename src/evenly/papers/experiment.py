@@ -14,10 +14,13 @@ from typing import Any, Literal
 from evenly.errors import UsageError
 from evenly.papers.behaviour import Identity, digest, of_this_package
 from evenly.recipe import Recipe, Until
-from evenly.typed import Settings, from_mapping, to_mapping
+from evenly.typed import Settings, from_mapping, identifying
 
 SCALES = ("smoke", "small", "full")
 DIRECTIONS = ("less", "greater", "equal")
+#: What a row is about: a claim of the paper, tested as the paper has it; the same in a stand-in; a remark of ours.
+KINDS = ("paper", "stand-in", "remark")
+Kind = Literal["paper", "stand-in", "remark"]
 Direction = Literal["less", "greater", "equal"]
 ScaleName = Literal["smoke", "small", "full"]
 
@@ -78,12 +81,15 @@ class Claim:
             raise UsageError(f"claim {self.name!r}: equal needs a margin, up to which.")
         if self.paper is not None and self.margin is None:
             raise UsageError(f"claim {self.name!r}: the paper's number {self.paper} needs a margin, set in advance.")
+        if self.paper is not None and self.paper_against is None and isinstance(self.against, str):
+            raise UsageError(f"claim {self.name!r}: the paper's number for {self.against!r} is missing.")
 
     @property
-    def rule(self) -> list[Any]:
-        """All that decides its verdict; words do not."""
-        decides = (self.name, self.value, self.direction, self.against, self.margin, self.corrects)
-        return [*decides, self.paper, self.paper_against]
+    def effect(self) -> float | None:
+        """The difference that the paper states; None where it gives no numbers."""
+        if self.paper is None:
+            return None
+        return self.paper - (float(self.against) if self.paper_against is None else self.paper_against)
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,8 @@ class Scale:
     """One size of an experiment: `settings` go to its plan.
 
     `levels` says whether numbers can be held against the paper's (the same network, data and length) or only their
-    order can; `minutes` is the time on two cores.
+    order can; `minutes` is the time on two cores. A `stand_in` has other data, another network or another regime than
+    the paper's: what is seen there does not judge the paper.
     """
 
     seeds: tuple[int, ...]
@@ -100,6 +107,7 @@ class Scale:
     data: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     levels: bool = False
+    stand_in: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,6 +199,11 @@ class Experiment:
     derived
         `module:function` of `f(values) -> more values`, for what takes all seeds together, such as a choice by their
         mean. Of two values of one name its own counts.
+    primary
+        The name of the claim that is the sentence of the paper; the verdict of a row is this claim's, and the others
+        are details. By default the first.
+    remark
+        It is a remark or a correction of ours on the paper, and no claim of the paper's.
     """
 
     key: str
@@ -202,6 +215,8 @@ class Experiment:
     charts: str
     errata: tuple[str, ...] = ()
     derived: str = ""
+    primary: str = ""
+    remark: bool = False
 
     def __post_init__(self) -> None:
         if self.key.count("/") != 1:
@@ -216,8 +231,26 @@ class Experiment:
         if "smoke" not in self.scales:
             raise UsageError(f"{self.key}: declare a smoke scale, of seconds: it is how the experiment is tested.")
         names = [claim.name for claim in self.claims]
-        if not any(not claim.corrects for claim in self.claims) or len(set(names)) < len(names):
-            raise UsageError(f"{self.key}: declare at least one claim of the paper, and each name once.")
+        if len(set(names)) < len(names):
+            raise UsageError(f"{self.key}: two claims have one name.")
+        if self.primary_claim.corrects != self.remark:
+            whose = "a statement of ours, since this is a remark" if self.remark else "the sentence of the paper"
+            raise UsageError(f"{self.key}: the primary claim is {whose}, and not {self.primary_claim.name!r}.")
+
+    @property
+    def primary_claim(self) -> Claim:
+        """The claim whose verdict is the row's."""
+        own = [claim for claim in self.claims if claim.corrects == self.remark]
+        found = next((claim for claim in self.claims if claim.name == self.primary), own[0] if own else None)
+        if found is None or (self.primary and found.name != self.primary):
+            raise UsageError(f"{self.key}: there is no claim {self.primary!r} to be the primary one.")
+        return found
+
+    def kind(self, scale: str) -> Kind:
+        """What a row at this scale is about."""
+        if self.remark:
+            return "remark"
+        return "stand-in" if self.scales[scale].stand_in or scale == "smoke" else "paper"
 
     @property
     def stem(self) -> str:
@@ -235,26 +268,27 @@ class Experiment:
         return parts
 
     def identity(self, scale: str, seeds: Sequence[int] | None = None) -> Identity:
-        """All that decides a row: what its parts compute, what is derived from them, and the rules of the claims.
+        """What a row measures: what its parts compute, and what is derived from them.
 
-        Seeds are no part of it: a row with more of them is the same row, grown.
+        Seeds are no part of it: a row with more of them is the same row, grown. Neither are the claims: the numbers of
+        a row can be judged again when these are declared differently.
         """
         work = {part.identity for part in self.parts(scale, seeds)}
         if self.derived:
             work.add(of_this_package().of(self.derived))
-        decides = [sorted({each.digest for each in work}), [claim.rule for claim in self.claims]]
-        return Identity(digest(decides), frozenset().union(*(each.outside for each in work)))
+        outside = frozenset().union(*(each.outside for each in work))
+        return Identity(digest(sorted({each.digest for each in work})), outside)
 
     def digest(self, scale: str, seeds: Sequence[int] | None = None) -> str:
-        """Twelve hex digits of all that decides the row."""
+        """Twelve hex digits of what the row measures."""
         return self.identity(scale, seeds).digest
 
 
 def referred(name: str) -> Any:
     """What `module:function` under `evenly.papers` names.
 
-    >>> referred("verdict:judged").__name__
-    'judged'
+    >>> referred("verdict:judge").__name__
+    'judge'
     """
     module, _, function = name.partition(":")
     try:
@@ -270,15 +304,9 @@ _SETTINGS: Mapping[str, type[Settings]] = {"recipe": Recipe, "until": Until}
 def _resolved(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         if name in _SETTINGS:
-            return _set(to_mapping(from_mapping(_SETTINGS[name], value)))
+            return identifying(from_mapping(_SETTINGS[name], value))
         return {inner: _resolved(inner, each) for inner, each in value.items()}
     return [_resolved("", each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _set(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are not false in Python: one that is added later, and off, leaves identities as they are."""
-    plain = {name: _set(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
-    return {name: value for name, value in plain.items() if value}
 
 
 def _without_seeds(value: Any) -> Any:

@@ -6,7 +6,7 @@ A row says what was claimed, what was found, with every seed, and what that is w
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from evenly import atomic, environment
 from evenly.errors import DataError, UsageError
 from evenly.papers import shape
 from evenly.papers.behaviour import Identity, of_this_package
-from evenly.papers.experiment import DIRECTIONS, SCALES, Experiment, Measured
-from evenly.papers.verdict import VERDICTS, Judged, judged, overall
+from evenly.papers.experiment import DIRECTIONS, KINDS, SCALES, Experiment, Measured
+from evenly.papers.verdict import VERDICTS, Judged, judge
 
 Row = dict[str, Any]
 _SEED = re.compile(r"-?[0-9]{1,18}")
@@ -28,11 +28,13 @@ _INTERVAL = ({**_MEAN, "low": float, "high": float}, {**_MEAN, "low": None, "hig
 _CLAIM = {
     "name": str, "says": str, "value": str, "against": (str, float), "direction": frozenset(DIRECTIONS),
     "ours": _INTERVAL, "ours_against": (*_INTERVAL, None), "difference": _INTERVAL,
-    "paper": (float, None), "paper_against": (float, None), "margin": (float, None), "within": (bool, None),
-    "verdict": _VERDICT, "corrects": bool, "after": bool, "note": str, "values": _NUMBERS, "references": _NUMBERS,
+    "paper": (float, None), "paper_against": (float, None), "margin": (float, None), "effect": (float, None),
+    "same_level": (bool, None), "seeds_needed": (int, None), "verdict": _VERDICT, "primary": bool, "corrects": bool,
+    "after": bool, "note": str, "values": _NUMBERS, "references": _NUMBERS,
 }  # fmt: skip
 ROW = {
-    "key": str, "title": str, "claim": str, "scale": frozenset(SCALES), "verdict": _VERDICT, "claims": [_CLAIM],
+    "key": str, "title": str, "claim": str, "scale": frozenset(SCALES), "kind": frozenset(KINDS),
+    "verdict": _VERDICT, "claims": [_CLAIM],
     "seeds": [int], "declared_seeds": bool, "levels": bool, "deviations": [str], "errata": [str],
     "quantities": {_TEXT: _NUMBERS}, "digest": str, "outside?": [str], "parts": {_TEXT: str}, "command": str,
     "minutes": float, "version": str, "revisions": [str], "date": str, "figure": (str, None),
@@ -59,7 +61,6 @@ def path_of(ledger: str | os.PathLike[str], key: str, scale: str) -> Path:
 def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequence[int], minutes: float) -> Row:
     """The row of what was measured: every claim judged, and all it takes to run it again."""
     size = experiment.scales[scale]
-    claims = [judged(claim, measured.values, levels=size.levels) for claim in experiment.claims]
     stamp, identity = environment.stamp(), experiment.identity(scale, seeds)
     declared = tuple(seeds) == size.seeds
     return {
@@ -67,8 +68,7 @@ def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequen
         "title": experiment.title,
         "claim": experiment.claim,
         "scale": scale,
-        "verdict": overall(claims),
-        "claims": [_judged(each) for each in claims],
+        **_verdicts(experiment, scale, measured.values),
         "seeds": list(seeds),
         "declared_seeds": declared,
         "levels": size.levels,
@@ -86,6 +86,26 @@ def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequen
         "machine": {name: stamp[name] for name in ("cpu", "usable_cpus", "machine", "python", "libraries")},
         "date": stamp["time"],
         "figure": None if scale == "smoke" else f"{experiment.stem}-{scale}.svg",
+    }
+
+
+def judge_again(made: Row, experiment: Experiment) -> Row:
+    """The same numbers, judged by the claims as they are declared now; nothing is measured for it."""
+    values = {name: {int(seed): v for seed, v in by.items()} for name, by in made["quantities"].items()}
+    size = experiment.scales[made["scale"]]
+    words = {"title": experiment.title, "claim": experiment.claim, "errata": list(experiment.errata)}
+    declared = {"levels": size.levels, "deviations": list(size.deviations)}
+    return {**made, **words, **declared, **_verdicts(experiment, made["scale"], values)}
+
+
+def _verdicts(experiment: Experiment, scale: str, values: Mapping[str, Mapping[int, float]]) -> dict[str, Any]:
+    """Every claim, judged; the verdict of the row is that of the primary one."""
+    levels, primary = experiment.scales[scale].levels, experiment.primary_claim
+    claims = [judge(claim, values, levels=levels) for claim in experiment.claims]
+    return {
+        "kind": experiment.kind(scale),
+        "verdict": next(each.verdict for each in claims if each.claim == primary),
+        "claims": [{**_judged(each), "primary": each.claim == primary} for each in claims],
     }
 
 
@@ -111,8 +131,11 @@ def rows(ledger: str | os.PathLike[str]) -> list[Row]:
 
 
 def stale(made: Row, experiment: Experiment) -> bool:
-    """Whether what a row holds is not what would be computed and judged now: a default, a formula, a claim changed."""
+    """Whether what a row holds is not what would be measured now: a default, a formula, a quantity changed."""
     if made["scale"] not in experiment.scales:
+        return True
+    asked = {name for claim in experiment.claims for name in (claim.value, claim.against) if isinstance(name, str)}
+    if asked - made["quantities"].keys():
         return True
     written = Identity(made["digest"], frozenset(made.get("outside", ())))
     return not of_this_package().same(written, experiment.identity(made["scale"], made["seeds"]))
@@ -143,8 +166,10 @@ def _judged(each: Judged) -> dict[str, Any]:
         "paper": claim.paper,
         "paper_against": claim.paper_against,
         "margin": claim.margin,
-        "within": each.within,
+        "effect": each.effect,
+        "same_level": each.same_level,
         "verdict": each.verdict,
+        "seeds_needed": each.seeds_needed,
         "corrects": claim.corrects,
         "after": claim.after,
         "note": claim.note,

@@ -10,7 +10,7 @@ from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment, Measured, referred
 from evenly.papers.running import measured
-from evenly.papers.verdict import worse
+from evenly.papers.verdict import is_worse
 from evenly.report.wording import lasting
 
 LONG = 600.0  # minutes from which on an experiment asks before it begins
@@ -55,7 +55,7 @@ def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
     >>> line = overview("nowhere")[0]
     >>> sorted(line), line["state"]
-    (['claim', 'cost', 'key', 'scale', 'state', 'verdict'], 'not run')
+    (['claim', 'cost', 'key', 'kind', 'scale', 'state', 'verdict'], 'not run')
     """
     lines = []
     for experiment in CATALOGUE.values():
@@ -86,13 +86,13 @@ def worsened(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> list[s
             where = f"{place}, {name}" if name else place
             if name not in now:
                 found.append(f"{where}: {verdict} → not declared any more")
-            elif worse(now[name], verdict) and (row["scale"] != "smoke" or _turned(now[name], verdict)):
+            elif is_worse(now[name], verdict) and (row["scale"] != "smoke" or _turned(now[name], verdict)):
                 found.append(f"{where}: {verdict} → {now[name]}")
     return found
 
 
 def _turned(now: str, before: str) -> bool:
-    return (before, now) == ("reproduced", "not reproduced")
+    return (before, now) == ("reproduced", "contradicted")
 
 
 def affordable(experiment: Experiment, scale: str, *, yes: bool) -> None:
@@ -113,6 +113,7 @@ def _line(experiment: Experiment, scale: str, state: str, verdict: str, minutes:
         "key": experiment.key,
         "claim": experiment.claim,
         "scale": scale,
+        "kind": experiment.kind(scale) if scale in experiment.scales else "paper",
         "state": state,
         "verdict": verdict,
         "cost": round(minutes, 2),

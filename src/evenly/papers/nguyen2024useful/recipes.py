@@ -184,7 +184,11 @@ def scales(
     runs = sum(case.runs for case in cases)
     data = tuple(dict.fromkeys(case.data for case in cases))
     full = sum(case.runs * RUN_MINUTES[case.model] * EXAMPLES[case.data] for case in cases)
-    found = {"smoke": Scale((0, 1), round(2 * runs * RUN_MINUTES["smoke"], 3), {"size": "smoke"}, (), MACHINERY)}
+    found = {
+        "smoke": Scale(
+            (0, 1), round(2 * runs * RUN_MINUTES["smoke"], 3), {"size": "smoke"}, (), MACHINERY, stand_in=True
+        )
+    }
     if small and all(name in STAND_INS for name in data):
         names = tuple(dict.fromkeys(str(STAND_INS[name]["name"]) for name in data))
         found["small"] = Scale(
@@ -193,6 +197,7 @@ def scales(
             {"size": "small"},
             names,
             (*_stand_in(data), *small_deviations, *REDUCED),
+            stand_in=True,
         )
     found["full"] = Scale(
         seeds,
