@@ -99,6 +99,9 @@ class Scale:
     `levels` says whether numbers can be held against the paper's (the same network, data and length) or only their
     order can; `minutes` is the time on two cores. A `stand_in` has other data, another network or another regime than
     the paper's: what is seen there does not judge the paper.
+
+    `value` says how much it would be worth to know the verdict, for a campaign that chooses what to run next: 0 leaves
+    the experiment out of it. `wanted` is the number of seeds at which it is known well enough.
     """
 
     seeds: tuple[int, ...]
@@ -108,6 +111,8 @@ class Scale:
     deviations: tuple[str, ...] = ()
     levels: bool = False
     stand_in: bool = False
+    value: float = 0.0
+    wanted: int = 0
 
 
 @dataclass(frozen=True)
@@ -172,12 +177,13 @@ class Part:
 class Measured:
     """All that the parts of an experiment found: quantities by seed, and what is drawn by the name of its part.
 
-    `sources` are the revisions of the code that did the work, which may be older than the one that judges it.
+    `origins` says of every seed which revision of the code measured it, on which processor and when: it may be older
+    than the one that judges it, and on another machine.
     """
 
     values: Mapping[str, Mapping[int, float]]
     series: Mapping[str, Mapping[str, Any]]
-    sources: tuple[str, ...] = ()
+    origins: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

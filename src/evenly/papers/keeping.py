@@ -22,7 +22,7 @@ _TEXT, _SEED = re.compile(r".*", re.DOTALL), re.compile(r"-?[0-9]{1,18}")
 _NUMBER = (float, frozenset({"NaN", "Infinity", "-Infinity"}))  # as records spell them
 _FOUND = {"values": {_TEXT: {_SEED: _NUMBER}}, "series": {_TEXT: shape.ANYTHING}}
 _DONE = {"part": str, "work": str, "minutes": float, "checksum": str}
-_STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, None)}]
+_STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, None), "cpu": (str, None), "time": str}]
 
 
 def keep(context: Context, part: Part, work: Callable[[], Found]) -> None:
@@ -56,20 +56,20 @@ def gathered(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
     values: dict[str, dict[int, float]] = {}
     series: dict[str, dict[str, Any]] = {}
     minutes = 0.0
-    sources: set[str] = set()
+    origins: dict[int, dict[str, str]] = {}
     for part in parts:
-        found, took, revisions = _read(_folder(context, part))
-        sources |= revisions
+        found, took, origin = _read(_folder(context, part))
         minutes += took
         series[part.name] = found["series"]
         for name, by_seed in found["values"].items():
             mine = values.setdefault(name, {})
             for seed, number in by_seed.items():
+                origins[int(seed)] = origin
                 if int(seed) in mine and mine[int(seed)] != number:
                     raise UsageError(f"two parts measured {name!r} for seed {seed} and do not agree: name them apart.")
                 mine[int(seed)] = number
     ordered = {name: dict(sorted(by.items())) for name, by in values.items()}
-    return Measured(ordered, series, tuple(sorted(sources))), minutes
+    return Measured(ordered, series, dict(sorted(origins.items()))), minutes
 
 
 def forget(context: Context, part: Part) -> None:
@@ -102,15 +102,20 @@ def _trained(series: Mapping[str, Any]) -> list[Any]:
     return [series["run"]] if "run" in series else list(several.values()) if isinstance(several, dict) else []
 
 
-def _read(folder: Path) -> tuple[dict[str, Any], float, set[str]]:
-    """What a part found, the minutes it took and the code that did it, each as it was written."""
+def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
+    """What a part found, the minutes it took and where it comes from, each as it was written."""
     remedy = f"Remove the folder {folder}, and the same command does this part again."
     done = shape.read(folder / "done", _DONE, remedy=remedy)
     stamps = shape.read(folder / "environment.json", _STAMPS, remedy=remedy)
     found = shape.read(folder / FOUND, _FOUND, remedy=remedy)
     if _checksum(folder / FOUND) != done["checksum"]:
         raise DataError(f"{folder / FOUND} is not what was written there: something has changed it. {remedy}")
-    return plain.decode(found), float(done["minutes"]), {_revision(stamp) for stamp in stamps}
+    origin = {
+        "revision": ", ".join(dict.fromkeys(_revision(stamp) for stamp in stamps)),
+        "cpu": ", ".join(dict.fromkeys(str(stamp["cpu"]) for stamp in stamps)),
+        "date": stamps[-1]["time"],
+    }
+    return plain.decode(found), float(done["minutes"]), origin
 
 
 def _checksum(path: Path) -> str:

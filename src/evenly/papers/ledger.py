@@ -3,6 +3,7 @@
 A row says what was claimed, what was found, with every seed, and what that is worth; nothing of it is written by hand.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -37,7 +38,8 @@ ROW = {
     "verdict": _VERDICT, "claims": [_CLAIM],
     "seeds": [int], "declared_seeds": bool, "levels": bool, "deviations": [str], "errata": [str],
     "quantities": {_TEXT: _NUMBERS}, "digest": str, "outside?": [str], "parts": {_TEXT: str}, "command": str,
-    "minutes": float, "version": str, "revisions": [str], "date": str, "figure": (str, None),
+    "minutes": float, "version": str, "origins": {_SEED: {"revision": str, "cpu": str, "date": str}}, "date": str,
+    "figure": (str, None), "drawn": [int], "checksum": str,
     "machine": {"cpu": str, "usable_cpus": (int, None), "machine": str, "python": str,
                 "libraries": {_TEXT: (str, None)}},
 }  # fmt: skip
@@ -82,17 +84,27 @@ def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequen
         + ("" if declared else f" --seeds {','.join(map(str, seeds))} --ledger DIR"),
         "minutes": round(minutes, 2),
         "version": stamp["evenly"],
-        "revisions": list(measured.sources),
+        "origins": {str(seed): dict(origin) for seed, origin in measured.origins.items()},
         "machine": {name: stamp[name] for name in ("cpu", "usable_cpus", "machine", "python", "libraries")},
         "date": stamp["time"],
         "figure": None if scale == "smoke" else f"{experiment.stem}-{scale}.svg",
+        "drawn": list(seeds),
     }
+
+
+def values_of(made: Row) -> dict[str, dict[int, float]]:
+    """The quantities of a row, by seed."""
+    return {name: {int(seed): v for seed, v in by.items()} for name, by in made["quantities"].items()}
+
+
+def origins_of(made: Row) -> dict[int, dict[str, str]]:
+    """Where each seed of a row was measured."""
+    return {int(seed): origin for seed, origin in made["origins"].items()}
 
 
 def judge_again(made: Row, experiment: Experiment) -> Row:
     """The same numbers, judged by the claims as they are declared now; nothing is measured for it."""
-    values = {name: {int(seed): v for seed, v in by.items()} for name, by in made["quantities"].items()}
-    size = experiment.scales[made["scale"]]
+    values, size = values_of(made), experiment.scales[made["scale"]]
     words = {"title": experiment.title, "claim": experiment.claim, "errata": list(experiment.errata)}
     declared = {"levels": size.levels, "deviations": list(size.deviations)}
     return {**made, **words, **declared, **_verdicts(experiment, made["scale"], values)}
@@ -110,9 +122,10 @@ def _verdicts(experiment: Experiment, scale: str, values: Mapping[str, Mapping[i
 
 
 def write(ledger: str | os.PathLike[str], made: Row) -> Path:
-    """Write a row to its place."""
+    """Write a row to its place, with a checksum of what it says."""
     path = path_of(ledger, made["key"], made["scale"])
     path.parent.mkdir(parents=True, exist_ok=True)
+    made = {**made, "checksum": _checksum(made)}
     atomic.write_text(path, json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return path
 
@@ -147,9 +160,17 @@ def _read(path: Path) -> Row:
     named = path_of(path.parent, made["key"], made["scale"]).name
     if named != path.name:
         raise DataError(f"{path} holds the row of {made['key']} at {made['scale']}: call it {named}, or remove it.")
+    if made["checksum"] != _checksum(made):
+        raise DataError(f"{path} was edited: its numbers are not those that were written. {remedy}")
     if not made["claims"] or not made["seeds"]:
         raise DataError(f"{path} cannot be read (it has no {'seeds' if made['claims'] else 'claims'}). {remedy}")
     return made
+
+
+def _checksum(made: Row) -> str:
+    """Sixteen hex digits over all that a row says."""
+    text = json.dumps({name: value for name, value in made.items() if name != "checksum"}, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _judged(each: Judged) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from evenly import environment
 from evenly.data.catalogue import data_root as root_of
 from evenly.data.catalogue import entry
-from evenly.errors import DataError, EvenlyError, SetupError, UsageError, did_you_mean
+from evenly.errors import DataError, EvenlyError, SetupError, Stopped, UsageError, did_you_mean
 from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, referred
 from evenly.papers.keeping import forget, gathered, is_kept, keep
 from evenly.progress import Bar
@@ -98,10 +98,15 @@ def measured(
                     future.result()
                     bar.advance()
     found, minutes = gathered(context, parts)
-    if experiment.derived:
-        derive: Callable[[Values], Values] = referred(experiment.derived)
-        found = replace(found, values={**found.values, **derive(found.values)})
-    return found, minutes
+    return derived(experiment, found), minutes
+
+
+def derived(experiment: Experiment, found: Measured) -> Measured:
+    """What was measured, and what follows from all seeds together."""
+    if not experiment.derived:
+        return found
+    derive: Callable[[Values], Values] = referred(experiment.derived)
+    return replace(found, values={**found.values, **derive(found.values)})
 
 
 def done(context: Context, part: Part) -> None:
@@ -126,6 +131,11 @@ def _pool(workers: int, cores: int) -> Iterator[ProcessPoolExecutor]:
     )
     try:
         yield pool
+    except (KeyboardInterrupt, Stopped):
+        # Training answers by keeping where it stands; Ctrl-C reaches only this process.
+        for process in list(pool._processes.values()):
+            process.terminate()
+        raise
     except BrokenProcessPool:
         # The others were asked to end, which training answers at its next step and the next part then does not.
         for process in list(pool._processes.values()):
@@ -143,6 +153,7 @@ def _share(threads: int) -> None:
     import torch
 
     os.environ["TERM"] = "dumb"
+    os.setpgrp()  # out of reach of the terminal's Ctrl-C, which the parent passes on once
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     torch.set_num_threads(threads)
 

@@ -169,12 +169,21 @@ def _machine(row: Row) -> str:
         "command": row["command"],
         "date": row["date"],
         "time": lasting(row["minutes"]),
-        "evenly": f"{row['version']}; the work was done by {', '.join(row['revisions']) or 'an unknown revision'}",
+        "evenly": row["version"],
         "machine": f"{machine['cpu']}, {machine['usable_cpus']} cores, {machine['python']}",
+        **_origins(row),
         "torch": machine["libraries"].get("torch"),
         "recipes": ", ".join(sorted(set(row["parts"].values()))),
     }
     return "\n".join(f"{name}: {value}" for name, value in lines.items())
+
+
+def _origins(row: Row) -> dict[str, str]:
+    """Which revision measured which seeds, on which processor."""
+    by_origin: dict[tuple[str, str], list[str]] = {}
+    for seed, origin in row["origins"].items():
+        by_origin.setdefault((origin["revision"], origin["cpu"]), []).append(seed)
+    return {f"seeds {', '.join(seeds)}": f"revision {who} on {cpu}" for (who, cpu), seeds in by_origin.items()}
 
 
 def _picture(path: Path) -> str:

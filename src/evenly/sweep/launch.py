@@ -48,7 +48,7 @@ def launch(plan: Plan, where: Where = HERE, *, runs: str | Path = "runs", what: 
     except OSError as error:
         raise SetupError(f"cannot make {folder}: {error.strerror}. Choose a writable folder for runs.") from error
     with following:
-        told = {"runs": runs, "logs": folder, "begun": following.begun, "told": following.told}
+        told: dict[str, Any] = {"runs": runs, "logs": folder, "begun": following.begun, "told": following.told}
         if where.engine == "local":
             local.run(plan, where, **told)
         elif where.engine == "ray":

@@ -7,6 +7,7 @@ object store; it then begins again when its node is lost.
 
 import contextlib
 import io
+import logging
 import os
 import socket
 import tarfile
@@ -118,7 +119,7 @@ def _connected(where: Where) -> Iterator[Any]:
     if address:
         _check_answers(where, address)
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         raise _unreachable(where, str(error).strip().splitlines()[0]) from error
     try:

@@ -39,14 +39,14 @@ def early_recipe(
     ascent: Ascent | None = None,
     keep_epochs: Sequence[int] = (),
 ) -> Recipe:
-    """The first stage of `recipe`: the same training until an early epoch, with randomness of its own.
+    """The first stage of `recipe`: the same training, ended early.
 
-    A smaller `model` may stand in as a proxy, or another optimizer. `keep_epochs` are this stage's own, to compare
-    the separations of several epochs.
+    Its epochs are those that plain training by the recipe begins with, to the last bit. A smaller `model` may stand in
+    as a proxy, or another optimizer. `keep_epochs` are this stage's own, to compare the separations of several epochs.
 
     >>> first = early_recipe(Recipe(seed=1), Until("fraction", 0.1))
-    >>> first.seed == 1, first.until.rule, first.epochs
-    (False, 'fraction', 200)
+    >>> first.seed, first.until.rule, first.epochs
+    (1, 'fraction', 200)
     """
     if until.rule == "end":
         raise UsageError("until.rule=end: the first stage ends early. Give gain, epoch or fraction.")
@@ -58,13 +58,8 @@ def early_recipe(
         model=model or recipe.model,
         optimizer=optimizer or recipe.optimizer,
         ascent=ascent or recipe.ascent,
-        seed=rng.key(recipe.seed, "early") % 2**31,
-        # The data are those of the second stage, whatever their own randomness.
-        data=replace(recipe.data, seed=recipe.seed if recipe.data.seed is None else recipe.data.seed),
         until=until,
         resampling=Resampling(),
-        evaluate_every=recipe.epochs,
-        record_examples=False,
         keep_epochs=tuple(keep_epochs),
     )
 
