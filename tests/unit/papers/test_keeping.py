@@ -23,7 +23,7 @@ TOY = Experiment(
     plan=lambda seeds: [Part("only", "learning:trained", {"recipe": RECIPE, "seed": seeds[0], "name": "x"})],
     claims=(Claim("error", "it has an error", "x.train_error", "greater"),),
     scales={"smoke": Scale((0,), 0.1)},
-    charts="verdict:judged",
+    charts="verdict:judge",
 )
 PLACES = ["../../precious", "../precious", "", ".", "..", "/", "parts", 3, None, {}, ["x"]]
 
