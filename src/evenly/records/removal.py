@@ -50,7 +50,9 @@ def refusal(root: str | os.PathLike[str], name: Any) -> str | None:
         what = "a link" if folder.is_symlink() else "no folder"
         return f"{folder} is {what}: only a run's own folder can be removed. `evenly runs` lists them."
     missing = _missing(folder)
-    return missing and f"{folder} is left as it is: {missing}, so that it may not be a run of evenly's."
+    if missing is None:
+        return None
+    return f"{folder} is left as it is: {missing}, and so may be no run of evenly's. Look at it, and move it away."
 
 
 def _missing(folder: Path) -> str | None:
