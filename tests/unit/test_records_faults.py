@@ -82,7 +82,8 @@ def writer(path: Path) -> "subprocess.Popen[str]":
     """A process that is in the middle of writing `path`."""
     process = subprocess.Popen([sys.executable, "-c", PART, str(path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    with process.stdout as said:
+        assert said.readline() == "ready\n"
     return process
 
 

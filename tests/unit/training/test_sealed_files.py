@@ -98,6 +98,12 @@ def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(value, (*path, key))
 
 
+def reached(tree: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
 def without(tree: Any, path: tuple[Any, ...], *values: Any) -> Any:
     """The tree with what stands at a place dropped, or replaced by a value."""
     key, *rest = path
@@ -114,10 +120,12 @@ def without(tree: Any, path: tuple[Any, ...], *values: Any) -> Any:
 def test_every_missing_or_replaced_piece_of_a_checkpoint_is_refused_before_it_is_used(run: Run, tmp_path: Path) -> None:
     state = checkpoint.load(run, LAST)
     found = list(places(state))
-    assert len(found) > 60
+    assert len(found) > 40
     assert {path[0] for path in found} >= {"epoch", "step", "model", "optimizer", "ascent", "sums", "lines", "world"}
     for path in found:
         for values in ((), ("x",), (None,), (10**9,), (torch.zeros(7),)):
+            if values == (None,) and reached(state, path) is None:
+                continue
             changed = without(state, path, *values)
             checkpoint.save(run, LAST, changed)
             with pytest.raises(DataError, match=r"content is missing or changed. Remove it"):

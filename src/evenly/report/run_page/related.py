@@ -288,7 +288,8 @@ def _label(members: list[Member]) -> None:
     """Name every run by its method and, where one method was run in several ways, by what differs between them."""
     for method in {member.method for member in members}:
         own = [member for member in members if member.method == method]
-        facts = [dict(member.variant) | (dict(member.family) if method != "steps" else {"data": member.data}) for member in own]
+        # A control of as many steps has a number of epochs of its own for every seed.
+        facts = [dict(m.variant) | (dict(m.family) if method != "steps" else {"data": m.data}) for m in own]
         names = [name for name in facts[0] if len({fact.get(name) for fact in facts}) > 1]
         for member, fact in zip(own, facts, strict=True):
             differing = ", ".join(f"{name}={fact[name].strip(chr(39))}" for name in names if name in fact)
