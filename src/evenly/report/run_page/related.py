@@ -249,12 +249,7 @@ def _of_one_draw(members: list[Member], whole: list[Member], remarks: list[str])
 
 def numbers(run: Run) -> dict[str, Any]:
     """The summary of a run, in which what is counted with is a number."""
-    try:
-        found = run.summary()
-    except DataError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{run.path / DONE} is not a summary: expected a JSON object. Repeat the run.") from error
+    found = run.summary()
     for name, value in found.items():
         counted = name in COUNTED or ".error" in name or ".worst." in name
         if counted and value is not None and not isinstance(value, int | float):
