@@ -63,9 +63,12 @@ def test_seeds_that_draw_their_own_data_are_siblings_unless_one_seed_drew_two(tm
     first, second = pair(tmp_path, "1f", drawn="toy()"), pair(tmp_path, "2e", seed=1, drawn="toy()")
     both = {run.id for runs in (first, second) for run in runs[:2]}
     assert ids([first[1].path]) == both
-    later = made(tmp_path, replace(PLAIN, label_smoothing=0.0, seed=1), 0.2, data="3d", drawn="toy()")
-    assert later.id not in ids([second[1].path])
-    assert ids([first[1].path]) == both or later.id not in ids([second[1].path])
+    later = made(tmp_path, replace(PLAIN, seed=1), 0.2, data="3d", drawn="toy()")  # by changed code
+    page = find([second[1].path])
+    assert {member.id for member in page.members} == both
+    assert any(later.id in remark and "its seed drew other data" in remark for remark in page.remarks)
+    of_one = [member for member in find([first[1].path]).members if member.seed == 1]
+    assert len({member.fingerprint for member in of_one}) == 1
 
 
 def test_a_setting_added_later_does_not_part_siblings(tmp_path: Path) -> None:

@@ -115,7 +115,8 @@ import os
 from evenly.data import load
 from evenly.recipe import Recipe
 from evenly.training.train import train
-train(Recipe(epochs=1), runs=os.environ["RUNS"], splits=load("parity", dim=5, seed=int(os.environ["RANK"])), device="cpu")
+splits = load("parity", dim=5, seed=int(os.environ["RANK"]))
+train(Recipe(epochs=1), runs=os.environ["RUNS"], splits=splits, device="cpu")
 """
 
 
