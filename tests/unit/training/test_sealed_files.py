@@ -156,6 +156,14 @@ def test_a_checkpoint_that_stands_nowhere_in_training_is_refused(
         train(SMALL, runs=tmp_path, device="cpu")
 
 
+def test_the_checkpoint_of_a_run_that_was_killed_at_its_very_end_does_not_stay(run: Run, tmp_path: Path) -> None:
+    left = (run.path / LAST).read_bytes()
+    train(SMALL, runs=tmp_path, device="cpu")
+    (run.path / LAST).write_bytes(left)
+    train(SMALL, runs=tmp_path, device="cpu")
+    assert not (run.path / LAST).exists()
+
+
 def test_weights_and_outputs_of_other_runs_or_damaged_ones_are_refused(tmp_path: Path) -> None:
     plain = Recipe(**{**vars(SMALL), "keep_epochs": (1,)})
     first, other = (train(Recipe(**{**vars(plain), "seed": s}), runs=tmp_path, device="cpu") for s in (0, 1))
