@@ -42,13 +42,9 @@ def test_a_damaged_run_never_hides_the_others(
     assert "aaa" in said.out
     assert "ccc" in said.out
     assert "bbb" in said.out or "bbb" in said.err
-    for verb in (
-        ["runs", "show", "bbb", "--runs", str(tmp_path)],
-        ["report", str(tmp_path / "bbb"), "--out", "p.html"],
-    ):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(tmp_path)
-            assert main(verb) in (0, 2, 3)  # told, and never a traceback
+    verbs = [["runs", "show", "bbb", "--runs", str(tmp_path)]]
+    verbs += [["report", str(tmp_path / "bbb"), "--out", str(tmp_path / "p.html")]] if text == NESTED else []
+    assert all(main(verb) in (0, 2, 3) for verb in verbs)  # told, and never a traceback
     records.runs(tmp_path)
 
 
@@ -82,7 +78,8 @@ def writer(path: Path) -> "subprocess.Popen[str]":
     """A process that is in the middle of writing `path`."""
     process = subprocess.Popen([sys.executable, "-c", PART, str(path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
+    with process.stdout as said:
+        assert said.readline() == "ready\n"
     return process
 
 
@@ -148,7 +145,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_limit_on_the_size_of_files_is_told_like_a_full_disk(tmp_path: Path) -> None:
-    words = ["train", "digits", "--epochs", "1", "--device", "cpu", "--runs", str(tmp_path / "runs")]
+    words = ["train", "parity", "--epochs", "1", "--device", "cpu", "--runs", str(tmp_path / "runs")]
     said = subprocess.run([sys.executable, "-c", LIMITED, *words], capture_output=True, text=True)
     assert said.returncode == 4
     assert "File too large. Files may not grow that large here: raise the limit" in said.stderr

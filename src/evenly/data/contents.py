@@ -50,11 +50,11 @@ def digests(root: Path, names: Sequence[str]) -> list[str]:
     root = Path(os.path.abspath(root))
     memory = _memory_of(root)
     known = _remembered(memory)
-    wanted = dict.fromkeys(names)
     found, unknown = {}, []
-    for name in wanted:
+    start = os.path.join(root, "")
+    for name in dict.fromkeys(names):
         seen = known.get(name)
-        if seen is not None and seen[:-1] == _look(root / name):
+        if seen is not None and seen[:-1] == _look(start + name):
             found[name] = seen
         else:
             unknown.append(name)
@@ -65,7 +65,7 @@ def digests(root: Path, names: Sequence[str]) -> list[str]:
     return [found[name].digest for name in names]
 
 
-def _look(path: Path) -> tuple[int, int, int, int]:
+def _look(path: str) -> tuple[int, int, int, int]:
     try:
         now = os.stat(path)
     except FileNotFoundError as error:

@@ -77,8 +77,12 @@ class Identity:
                 f"{folder} has no {IDENTITY}: nothing tells which data it is of. Move it away and repeat the command."
             )
         wanted = self.record()
-        for name in ("id", "recipe", "data", "given"):
-            if kept[name] != wanted[name]:
+        for name in ("id", "recipe", "given", "data"):
+            # Of data, what they are called does not matter.
+            same = (
+                kept[name] == wanted[name] if name != "data" else kept[name]["fingerprint"] == self.data["fingerprint"]
+            )
+            if not same:
                 raise DataError(
                     f"{folder} is another run than its name says: {name} in {IDENTITY} is not that of this command. "
                     "Something moved or changed it: move it away and repeat the command."

@@ -18,7 +18,7 @@ RUN, CHECKSUM = "evenly_run", "evenly_checksum"
 _BLOCK = 4096  # words
 _DIGITS = 32
 _OPEN = "0" * _DIGITS  # what stands in the header while the checksum is computed
-_LARGEST_HEADER = 100_000_000  # as safetensors itself has it
+_LARGEST_HEADER = 10_000_000  # of tens of thousands of tensors; a stranger's header must not fill the memory
 
 
 def metadata(run: str, **more: str) -> dict[str, str]:

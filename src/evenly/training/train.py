@@ -21,7 +21,7 @@ from evenly.training.distributed import World
 from evenly.training.evidence import EXAMPLES, leave_evidence
 from evenly.training.identify import agreed, identify
 from evenly.training.interruption import Interruption
-from evenly.training.loop import Enough, Loop
+from evenly.training.loop import LAST, Enough, Loop
 from evenly.training.objective import predictions
 from evenly.training.parts import Parts, assemble, load_data
 from evenly.training.stages import (
@@ -101,6 +101,9 @@ def train(
     run = Run(os.path.join(runs, identity.id))
     if world.shared(run.state == "done"):
         run.check(to_mapping(recipe), identity)
+        if world.leads:  # left where the process was killed between the end of training and this
+            with contextlib.suppress(OSError):
+                (run.path / LAST).unlink(missing_ok=True)
         return run
     if recipe.sharded and world.size == 1:
         _log.info("sharded=true has no effect in one process: start more with torchrun.")

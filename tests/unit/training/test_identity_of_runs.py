@@ -69,8 +69,9 @@ def test_two_projects_with_data_of_one_name_share_a_folder_of_runs(
 def test_splits_given_in_python_are_part_of_the_run(tmp_path: Path) -> None:
     one, other = load("parity", dim=5), load("parity", dim=5, seed=1)
     recipe = Recipe(data=Data("parity", {"dim": 5}), model=TINY, epochs=1, batch_size=50)
-    runs = [train(recipe, runs=tmp_path, splits=splits, device="cpu").id for splits in (one, other, one)]
-    assert runs[0] == runs[2] != runs[1]
+    renamed = Splits("by another name", dict(one))
+    runs = [train(recipe, runs=tmp_path, splits=splits, device="cpu").id for splits in (one, other, one, renamed)]
+    assert runs[0] == runs[2] == runs[3] != runs[1]
 
 
 @pytest.mark.parametrize("what", ["indices", "weights", "enough"])

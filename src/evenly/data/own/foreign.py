@@ -28,7 +28,8 @@ def foreign(
     Labels are taken from `labels`, else from the data set's `targets` or `labels`, the last tensor of a
     `TensorDataset`, or the same of what a `Subset` is a part of. `classes` are its `classes`, or numbers. An input
     is item[`key`] where the item is a tuple, list or dict, else the item: a tensor, an array, or a PIL image.
-    Items should come without random augmentation: what is measured on them would change from pass to pass.
+    Items should come without random augmentation: what is measured on them would change from pass to pass, and a run on
+    them, which is known by their content, would never be found again.
 
     >>> pairs = TensorDataset(torch.arange(6.0).reshape(3, 2), torch.tensor([0, 1, 0]))
     >>> data = foreign(pairs)

@@ -249,12 +249,7 @@ def _of_one_draw(members: list[Member], whole: list[Member], remarks: list[str])
 
 def numbers(run: Run) -> dict[str, Any]:
     """The summary of a run, in which what is counted with is a number."""
-    try:
-        found = run.summary()
-    except DataError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{run.path / DONE} is not a summary: expected a JSON object. Repeat the run.") from error
+    found = run.summary()
     for name, value in found.items():
         counted = name in COUNTED or ".error" in name or ".worst." in name
         if counted and value is not None and not isinstance(value, int | float):
@@ -288,10 +283,8 @@ def _label(members: list[Member]) -> None:
     """Name every run by its method and, where one method was run in several ways, by what differs between them."""
     for method in {member.method for member in members}:
         own = [member for member in members if member.method == method]
-        facts = [
-            dict(member.variant) | (dict(member.family) if method != "steps" else {"data": member.data})
-            for member in own
-        ]
+        # A control of as many steps has a number of epochs of its own for every seed.
+        facts = [dict(m.variant) | (dict(m.family) if method != "steps" else {"data": m.data}) for m in own]
         names = [name for name in facts[0] if len({fact.get(name) for fact in facts}) > 1]
         for member, fact in zip(own, facts, strict=True):
             differing = ", ".join(f"{name}={fact[name].strip(chr(39))}" for name in names if name in fact)
