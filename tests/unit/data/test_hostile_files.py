@@ -205,4 +205,4 @@ def test_a_manifest_takes_memory_in_proportion_to_its_text(root: Path) -> None:
     finally:
         tracemalloc.stop()
     assert len(splits.train) == 60_000
-    assert peak < 4 * path.stat().st_size  # Python's own objects for every cell took thirty times as much
+    assert peak < 4 * path.stat().st_size  # Python's own objects for every cell took fourteen times as much
