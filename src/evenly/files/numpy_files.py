@@ -182,7 +182,7 @@ def _damage(path: str | os.PathLike[str], member: str, advice: str) -> Iterator[
     try:
         yield
     except DataError as error:
-        raise DataError(f"{path}: {member}{error}") from error
+        raise DataError(f"{path}: {member}{error} {advice}") from error
     except MemoryError as error:
         raise DataError(f"{path}: {member}does not fit in memory. Give a part of it.") from error
     except Exception as error:  # the bytes choose what goes wrong: zlib.error, BadZipFile, SyntaxError, EOFError, …
