@@ -289,7 +289,7 @@ class Splits(Mapping[str, Labelled]):
 
 def _compact(where: Tensor) -> Sequence[int]:
     """Positions as a sequence that takes no memory of its own: a list of a million integers takes 40 MB."""
-    return memoryview(where.cpu().numpy())
+    return memoryview(where.cpu().numpy())  # type: ignore[arg-type]  # an array of numpy's is a buffer
 
 
 def scaled(x: Tensor) -> Tensor:

@@ -121,9 +121,10 @@ def _array(file: IO[bytes], size: int) -> Array:
             "is an array of Python objects, which only a pickle can hold; it was not opened. Save numbers or text: "
             "give the array a dtype, such as float32."
         )
-    if dtype.kind not in "biufcSU" or (dtype.itemsize == 0 and math.prod(shape)):
+    num = math.prod(shape)
+    if dtype.kind not in "biufcSU" or (dtype.itemsize == 0 and num > 0):
         raise ValueError(f"it holds {dtype}, not numbers or text")
-    expected, there = math.prod(shape) * dtype.itemsize, size - file.tell()
+    expected, there = num * dtype.itemsize, size - file.tell()
     if expected != there:
         raise ValueError(f"its header promises {expected:,} bytes, there are {there:,}")
     array = np.empty(shape, dtype, order="F" if fortran else "C")
@@ -181,7 +182,7 @@ def _damage(path: str | os.PathLike[str], member: str, advice: str) -> Iterator[
     try:
         yield
     except DataError as error:
-        raise DataError(f"{path}: {member}{error}") from error
+        raise DataError(f"{path}: {member}{error} {advice}") from error
     except MemoryError as error:
         raise DataError(f"{path}: {member}does not fit in memory. Give a part of it.") from error
     except Exception as error:  # the bytes choose what goes wrong: zlib.error, BadZipFile, SyntaxError, EOFError, …

@@ -8,7 +8,7 @@ import csv
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -176,7 +176,7 @@ def _column(path: Path, table: Table, name: str, parse: Callable[[str], T | None
         if value is None:
             expected = "a whole number" if kind is int else "a finite number"
             raise DataError(f"{path}, {table.place(row)}: {name!r} is {cell!r}, expected {expected}. Separate again.")
-        found.append(value)  # type: ignore[arg-type]  # an int or a float, as the array has them
+        found.append(value)
     return torch.tensor(found, dtype=torch.int64 if kind is int else torch.float32)
 
 
@@ -188,9 +188,11 @@ def _assembled(
             f"{path}: written by another version of evenly (format {facts['version']}, this reads {VERSION})."
         )
     _check_examples(path, examples)
+    splits = tuple(splits)
+    _check_facts(path, facts, splits, num_classes=int(examples["labels"].max()) + 1)
     found = Separation(
         **examples,
-        splits=tuple(splits),
+        splits=splits,
         method=facts["method"],
         on=facts["on"],
         accuracy=_number(facts["accuracy"]),
@@ -213,6 +215,20 @@ def _check_examples(path: Path, examples: Mapping[str, Tensor]) -> None:
     for name in ("labels", "index"):
         if int(examples[name].min()) < 0:
             raise DataError(f"{path}: {name!r} holds {int(examples[name].min())}, which is negative. Separate again.")
+
+
+def _check_facts(path: Path, facts: Mapping[str, Any], splits: Sequence[ClassSplit], *, num_classes: int) -> None:
+    """Refuse what is not of the kind that `save` writes."""
+    right = all(isinstance(facts[name], str) for name in ("method", "on"))
+    right = right and all(isinstance(word, str) for name in ("classes", "remarks") for word in facts[name])
+    right = right and isinstance(facts["accuracy"], int | float | None)
+    right = right and (not facts["classes"] or len(facts["classes"]) >= num_classes)
+    for split in splits:
+        right = right and all(type(getattr(split, name)) is int for name in _COUNTS) and 0 <= split.label < num_classes
+        right = right and split.num_easy >= 0 and split.num_hard >= 0 and split.num > 0
+        right = right and all(isinstance(getattr(split, name), int | float) for name in _NUMBERS)
+    if not right:
+        raise DataError(f"{path}: what it says of its classes is not what a separation says. Separate again.")
 
 
 def _split_record(split: ClassSplit) -> dict[str, Any]:

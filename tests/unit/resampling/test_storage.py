@@ -115,3 +115,24 @@ def test_other_suffixes_are_refused(separation: Separation, tmp_path: Path) -> N
 def test_a_loss_of_minus_zero_is_written_as_zero(separation: Separation, tmp_path: Path) -> None:
     save(replace(separation, losses=torch.full_like(separation.losses, -0.0)), tmp_path / "s.csv")
     assert {line.split(",")[3] for line in (tmp_path / "s.csv").read_text().split()[1:]} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("classes", ["cat", 7]),
+        ("remarks", [None]),
+        ("method", 3),
+        ("accuracy", "high"),
+        ("classes", ["cat"]),
+        ("splits", [{"label": 99}]),
+    ],
+)
+def test_facts_of_another_kind_are_refused(separation: Separation, tmp_path: Path, name: str, value: object) -> None:
+    path = tmp_path / "s.json"
+    save(separation, path)
+    content = json.loads(path.read_text())
+    content[name] = [content["splits"][0] | value[0]] if name == "splits" else value
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match=r"s\.json: .*Separate again"):
+        load(path)

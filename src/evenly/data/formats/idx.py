@@ -107,7 +107,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     """The file's bytes, unpacked if its name ends in .gz; damage becomes a `DataError`."""
     if path.suffix != ".gz":
         with open_regular(path) as plain:
-            yield plain.raw  # straight into the array, past the buffer
+            yield plain  # large reads go past its buffer, straight into the array
         return
     try:
         with open_regular(path) as packed, gzip.open(packed, "rb") as unpacked:
