@@ -34,6 +34,9 @@ def main() -> int:
     parser.add_argument("--replay", action="store_true", help="try the kept inputs again, and print JSON")
     parser.add_argument("--write-docs", action="store_true", help=f"put the table into {DOCS.relative_to(ROOT)}")
     asked = parser.parse_args()
+    if sys.platform != "linux":
+        print("soak: limits and processes are watched through /proc, which Linux alone has. Nothing was done.")
+        return 0 if asked.quick else 4
     preload()
     base = Path(tempfile.mkdtemp(prefix="evenly-soak-"))
     publisher = Publisher(base / "site")
