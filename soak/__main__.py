@@ -73,6 +73,9 @@ class Soak:
                 self._fuzz(self.begun + seconds)
         except KeyboardInterrupt:
             print("\nsoak: stopped; this is what was done until then", file=sys.stderr)
+        except RuntimeError as error:
+            print(f"\nsoak: {error}\nThis is what was done until then.", file=sys.stderr)
+            self.tally.row("the soak itself").other += 1
         minutes = (time.monotonic() - self.begun) / 60
         text = f"Seed {self.seed}, {minutes:.0f} minutes, {self.workers} workers.\n\n{self.tally.markdown()}"
         print(f"\n{text}")
