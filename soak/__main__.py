@@ -34,6 +34,9 @@ def main() -> int:
     parser.add_argument("--replay", action="store_true", help="try the kept inputs again, and print JSON")
     parser.add_argument("--write-docs", action="store_true", help=f"put the table into {DOCS.relative_to(ROOT)}")
     asked = parser.parse_args()
+    if sys.platform != "linux":
+        print("soak: limits and processes are watched through /proc, which Linux alone has. Nothing was done.")
+        return 0 if asked.quick else 4
     preload()
     base = Path(tempfile.mkdtemp(prefix="evenly-soak-"))
     publisher = Publisher(base / "site")
@@ -70,6 +73,9 @@ class Soak:
                 self._fuzz(self.begun + seconds)
         except KeyboardInterrupt:
             print("\nsoak: stopped; this is what was done until then", file=sys.stderr)
+        except RuntimeError as error:
+            print(f"\nsoak: {error}\nThis is what was done until then.", file=sys.stderr)
+            self.tally.row("the soak itself").other += 1
         minutes = (time.monotonic() - self.begun) / 60
         text = f"Seed {self.seed}, {minutes:.0f} minutes, {self.workers} workers.\n\n{self.tally.markdown()}"
         print(f"\n{text}")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from soak.mutations import NUMBERS, TEXT, WORDS, flip_bits
 from soak.processes import Outcome, fork
 from soak.readers import Reader
 
@@ -74,7 +75,10 @@ def draw(reader: Reader, template: Path, candidates: Sequence[str], rng: random.
         return Input(reader.name, file, b"", special=rng.choice(SPECIALS))
     content = (template / file).read_bytes()
     for _ in range(rng.choice((1, 1, 1, 2))):
-        content = rng.choice(reader.mutations(file))(content, rng)
+        try:
+            content = rng.choice(reader.mutations(file))(content, rng)
+        except Exception:  # damaged once already, it may have no meaning left to damage: then by its bytes
+            content = flip_bits(content, rng)
     return Input(reader.name, file, content)
 
 
@@ -150,8 +154,6 @@ def _remove(place: Path) -> None:
 
 
 def _damaged_text(text: str, rng: random.Random) -> str:
-    from soak.mutations import NUMBERS, TEXT, WORDS
-
     separator = "=" if "=" in text else " "
     name, _, value = text.partition(separator)
     kind = rng.random()

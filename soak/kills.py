@@ -91,7 +91,7 @@ def plan(known: Undisturbed, rng: random.Random) -> Iterator[Kill]:
             yield kill
             if count % 2:
                 yield Kill(share=rng.random())
-            if count % _EVERY == 0:
+            if count % _EVERY == _EVERY - 1:
                 yield Kill(kill.number, kill.moment, real=True)
 
 

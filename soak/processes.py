@@ -1,6 +1,7 @@
 """Commands of evenly in processes of their own: forked from this one, where everything is imported, or started anew."""
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import os
@@ -18,7 +19,7 @@ from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 _ALIKE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "COLUMNS": "100"}
-_MB = 1 << 20
+_PR_SET_PDEATHSIG = 1  # of Linux
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,7 @@ def _become(
     code = 1
     try:
         os.setsid()
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody stays when the soak itself is stopped
         os.chdir(folder)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for target, path in enumerate(said, 1):

@@ -57,7 +57,7 @@ def unpack(
     """
     archive, folder = Path(archive), Path(folder)
     members = _opener(archive)
-    work = folder.with_name(f".{folder.name}.unpacking")
+    work = workplace(folder)
     with writing(folder):
         shutil.rmtree(work, ignore_errors=True)  # what a killed run has left
         work.mkdir(parents=True)
@@ -78,6 +78,11 @@ def unpack(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return folder
+
+
+def workplace(folder: Path) -> Path:
+    """The hidden neighbour of `folder` in which archives are unpacked; a killed command leaves it behind."""
+    return folder.with_name(f".{folder.name}.unpacking")
 
 
 def _write_all(members: Iterator[_Member], work: Path, archive: Path, limit: int, bar: Bar) -> None:
