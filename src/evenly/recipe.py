@@ -102,17 +102,31 @@ class Until(Settings):
 class Resampling(Settings):
     """Which training examples are shown more often, or count for more."""
 
-    method: Literal["none", "useful", "random", "upweight", "quantile", "misclassified"] = setting(
-        "none", "The hard cluster of each class, or one of its controls."
+    method: Literal["none", "useful", "random", "upweight", "quantile", "misclassified", "reweight", "balance"] = (
+        setting("none", "The hard cluster of each class, or one of its rivals and controls.")
     )
     factor: int = setting(
         2, "How often a chosen example is shown in an epoch, or what its loss is multiplied by.", least=1
     )
     early: str | None = setting(None, "The run whose outputs decide, trained until an early epoch.")
     keep_suspects: bool = setting(True, "Whether examples that look mislabelled are shown more often too.")
+    augment: tuple[str, ...] = setting((), "Augmentations for some examples only, after those for all: [noise:0.2].")
+    augment_target: Literal["hard", "all", "random"] = setting(
+        "hard", "Which examples these are for: the chosen ones, all, or as many random ones (a control)."
+    )
+    among: Literal["all", "right"] = setting(
+        "all", "Whether clusters are made of all examples, or of those that the early network predicts rightly."
+    )
+    start: Literal["scratch", "early"] = setting(
+        "scratch", "Whether training begins anew, or goes on with the early run's weights."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.among == "right" and self.method in ("misclassified", "quantile"):
+            raise UsageError(
+                f"resampling.among=right is for clusters, and method={self.method} makes none. Use among=all."
+            )
         if (self.method == "none") != (self.early is None):
             raise UsageError(
                 "resampling.method and resampling.early go together: the outputs of an early run decide which "
@@ -153,6 +167,9 @@ class Recipe(Settings):
     channels_last: bool = setting(False, "Whether images lie in memory with their channels last.")
     compile: bool = setting(False, "Whether the model is compiled; it takes a minute and pays in long runs.")
     sharded: bool = setting(False, "Whether many devices share the parameters (FSDP2) rather than copy them (DDP).")
+    logit_penalty: float = setting(
+        0.0, "λ of the penalty λ/2·‖outputs‖² on every example (spectral decoupling).", least=0
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

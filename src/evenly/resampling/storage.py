@@ -171,6 +171,7 @@ def _assembled(
     found = Separation(
         **examples,
         splits=tuple(splits),
+        distinctness={},
         method=facts["method"],
         on=facts["on"],
         accuracy=_number(facts["accuracy"]),

@@ -20,6 +20,7 @@ from evenly.recipe import Optimizer, Recipe
 from evenly.rng import generator
 from evenly.training.distributed import World
 from evenly.training.objective import Objective
+from evenly.training.targets import targeted
 
 ASCENTS = {
     "sam": optim.SAM,
@@ -98,7 +99,7 @@ def assemble(
         **recipe.model.options,
     )
     models.check(model, trained_shape(train.shape, augment), splits.num_classes, name=recipe.model.name)
-    objective = Objective(recipe.loss, recipe.label_smoothing)
+    objective = Objective(recipe.loss, recipe.label_smoothing, recipe.logit_penalty)
     model = model.to(world.device)
     if recipe.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
@@ -119,6 +120,7 @@ def assemble(
             seed=recipe.seed,
             indices=indices,
             augment=augment,
+            targeted=targeted(recipe, hard),
             device=world.device,
             drop_last=recipe.drop_last,
             workers=workers,

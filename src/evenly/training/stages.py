@@ -5,25 +5,29 @@ method, the same call finds what is done and goes on with the rest (Nguyen et al
 """
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from evenly import rng
 from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
-from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, digest
+from evenly.models import load_weights
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, digest, from_mapping
 from evenly.records import Run
 from evenly.resampling import Separation, matching, separate
-from evenly.resampling.baselines import random_like, upweighted
+from evenly.resampling.balance import balance_factors
+from evenly.resampling.baselines import random_like, reweighted, upweighted
 from evenly.resampling.moment import MAX_ACCURACY, AtEpoch, GainShrinks, Moment, at_fraction
+from evenly.resampling.remarks import Fitted
+from evenly.resampling.separation import SeparationWarning
 from evenly.resampling.suspects import suspects
 from evenly.training.checkpoint import save_weights
-from evenly.training.objective import predictions
 
 OUTPUTS = "outputs.safetensors"
 
@@ -138,23 +142,29 @@ def _damaged(path: Path, error: Exception) -> DataError:
     return DataError(f"{path} is damaged ({error}). Remove {path.parent} and train the early run again.")
 
 
-def separation_of(early: Run, data: Labelled, *, method: str = "k-means") -> Separation:
+def separation_of(early: Run, data: Labelled, *, method: str = "k-means", among: str = "all") -> Separation:
     """The separation that the outputs of an early run give, for the data they were taken on."""
     kept = kept_outputs(early)
-    _refuse_fitted(early, float((predictions(kept["logits"]) == kept["labels"]).double().mean()), int(kept["epoch"]))
-    return separate(
-        kept["logits"],
-        kept["labels"],
-        index=kept["index"],
-        classes=data.classes,
-        method=method,  # type: ignore[arg-type]  # separate refuses what it does not know
-        rng=rng.generator(0, "separate", early.id),
-    )
+    try:
+        with warnings.catch_warnings():
+            # The remarks stand in the separation: whoever shows it to a person shows them.
+            warnings.simplefilter("ignore", SeparationWarning)
+            return separate(
+                kept["logits"],
+                kept["labels"],
+                index=kept["index"],
+                classes=data.classes,
+                method=method,  # type: ignore[arg-type]  # separate refuses what it does not know
+                among=among,  # type: ignore[arg-type]  # likewise
+                rng=rng.generator(0, "separate", early.id),
+                max_accuracy=MAX_ACCURACY,
+            )
+    except Fitted as error:
+        raise _too_late(early, int(kept["epoch"])) from error
 
 
-def _refuse_fitted(early: Run, accuracy: float, epoch: int) -> None:
-    if not fitted(1 - accuracy):
-        return
+def _too_late(early: Run, epoch: int) -> DataError:
+    """What to do where the outputs after `epoch` fit everything and fall into no clusters."""
     before = [row for row in early.metrics() if not fitted(row["train.error"]) and row["epoch"] < epoch]
     remedy = (
         f"separate after epoch {before[-1]['epoch']} ({1 - before[-1]['train.error']:.1%}): "
@@ -162,9 +172,9 @@ def _refuse_fitted(early: Run, accuracy: float, epoch: int) -> None:
         if before
         else "learn more slowly at first (--lr, --early-model), or accept that nothing here is hard"
     )
-    raise DataError(
-        f"after epoch {epoch} the network of run {early.id} fits {accuracy:.2%} of the training set: what is left is "
-        f"noise, and the split would be too. Instead, {remedy}."
+    return DataError(
+        f"after epoch {epoch} the network of run {early.id} fits nearly all of the training set, and its outputs do "
+        f"not fall into clusters: the split would be noise. Instead, {remedy}."
     )
 
 
@@ -183,15 +193,18 @@ def chosen(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> C
     wanted = recipe.resampling
     early = Run.open(str(wanted.early), runs)
     rules = {"quantile": "quantile", "misclassified": "misclassified"}
-    separation = separation_of(early, data, method=rules.get(wanted.method, "k-means"))
+    separation = separation_of(early, data, method=rules.get(wanted.method, "k-means"), among=wanted.among)
     if wanted.method == "random":
         separation = random_like(separation, rng=rng.generator(recipe.seed, "random upsampling"))
     hard_N = torch.zeros(len(data), dtype=torch.bool)
     hard_N[matching.positions(data, separation.index, separation.labels)] = separation.hard
     if wanted.method == "upweight":
         return Chosen(early, separation, None, upweighted(separation, factor=wanted.factor, dataset=data), hard_N)
+    if wanted.method == "reweight":
+        return Chosen(early, separation, None, reweighted(separation, factor=wanted.factor, dataset=data), hard_N)
+    factor = balance_factors(separation, most=wanted.factor) if wanted.method == "balance" else wanted.factor
     once = None if wanted.keep_suspects else suspected(early, separation)
-    return Chosen(early, separation, separation.positions(data, wanted.factor, once=once), None, hard_N)
+    return Chosen(early, separation, separation.positions(data, factor, once=once), None, hard_N)
 
 
 def suspected(early: Run, separation: Separation) -> Tensor:
@@ -201,5 +214,44 @@ def suspected(early: Run, separation: Separation) -> Tensor:
 
 def second_recipe(recipe: Recipe, early: Recipe, method: str, *, factor: int = 2, keep_suspects: bool = True) -> Recipe:
     """The second stage: `recipe` from scratch, on the examples that `method` chooses by the early run's outputs."""
-    wanted = Resampling(method, factor, digest(early), keep_suspects)  # type: ignore[arg-type]  # checked there
+    wanted = replace(
+        recipe.resampling,
+        method=method,  # type: ignore[arg-type]  # checked there
+        factor=factor,
+        early=digest(early),
+        keep_suspects=keep_suspects,
+        # What a rule without clusters cannot take is no part of its run.
+        among="all" if method in ("quantile", "misclassified") else recipe.resampling.among,
+    )
     return replace(recipe, resampling=wanted)
+
+
+def remaining(recipe: Recipe, early: Run) -> Recipe:
+    """The second stage as long as what the early run leaves of the recipe's epochs, if it goes on where that ended.
+
+    Weights are those of the early run; momentum, schedule and order begin anew.
+    """
+    if recipe.resampling.start == "scratch":
+        return recipe
+    taken = int(early.summary()["epoch"])
+    if taken >= recipe.epochs:
+        raise UsageError(
+            f"resampling.start=early: the early run took all {recipe.epochs} epochs, and none is left to go on with. "
+            "Separate earlier (--at-epoch), or use resampling.start=scratch."
+        )
+    return replace(recipe, epochs=recipe.epochs - taken)
+
+
+def go_on_from(early: Run, recipe: Recipe, model: nn.Module) -> None:
+    """Fill `model` with the weights that the early run ended with, if the recipe says so."""
+    if recipe.resampling.start == "scratch":
+        return
+    first = from_mapping(Recipe, early.recipe)
+    if first.model != recipe.model:
+        raise UsageError(
+            f"resampling.start=early goes on with the weights of run {early.id}, which has another model "
+            f"({first.model.name}) than this one ({recipe.model.name}). Use resampling.start=scratch."
+        )
+    if recipe.sharded:
+        raise UsageError("resampling.start=early is not possible with sharded=true: use resampling.start=scratch.")
+    load_weights(model, early.path / "weights.safetensors")

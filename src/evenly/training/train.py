@@ -22,7 +22,16 @@ from evenly.training.interruption import Interruption
 from evenly.training.loop import Enough, Loop
 from evenly.training.objective import predictions
 from evenly.training.parts import Parts, assemble, load_data
-from evenly.training.stages import OUTPUTS, chosen, errors_so_far, fitted, keep_outputs, kept_epoch, moment
+from evenly.training.stages import (
+    OUTPUTS,
+    chosen,
+    errors_so_far,
+    fitted,
+    go_on_from,
+    keep_outputs,
+    kept_epoch,
+    moment,
+)
 from evenly.training.tensorboard import writing
 
 _log = logging.getLogger(__name__)
@@ -97,6 +106,8 @@ def train(
             first, separation, indices, weights, hard = chosen(recipe, runs=runs, data=data.train)
         given = {"indices": indices, "weights": weights, "hard": hard}
         parts = assemble(recipe, world=world, splits=data, workers=workers, **given)
+        if separation is not None:
+            go_on_from(first, recipe, parts.model)
         environment = stamp(data=parts.splits.fingerprint) if world.leads else None
         if world.leads:
             run = Run.create(runs, to_mapping(recipe), name, environment=environment)
