@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from evenly.optim import LookSAM as LookSAM
     from evenly.optim import RandomPerturbation as RandomPerturbation
     from evenly.resampling import Separation as Separation
-    from evenly.resampling import health as health
     from evenly.resampling import separate as separate
+    from evenly.resampling.health import health as health
 
 # Names are looked up on first use, so that `import evenly` and `evenly --help` do not wait for torch.
 __getattr__, __dir__, __all__ = attach(
@@ -44,7 +44,7 @@ __getattr__, __dir__, __all__ = attach(
         "LookSAM": "evenly.optim",
         "RandomPerturbation": "evenly.optim",
         "Separation": "evenly.resampling",
-        "health": "evenly.resampling",
+        "health": "evenly.resampling.health",
         "separate": "evenly.resampling",
     },
 )

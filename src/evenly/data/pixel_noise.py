@@ -35,17 +35,17 @@ class PixelNoise:
         if not 0 < self.sigma < float("inf"):
             raise UsageError(f"noise: σ must be above 0, not {self.sigma!r}; 0.2 is strong for images in [0, 1].")
 
-    def __call__(self, x: Tensor, draws: Draws) -> Tensor:
+    def __call__(self, x_NCHW: Tensor, draws: Draws) -> Tensor:
         """Each example with its own noise, of the type it came in."""
-        num_values = x[0].numel() if len(x) else 0
-        words_NW = draws.words("noise", -(-num_values // 4), device=x.device)
+        num_values = x_NCHW[0].numel() if len(x_NCHW) else 0
+        words_NW = draws.words("noise", -(-num_values // 4), device=x_NCHW.device)
         level_NV = words_NW.view(torch.int16)[:, :num_values].to(torch.int32).add_(_LEVELS // 2)
-        if x.dtype == torch.uint8:
-            steps_T = _steps(self.sigma).to(x.device)
-            noise = steps_T.index_select(0, level_NV.flatten()).view(x.shape)
-            return noise.add_(x).clamp_(0, 255).to(torch.uint8)
-        noise = normals().to(x.device, x.dtype).index_select(0, level_NV.flatten()).view(x.shape)
-        return torch.add(x, noise, alpha=self.sigma)
+        if x_NCHW.dtype == torch.uint8:
+            steps_T = _steps(self.sigma).to(x_NCHW.device)
+            noise = steps_T.index_select(0, level_NV.flatten()).view(x_NCHW.shape)
+            return noise.add_(x_NCHW).clamp_(0, 255).to(torch.uint8)
+        noise = normals().to(x_NCHW.device, x_NCHW.dtype).index_select(0, level_NV.flatten()).view(x_NCHW.shape)
+        return torch.add(x_NCHW, noise, alpha=self.sigma)
 
     def still(self) -> None:
         """Nothing: evaluation sees the example as it is."""
@@ -60,7 +60,8 @@ def normals() -> Tensor:
     (True, 1.0)
     """
     share_T = (torch.arange(_LEVELS, dtype=torch.float64) + 0.5) / _LEVELS
-    return torch.special.ndtri(share_T)
+    value_T: Tensor = torch.special.ndtri(share_T)
+    return value_T
 
 
 @functools.lru_cache(maxsize=8)

@@ -72,7 +72,7 @@ def random_like(separation: Separation, *, rng: torch.Generator) -> Separation:
     """
     hard_N = drawn(len(separation), separation.num_hard, rng=rng)
     splits = described_all(hard_N, separation.labels, separation.losses)
-    return replace(separation, hard=hard_N, splits=splits, method="random", remarks=())
+    return replace(separation, hard=hard_N, splits=splits, method="random", remarks=(), distinctness={})
 
 
 def upweighted(separation: Separation, *, factor: float = 2.0, dataset: Any = None) -> Tensor:

@@ -129,6 +129,9 @@ def separate(
             right += int(right_K.sum())
             if among == "right":
                 rest_K, members_K, loss_K = loss_K[~right_K], members_K[right_K], loss_K[right_K]
+                if not len(members_K):
+                    splits.append(described(label, torch.zeros(len(rest_K), dtype=torch.bool), rest_K))
+                    continue
                 x_KD = outputs.read(members_K, room_KE)
         x_KD = outputs.points(x_KD, room_KE)
         # From here on the points are centred where they lie: a second copy of a large class would be too much.

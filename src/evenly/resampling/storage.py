@@ -193,6 +193,7 @@ def _assembled(
     found = Separation(
         **examples,
         splits=splits,
+        distinctness={},
         method=facts["method"],
         on=facts["on"],
         accuracy=_number(facts["accuracy"]),

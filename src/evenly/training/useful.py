@@ -1,5 +1,6 @@
 """The whole method beside its controls, seed by seed: early run, separation, and one run for every way to train."""
 
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +11,12 @@ from evenly.errors import UsageError, did_you_mean
 from evenly.intervals import Interval, interval, paired
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until
 from evenly.records import Run
+from evenly.training.guards import cautions
 from evenly.training.parts import load_data
 from evenly.training.stages import early_recipe, remaining, second_recipe, separation_of
 from evenly.training.train import train
 
+_log = logging.getLogger(__name__)
 CONTROLS = ("original", "random", "upweight", "quantile", "misclassified", "steps")
 
 
@@ -90,6 +93,8 @@ def useful(
         split = judged_on(data, split)
         early = train(first, runs=runs, splits=data, **running)
         separation = separation_of(early, data.train)  # refuses, if it must, before anything long is trained
+        for caution in cautions(early, separation, mine, factor=factor):
+            _log.warning("seed %d: %s", seed, caution)
         if "original" in controls:
             plain = replace(mine, resampling=Resampling())
             rows.append(_row("original", train(plain, runs=runs, splits=data, **running), mine, split))
