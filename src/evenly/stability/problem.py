@@ -35,6 +35,8 @@ class Problem:
     eigenvalues_R: Tensor
     curvatures: Curvatures
     basis_PR: Tensor | None = None
+    #: The size of the data set that the N examples are a part of, if it is larger than N.
+    drawn_from: int | None = None
 
     @classmethod
     def from_gram(cls, gram: Tensor, *, num_outputs: int = 1) -> "Problem":
@@ -143,6 +145,23 @@ class Problem:
     def num_examples(self) -> int:
         """N, the number of examples."""
         return len(self.curvatures)
+
+    @property
+    def population(self) -> int:
+        """How many examples batches are drawn from: N, or more where the N examples stand for a larger set."""
+        return self.drawn_from or self.num_examples
+
+    def part_of(self, num_examples: int) -> "Problem":
+        """The same curvatures as a random part of a larger data set: means are the part's, noise is the whole set's.
+
+        >>> Problem.from_factors(torch.eye(3)).part_of(50_000).population
+        50000
+        """
+        if num_examples < self.num_examples:
+            raise UsageError(
+                f"{self.num_examples} examples cannot be a part of {num_examples}: give the larger set's size."
+            )
+        return replace(self, drawn_from=num_examples)
 
     @property
     def rank(self) -> int:
