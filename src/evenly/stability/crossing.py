@@ -125,7 +125,7 @@ def _earlier(gradient: GradientMap, optimizer: LinearOptimizer, lr: float, matri
             continue
         mu, _, _ = _radius(gradient, optimizer, lr * share, matrix, 1e-3)
         if mu >= 1:
-            return lr * share
+            return float(lr * share)
     return None
 
 

@@ -71,7 +71,7 @@ def gradient_map(
     def covariance_of_sgd(m_RR: Tensor) -> Tensor:
         return curvatures.sandwich(m_RR).mul_(c2).add_(squared_RR * m_RR)
 
-    variance_R = None
+    variances_R = None
     if isinstance(curvatures, Diagonal):
-        variance_R = ((c1 - 1) * lam_R.square() + c2 * curvatures.values_NR.square().mean(0)).clamp_min(0)
-    return GradientMap(lam_R, covariance_of_sgd, variance_R, c2 > 0)
+        variances_R = ((c1 - 1) * lam_R.square() + c2 * curvatures.values_NR.square().mean(0)).clamp_min(0)
+    return GradientMap(lam_R, covariance_of_sgd, variances_R, c2 > 0)

@@ -51,8 +51,9 @@ def diagonal_moments(curvatures: Diagonal, words: Words, c: float) -> tuple[Tens
     powers = [curvatures.values_NR.pow(k).mean(0) for k in range(5)]
 
     def value(left: int, right: int) -> Tensor:
-        terms: list[Tensor] = [
-            k * prod(powers[len(block)] for block in sigma) for sigma, k in words(left, right).items()
+        terms = [
+            k * prod((powers[len(block)] for block in sigma), start=powers[0])
+            for sigma, k in words(left, right).items()
         ]
         return torch.stack(terms).sum(0)
 
