@@ -23,6 +23,7 @@ from evenly.stability.method import Method, split_method
 from evenly.stability.optimizer import LinearOptimizer
 from evenly.stability.perron import largest_eigenvalue, perron_pair
 from evenly.stability.problem import Problem
+from evenly.stability.same_batch import Crossing
 from evenly.stability.sampling import Sampling
 
 
@@ -34,6 +35,7 @@ def mean_square_threshold(
     rho_over_alpha: float = 0.0,
     ascent: Ascent = "full",
     m: int | None = None,
+    crossing: Crossing = "auto",
     momentum: float = 0.0,
     nesterov: bool = False,
     dampening: float = 0.0,
@@ -54,6 +56,10 @@ def mean_square_threshold(
     ascent
         Whether SAM climbs on all examples ("full", the model of Chang & Khanna, 2025) or on the batch that it then
         descends on ("batch", as SAM is used); `m` splits the batch into groups that climb on their own (m-SAM).
+    crossing
+        One of the fourth moments of same-batch SAM needs all pairs of examples. "exact" computes it; "upper" and
+        "lower" put a bound in its place, so that η* is too low or too high by little; "auto" is "exact" up to 1,500
+        rows of the Gram and "upper" beyond.
     momentum, nesterov, dampening, weight_decay
         As in `torch.optim.SGD`; `decoupled` decay is AdamW's.
 
@@ -64,7 +70,9 @@ def mean_square_threshold(
     0.1105
     """
     optimizer = LinearOptimizer(momentum, nesterov, dampening, weight_decay, decoupled)
-    gradient = gradient_map(problem, batch=batch, sampling=sampling, rho_over_alpha=rho_over_alpha, ascent=ascent, m=m)
+    gradient = gradient_map(
+        problem, batch=batch, sampling=sampling, rho_over_alpha=rho_over_alpha, ascent=ascent, m=m, crossing=crossing
+    )
     if not optimizer.plain or not gradient.random:
         return first_crossing(gradient, optimizer)
     a_R = optimizer.curvature(gradient.mean_R)

@@ -43,6 +43,7 @@ def gradient_map(
     rho_over_alpha: float = 0.0,
     ascent: Ascent = "full",
     m: int | None = None,
+    crossing: same_batch.Crossing = "auto",
 ) -> GradientMap:
     """The mean and covariance of A_t.
 
@@ -57,7 +58,7 @@ def gradient_map(
     group_size(batch, m)
     if ascent == "batch" and rho_over_alpha:
         problem.sam(rho_over_alpha)  # refuses a bad ratio
-        moments = same_batch.Words(sampling, problem.population, batch, m)
+        moments = same_batch.Words(sampling, problem.population, batch, m, crossing)
         if isinstance(problem.curvatures, Diagonal):
             mean_R, variance_R = same_batch.diagonal_moments(problem.curvatures, moments, rho_over_alpha)
             return GradientMap(mean_R, lambda m_RR: m_RR * variance_R.diag(), variance_R, bool(variance_R.any()))

@@ -4,6 +4,7 @@ from typing import Any, TypedDict
 
 from evenly.stability.gradient_map import Ascent
 from evenly.stability.optimizer import LinearOptimizer
+from evenly.stability.same_batch import Crossing
 from evenly.stability.sampling import Sampling
 
 
@@ -14,6 +15,7 @@ class Method(TypedDict, total=False):
     rho_over_alpha: float
     ascent: Ascent
     m: int | None
+    crossing: Crossing
     momentum: float
     nesterov: bool
     dampening: float

@@ -3,13 +3,16 @@
 E[A_t M A_t] is a sum of words H_t^a M H_t^b with a, b ∈ {1, 2}. Each is Σ_σ c_σ F_σ(M) over the set partitions σ of its
 positions (`batch_moments`), and every F_σ follows from the factors Aᵢ and their Gram: no tensor larger than the Gram is
 formed, and nothing is sampled. The only form that needs all pairs of examples is the crossing one,
-meanᵢⱼ HᵢHⱼMHᵢHⱼ = (1/n²) Σᵢⱼ Aᵢᵀ Kᵢⱼ (AⱼMAᵢᵀ) Kᵢⱼ Aⱼ.
+X(M) = meanᵢⱼ HᵢHⱼMHᵢHⱼ = (1/n²) Σᵢⱼ Aᵢᵀ Kᵢⱼ (AⱼMAᵢᵀ) Kᵢⱼ Aⱼ. By Cauchy and Schwarz −S(S(M)) ⪯ X(M) ⪯ S(S(M)) for M ⪰ 0,
+S(M) = meanᵢ HᵢMHᵢ, and its coefficient is of order c²/B²: for many rows S(S(M)) takes its place, so that the threshold
+is too low by little, or −S(S(M)), so that it is too high by little.
 Shapes: N examples, C rows of a factor, R = rank of H.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -20,6 +23,8 @@ from evenly.stability.problem import Problem
 from evenly.stability.sampling import Sampling
 
 ROWS = 2_000_000  # numbers of a block row that are held at once
+ALL_PAIRS = 1500  # rows N·C up to which X(M) is computed and not bounded
+Crossing = Literal["auto", "exact", "upper", "lower"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class Words:
     num_examples: int
     batch: int
     m: int | None
+    crossing: Crossing = "auto"
 
     def __call__(self, left: int, right: int) -> dict[Partition, float]:
         """c_σ of H_t^left M H_t^right."""
@@ -83,6 +89,8 @@ class _Forms:
 
     def __init__(self, a_NCR: Tensor, h_RR: Tensor, words: Words, c: float) -> None:
         self.a_NCR, self.c = a_NCR, c
+        large = a_NCR.shape[0] * a_NCR.shape[1] > ALL_PAIRS
+        self.crossing = ("upper" if large else "exact") if words.crossing == "auto" else words.crossing
         self.ah_NCR = a_NCR @ h_RR
         self.k_NCC = a_NCR @ a_NCR.mT
         self.one, self.three, self.four = words(1, 1), words(1, 2), words(2, 2)
@@ -108,25 +116,27 @@ class _Forms:
         """E[A_t M A_t]."""
         a, ah, k, c = self.a_NCR, self.ah_NCR, self.k_NCC, self.c
         one, three, four = self.number[1], self.number[3], self.number[4]
-        am, ahm = a @ m_RR, ah @ m_RR
+        am, ahm = _times(a, m_RR), _times(ah, m_RR)
         d0, d1, d2 = am @ a.mT, am @ ah.mT, ahm @ ah.mT  # AMAᵀ, AMHAᵀ, AHMHAᵀ of every example
         s_RR = _pull_back(a, d0)  # meanᵢ HᵢMHᵢ
+        twice = {"exact": 0.0, "upper": 1.0, "lower": -1.0}[self.crossing] * four("02|13")
         both = (
             one("01") * d0
             + c * (three("012") * _both_ways(d0 @ k) + three("02|1") * _both_ways(d1))
             + c * c * four("0123") * (k @ d0 @ k)
             + c * c * (four("013|2") * _both_ways(k @ d1) + four("03|1|2") * d2)
-            + c * c * four("03|12") * (a @ s_RR @ a.mT)
+            + c * c * (four("03|12") + twice) * (_times(a, s_RR) @ a.mT)
         )
         mixed = c * three("01|2") * d0 + c * c * (four("012|3") * (k @ d0) + four("02|1|3") * d1.mT)
         total = _pull_back(a, both) + _both_ways(_pull_back(a, mixed, ah))
         total += c * c * four("0|12|3") * _pull_back(ah, d0, ah)
-        total += c * c * four("02|13") * self._crossing(am)
+        if self.crossing == "exact":
+            total += c * c * four("02|13") * self._all_pairs(am)
         size = len(m_RR)
         products = (self.left @ m_RR).view(3, size, size)
         return total + (products @ self.right.view(3, size, size)).sum(0)
 
-    def _crossing(self, am_NCR: Tensor) -> Tensor:
+    def _all_pairs(self, am_NCR: Tensor) -> Tensor:
         """meanᵢⱼ HᵢHⱼMHᵢHⱼ, a few block rows at a time."""
         num, width, dims = self.a_NCR.shape
         a = self.a_NCR.reshape(num * width, dims)
@@ -151,6 +161,11 @@ def _pull_back(left_NCR: Tensor, inner_NCC: Tensor, right_NCR: Tensor | None = N
     num, width, dims = left_NCR.shape
     inner = inner_NCC @ (left_NCR if right_NCR is None else right_NCR)
     return left_NCR.reshape(num * width, dims).mT @ inner.reshape(num * width, dims) / num
+
+
+def _times(a_NCR: Tensor, m_RR: Tensor) -> Tensor:
+    """One large product instead of many small ones."""
+    return (a_NCR.reshape(-1, a_NCR.shape[-1]) @ m_RR).view_as(a_NCR)
 
 
 def _both_ways(x: Tensor) -> Tensor:
