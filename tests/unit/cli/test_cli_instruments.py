@@ -239,6 +239,23 @@ def test_curves_and_maps_are_phrases_on_a_table_and_arrays_in_the_records(traine
     assert len(found["importance_map"]["real"]) == 10
 
 
+def test_adaptive_sharpness_groups_layers_and_the_line_to_another_run_are_measured(
+    trained: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["measure", str(trained.path), "adaptive_sharpness", "worst_group", "layer_probes", "sam_edge"]
+    words += ["--examples", "60", "--other", str(trained.path / "checkpoints" / "epoch-0001.safetensors")]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert {"adaptive_sharpness", "worst_group_error", "layer_probes", "sam_edge", "barrier"} <= set(rows)
+    assert "easy" in rows["layer_probes"]
+    assert "{" not in out
+    numbers = trained.read_json("measurements/epoch-0003.json")
+    assert numbers["mode_connectivity"]["shares"][0] == 0
+    assert len(numbers["mode_connectivity"]["losses"]) == 11
+    assert numbers["sam_edge_lr"] == trained.metrics()[-1]["lr"]
+
+
 def test_where_a_run_stands_goes_into_its_records(trained: Run) -> None:
     words = ["stability", "threshold", "--run", trained.path, "--examples", "128", "--json"]
     result = evenly(*words, cwd=trained.path.parents[1])
