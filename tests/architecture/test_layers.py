@@ -17,7 +17,7 @@ LAYERS = [
     ["diagnostics", "stability", "resampling"],
     ["curvature"],
     ["data", "models", "optim"],
-    ["tree", "rng", "recipe", "records", "environment", "intervals"],
+    ["tree", "rng", "recipe", "records", "environment", "intervals", "measurements"],
     ["typed", "consent"],
     ["files"],
     ["atomic", "cache", "progress", "lazy"],
