@@ -81,22 +81,31 @@ def gradients(loss: Tensor, inputs: Sequence[Tensor]) -> list[Tensor | None]:
     >>> gradients(w**2, [w]), w.grad
     ([tensor(6.)], None)
     """
-    try:
-        if _engine is not None and type(loss) is Tensor and loss.is_floating_point() and not _transforming():
-            root = torch.ones_like(loss)
-            found = _engine(
-                (loss,), (root,), False, False, tuple(inputs), allow_unreachable=True, accumulate_grad=False
-            )
-        else:
-            found = torch.autograd.grad(loss, list(inputs), allow_unused=True)
-    except RuntimeError as error:
-        if "heckpoint" in str(error):
-            raise UsageError(
-                "the model uses reentrant checkpointing, whose gradients cannot be taken apart: "
-                "checkpoint(..., use_reentrant=False)"
-            ) from error
-        raise
+    if _engine is not None and type(loss) is Tensor and loss.is_floating_point() and not _transforming():
+        root = torch.ones_like(loss)
+        found = _engine((loss,), (root,), False, False, tuple(inputs), allow_unreachable=True, accumulate_grad=False)
+    else:
+        found = torch.autograd.grad(loss, list(inputs), allow_unused=True)
+    if any(g is None for g in found) and any(
+        type(node).__name__ == "CheckpointFunctionBackward" for node in _nodes(loss)
+    ):
+        raise UsageError(
+            "the model uses reentrant checkpointing, which hides parameters from a gradient that leaves .grad alone: "
+            "checkpoint(..., use_reentrant=False), or gradient_checkpointing_kwargs={'use_reentrant': False}"
+        )
     return list(found)
+
+
+def _nodes(loss: Tensor) -> Iterator[Any]:
+    """Every node of the graph behind a loss, once."""
+    seen: set[Any] = set()
+    nodes = [loss.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            yield node
+            nodes += [following for following, _ in node.next_functions]
 
 
 def other_leaves(loss: Tensor, known: set[int]) -> list[Tensor]:
@@ -106,21 +115,8 @@ def other_leaves(loss: Tensor, known: set[int]) -> list[Tensor]:
     >>> [leaf is x for leaf in other_leaves((w * x).sum(), {id(w)})]
     [True]
     """
-    leaves: list[Tensor] = []
-    seen: set[Any] = set()
-    nodes = [loss.grad_fn]
-    while nodes:
-        node = nodes.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        leaf = getattr(node, "variable", None)
-        if isinstance(leaf, Tensor):
-            if id(leaf) not in known:
-                leaves.append(leaf)
-        else:
-            nodes += [following for following, _ in node.next_functions]
-    return leaves
+    leaves = [getattr(node, "variable", None) for node in _nodes(loss)]
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor) and id(leaf) not in known]
 
 
 def differentiate(loss: Tensor, weight: float = 1.0) -> None:

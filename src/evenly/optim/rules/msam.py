@@ -10,8 +10,7 @@ from evenly.errors import UsageError
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
-from evenly.optim.rule import Here, Rule
-from evenly.optim.space import Vector
+from evenly.optim.rule import Here, Rule, Vector
 from evenly.rules import RULES
 
 
@@ -28,7 +27,7 @@ class Momentum(Rule):
         return here.memory
 
     def descent(self, here: Here) -> Vector:
-        """∇L(w + ε) + λ ε: with the λ w that the optimizer adds, the decay is that of the displaced weights."""
+        """∇L(w + ε) + λ ε: the optimizer adds λ w, so that the displaced weights decay."""
         if here.ascent is None or (isinstance(self.weight_decay, float) and not self.weight_decay):
             return here.g_adv
         return here.space.add(here.g_adv, here.ascent.direction, self.weight_decay * here.ascent.size)
