@@ -128,7 +128,7 @@ def test_post_accumulate_hooks_fire_once_and_see_the_gradient_that_is_left() -> 
         build(name, twin, rho=0.3).backward(lambda m=twin: F.cross_entropy(m(x), y))
         assert len(seen) == 4
         assert all(here), f"{name}: the hook ran while the weights were displaced"
-        assert {id(p) for p in model.parameters()} and same(sorted(seen, key=lambda t: t.shape), sorted(gradients(twin), key=lambda t: t.shape))  # fmt: skip
+        assert same(sorted(seen, key=lambda t: t.shape), sorted(gradients(twin), key=lambda t: t.shape))
 
 
 def test_an_optimizer_in_the_backward_pass_takes_sams_step() -> None:
@@ -190,8 +190,8 @@ def test_parameter_groups_have_radii_of_their_own_over_one_norm() -> None:
     a.grad = b.grad = None
     sam.backward(lambda: (a**2 + b**2).sum() / 2)
     torch.testing.assert_close(a.grad, torch.tensor([3.0]))
+    groups[0]["rho"] = -1
     with pytest.raises(UsageError, match="rho=-1 is not a radius"):
-        groups[0]["rho"] = -1
         sam.backward(lambda: (a**2 + b**2).sum() / 2)
 
 
@@ -228,7 +228,7 @@ def test_a_radius_may_be_a_function_of_the_step() -> None:
         w.grad = None
         sam.backward(lambda: (w**2).sum() / 2)
         torch.testing.assert_close(w.grad, w.detach() * (1 + 0.5 * step / 5))
-    with pytest.raises(UsageError, match="rho=-1.0 at step 0 is not a radius"):
+    with pytest.raises(UsageError, match=r"rho=-1\.0 at step 0 is not a radius"):
         evenly.SAM([w], rho=lambda step: -1.0)
 
 

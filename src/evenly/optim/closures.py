@@ -86,9 +86,8 @@ def gradients(loss: Tensor, inputs: Sequence[Tensor]) -> list[Tensor | None]:
         found = _engine((loss,), (root,), False, False, tuple(inputs), allow_unreachable=True, accumulate_grad=False)
     else:
         found = torch.autograd.grad(loss, list(inputs), allow_unused=True)
-    if any(g is None for g in found) and any(
-        type(node).__name__ == "CheckpointFunctionBackward" for node in _nodes(loss)
-    ):
+    hidden = any(g is None for g in found)
+    if hidden and any(type(node).__name__ == "CheckpointFunctionBackward" for node in _nodes(loss)):
         raise UsageError(
             "the model uses reentrant checkpointing, which hides parameters from a gradient that leaves .grad alone: "
             "checkpoint(..., use_reentrant=False), or gradient_checkpointing_kwargs={'use_reentrant': False}"
