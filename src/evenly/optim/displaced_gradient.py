@@ -31,7 +31,7 @@ class DisplacedGradient:
 
     The weights are bit for bit what they were, BatchNorm's statistics advance once, the first loss is returned.
     Optimizer, scheduler, clipping and checkpoints stay the user's. Micro-batches whose gradients add up before one
-    optimizer step are one step: it lasts until `.grad` is cleared or changed by someone else.
+    optimizer step are one step: it lasts until weights or `.grad` are changed by someone else.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class DisplacedGradient:
         self.plain = tree.swappable(self.params)
         reuses = self.whole and self.plain and not self.rule.combines and not self.replicas.wrappers
         self.scratch = Scratch(self.params) if reuses and self.rule.looks_first else None
-        self._left: tuple[int, weakref.ref[Tensor], int] | None = None
+        self._left: tuple[int, weakref.ref[Tensor], int, int] | None = None
         self._located = False
 
     @property
@@ -217,16 +217,20 @@ class DisplacedGradient:
         for i, p in enumerate(self.params):
             g = p.grad
             if g is not None:
-                self._left = (i, weakref.ref(g), g._version)
+                self._left = (i, weakref.ref(g), g._version, p._version)
                 return
+
+    def end_step(self) -> None:
+        """Say that the next call begins a new step, for loops that clear `.grad` only after their closure has run."""
+        self._left = None
 
     def _accumulates(self) -> bool:
         """Whether the gradient that the last call left is still there, so that this call adds to it."""
         if self._left is None:
             return False
-        i, left, version = self._left
-        g = self.params[i].grad
-        return g is not None and left() is g and g._version == version
+        i, left, version, weights = self._left
+        p = self.params[i]
+        return p.grad is not None and left() is p.grad and p.grad._version == version and p._version == weights
 
     def _locate(self) -> None:
         """Find out with whom gradients are shared; Lightning's wrapper may be there only now."""
