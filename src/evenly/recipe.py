@@ -1,6 +1,7 @@
 """A run, described: frozen and typed, read from YAML, changed from the command line, and named by a hash.
 
-The defaults are those of the USEFUL paper (Nguyen et al., 2024), on data and a model small enough to try.
+The defaults are those of the USEFUL paper (Nguyen et al., 2024), on data and a model small enough to try; a radius is
+the one that the rule's own authors begin with (`evenly.rules`).
 """
 
 import os
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from evenly import consent
 from evenly.atomic import write_text
 from evenly.errors import UsageError
+from evenly.rules import RULES, rule_name
 from evenly.typed import Settings, mappings, setting, yaml_text
 from evenly.typed import from_mapping as from_mapping
 from evenly.typed import identifying as identifying
@@ -61,11 +63,34 @@ class Optimizer(Settings):
 class Ascent(Settings):
     """Where the gradient is taken: at the weights, or at a worse point near them (the SAM family)."""
 
-    rule: Literal["none", "sam", "asam", "lsam", "unnormalised", "random", "gsam", "look", "friendly", "momentum"] = (
-        setting("none", "How the worse point is found; `none` is ordinary training.")
-    )
-    rho: float = setting(0.1, "How far it is from the weights; ASAM's is about ten times SAM's.", least=0)
+    rule: str = setting("none", "How the worse point is found, a rule of the SAM family; `none` is ordinary training.")
+    rho: float | None = setting(None, "How far it is from the weights; null is the rule's own default.", least=0)
     options: Mapping[str, Any] = setting({}, "What this rule alone understands.")
+    schedule: Literal["constant", "linear", "cosine", "lr"] = setting(
+        "constant", "How rho goes to rho_end over training; `lr` follows the learning rate, as GSAM does."
+    )
+    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rule == "none":
+            object.__setattr__(self, "rho", None)
+            return
+        name = rule_name(self.rule)
+        object.__setattr__(self, "rule", name)
+        if self.rho is None:
+            object.__setattr__(self, "rho", RULES[name].rho)
+        if self.rho_end and self.schedule == "constant":
+            raise UsageError(f"ascent.rho_end={self.rho_end:g} needs a schedule. For example: ascent.schedule=linear")
+
+    @property
+    def radius(self) -> float:
+        """ρ, and 0 for ordinary training.
+
+        >>> Ascent().radius, Ascent("sam").radius, Ascent("asam", 1.0).radius
+        (0.0, 0.05, 1.0)
+        """
+        return self.rho or 0.0
 
 
 @dataclass(frozen=True)
@@ -231,11 +256,17 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
     (0.05, 0.4, ('pad-crop', 'mirror'))
     """
     mapping = to_mapping(recipe)
+    set_paths = set()
     for change in changes:
         path, equals, text = (part.strip() for part in change.partition("="))
         if not (path and equals and text):
             raise UsageError(f"--set {change!r}: expected path=value. For example: --set optimizer.lr=0.05")
         _put(mapping, path, yaml_text.parse(text, source=f"--set {path}"))
+        set_paths.add(path)
+    # A radius belongs to its rule: another rule begins with its own.
+    other_rule = mapping["ascent"]["rule"] != recipe.ascent.rule
+    if other_rule and "ascent.rho" not in set_paths:
+        mapping["ascent"]["rho"] = None
     return from_mapping(Recipe, mapping)
 
 

@@ -63,6 +63,17 @@ def length(a: Params, *, few: int = _FEW) -> float:
     return math.hypot(*torch.stack(_together(norms)).tolist())
 
 
+def plain_alike(tensors: Params) -> bool:
+    """Whether all are ordinary dense tensors on the CPU, of one real type that sums may be taken in.
+
+    >>> plain_alike([torch.zeros(1)]), plain_alike([torch.zeros(1), torch.zeros(1, dtype=torch.float64)])
+    (True, False)
+    """
+    first = tensors[0].dtype if tensors else None
+    wide = first is torch.float32 or first is torch.float64
+    return wide and not [t for t in tensors if t.dtype is not first or type(t) not in _PLAIN or not t.is_cpu]
+
+
 def scale(a: Params, factor: float | Tensor) -> list[Tensor]:
     """The product factor · a.
 

@@ -52,7 +52,7 @@ def test_the_losses_of_ten_steps_are_what_they_were(rule: str, tmp_path: Path) -
     recipe = Recipe(
         data=Data("parity", {"dim": 20}),
         model=Model("mlp", {"width": 32}),
-        ascent=Ascent(rule),
+        ascent=Ascent(rule, 0.1),
         epochs=10,
         batch_size=100,
     )

@@ -98,7 +98,7 @@ def test_defaults_are_those_of_the_useful_paper() -> None:
     assert (recipe.batch_size, recipe.epochs) == (128, 200)
     assert (recipe.optimizer.lr, recipe.optimizer.momentum, recipe.optimizer.weight_decay) == (0.1, 0.9, 5e-4)
     assert (recipe.schedule.kind, recipe.schedule.milestones, recipe.schedule.factor) == ("step", (0.5, 0.75), 0.1)
-    assert (recipe.ascent.rule, recipe.ascent.rho) == ("none", 0.1)
+    assert (recipe.ascent.rule, recipe.ascent.rho, recipe.ascent.radius) == ("none", None, 0.0)
 
 
 def test_every_setting_is_documented_and_its_default_is_accepted() -> None:

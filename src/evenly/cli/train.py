@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust
 from evenly.errors import UsageError
+from evenly.rules import FORMER, RULES
 
 if TYPE_CHECKING:
     from evenly.recipe import Recipe
@@ -15,11 +16,6 @@ EXAMPLES = """
   evenly train photos/ --model resnet18 --set augment=[pad-crop,mirror] --dry-run
   torchrun --nproc-per-node 2 -m evenly train digits --model mlp --epochs 5
 """
-# The members of the SAM family by the names of `ascent.rule`, with the radius that is usual for each.
-SHARPNESS_AWARE = {
-    "sam": 0.1, "asam": 1.0, "lsam": 0.1, "gsam": 0.1, "look": 0.1, "friendly": 0.1, "unnormalised": 0.05,
-    "momentum": 0.3, "random": 0.01,
-}  # fmt: skip
 
 
 def fill(parser: Parser) -> None:
@@ -37,7 +33,7 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
     parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
     parser.add_argument("--model", metavar="M", help="a model, timm:NAME, torchvision:NAME or module:function")
-    parser.add_argument("--optimizer", metavar="O", help="sgd, adamw, … or sam, asam, lsam, …")
+    parser.add_argument("--optimizer", metavar="O", help=f"sgd, adamw, … or {', '.join(RULES)}")
     parser.add_argument("--rho", metavar="R", help="the radius of SAM and its family")
     parser.add_argument("--lr", metavar="R", help="the learning rate")
     parser.add_argument("--epochs", metavar="N", help="passes over the training examples")
@@ -84,13 +80,14 @@ def resolved(
     if data is None and config is None:
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
-    if optimizer in SHARPNESS_AWARE:
-        words |= {"ascent.rule": optimizer, "ascent.rho": str(SHARPNESS_AWARE[optimizer])}
+    optimizer = FORMER.get(optimizer, optimizer) if optimizer else None
+    if optimizer in RULES:
+        words |= {"ascent.rule": optimizer, "ascent.rho": "null"}
     elif optimizer is not None:
         # `--optimizer sam` adds SAM to what a file says; so `--optimizer sgd` takes it away.
         base = replace(base, ascent=recipes.Ascent())
         words["optimizer.name"] = optimizer
-    if named.get("rho") is not None and optimizer not in SHARPNESS_AWARE and base.ascent.rule == "none":
+    if named.get("rho") is not None and optimizer not in RULES and base.ascent.rule == "none":
         raise UsageError(f"--rho {named['rho']} is the radius of SAM and its family: give --optimizer sam too.")
     paths = {"rho": "ascent.rho", "lr": "optimizer.lr"}
     words |= {paths.get(name, name): value for name, value in named.items() if value is not None}

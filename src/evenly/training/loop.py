@@ -18,7 +18,7 @@ from torch import Tensor
 from evenly import rng
 from evenly.data.batches import Batch
 from evenly.errors import EvenlyError, UsageError
-from evenly.optim.schedule import multiplier
+from evenly.optim.schedule import multiplier, radius
 from evenly.progress import Bar
 from evenly.records import Run
 from evenly.training import checkpoint
@@ -126,8 +126,8 @@ class Loop:
         if parts.ascent is None:
             loss(x, y, None, *weights).backward()  # type: ignore[no-untyped-call]  # torch's own
         else:
-            if parts.world.size > 1 and "m" not in recipe.ascent.options:
-                parts.ascent.m = len(batch.labels) * parts.world.size  # the whole batch climbs together
+            if recipe.ascent.schedule != "constant":
+                parts.ascent.rho = radius(recipe.ascent, part=position / recipe.epochs, lr_factor=factor)
             # SAM may take the batch in parts: each example carries its place in it.
             parts.ascent.backward(loss, x, y, torch.arange(len(y)), *weights)
         if recipe.clip_norm is not None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from evenly.data import Splits
 from evenly.environment import stamp
 from evenly.errors import UsageError
+from evenly.optim.cost import passes_per_step
 from evenly.recipe import Ascent, Recipe, to_mapping
 from evenly.records import Run
 from evenly.records.earlier import earlier
@@ -197,10 +198,9 @@ def passes(ascent: Ascent) -> float:
     >>> passes(Ascent("sam", 0.0))  # a plain step
     1.0
     """
-    if ascent.rule in ("none", "random", "momentum", "lsam") or ascent.rho == 0:
+    if ascent.radius == 0:
         return 1.0
-    every = ascent.options.get("k", 5) if ascent.rule == "look" else ascent.options.get("every", 1)
-    return float(1 + ascent.options.get("fraction", 1.0) / every)
+    return passes_per_step(ascent.rule, ascent.options)
 
 
 def _has_bfloat16() -> bool:

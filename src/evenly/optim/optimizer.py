@@ -1,5 +1,6 @@
 """An optimizer around a sharpness-aware gradient, for frameworks that pass closures."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,8 @@ from torch.optim import Optimizer
 
 from evenly import tree
 from evenly.errors import UsageError
-from evenly.optim.sharpness_aware import Displaced
+from evenly.optim.displaced_gradient import DisplacedGradient
+from evenly.optim.passes import BackwardPasses
 
 _KEY = "sharpness_aware"
 #: What a gradient that a step left behind carries: its version then. One without, or changed since, is the user's.
@@ -35,14 +37,22 @@ class SharpnessAware(Optimizer):
     (12.5, tensor([-0.3000, -0.4000]))
     """
 
-    def __init__(self, optimizer: Optimizer, rule: Displaced) -> None:
+    def __init__(self, optimizer: Optimizer, rule: DisplacedGradient) -> None:
         # Not Optimizer.__init__: groups and state are the wrapped optimizer's, found through __getattr__.
         if not isinstance(optimizer, Optimizer):
             raise UsageError(f"got {type(optimizer).__name__} for the optimizer: SharpnessAware(SGD(...), SAM(model))")
-        if not isinstance(rule, Displaced):
+        if not isinstance(rule, DisplacedGradient):
             raise UsageError(f"got {type(rule).__name__} for the rule: SharpnessAware(optimizer, SAM(model, rho=0.05))")
-        if rule.m is not None or rule.fraction < 1:
+        if rule.m not in (None, "all") or rule.fraction < 1:
             raise UsageError("m and fraction divide the batch, which a closure hides: use sam.backward(loss, x, y)")
+        if rule.own_backward is not None:
+            raise UsageError("a closure calls backward itself: leave backward= out of the rule")
+        closure = inspect.signature(optimizer.step).parameters.get("closure")
+        if closure is not None and closure.default is inspect.Parameter.empty:
+            raise UsageError(
+                f"{type(optimizer).__name__} evaluates the closure itself, many times a step: it has no gradient that "
+                "SAM could replace. Use SGD, AdamW or another optimizer that takes one gradient a step"
+            )
         if rule.scaler is not None:
             raise UsageError("a closure that scales its loss would leave scaled gradients: bf16, or sam.backward")
         stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
@@ -59,19 +69,19 @@ class SharpnessAware(Optimizer):
                 "loop of your own, use sam.backward(...) and the plain optimizer"
             )
 
-        params = self.rule.params
+        rule, params = self.rule, self.rule.params
         _refuse_foreign([p.grad for p in params if p.grad is not None])
         held = [p for p in params if p.grad is not None]
         for p in params:
             p.grad = None
-        passes = 0
+        calls = 0
 
-        def make(batch: tuple[Any, ...], weight: float) -> Tensor:
-            nonlocal passes
-            passes += 1
+        def run() -> Tensor:
+            nonlocal calls
+            calls += 1
             # Where gradients lay, one is replaced by a mark before the first pass: a closure that begins with
             # zero_grad wipes it out, one that accumulates adds to it.
-            marked = min(held, key=Tensor.numel) if held and passes == 1 else None
+            marked = min(held, key=Tensor.numel) if held and calls == 1 else None
             mark = None
             if marked is not None:
                 mark = marked.grad = torch.full_like(marked, torch.nan)
@@ -88,11 +98,13 @@ class SharpnessAware(Optimizer):
                 raise UsageError(
                     "the closure adds to gradients that are already there (accumulation), and the second pass would "
                     "see one micro-batch only: call optimizer.zero_grad() in the closure, or sam.backward per "
-                    "micro-batch"
+                    "micro-batch; for Lightning's accumulate_grad_batches use evenly.integrations.lightning"
                 )
             return loss.detach()
 
-        loss = self.rule.gradient(make, None, ())
+        known = {id(p) for p in params}
+        others = [p for group in self.optimizer.param_groups for p in group["params"] if id(p) not in known]
+        loss = rule.take(BackwardPasses(run, params, others, rule.replicas), ()).loss
         self.optimizer.step()
         for p in params:
             if p.grad is not None:

@@ -13,7 +13,7 @@ LARGE = 1 << 20
 MOST = 2
 
 
-class Room:
+class Scratch:
     """Moves plain parameters on the CPU to w + size · direction; `tree.restore` brings them back, bit for bit.
 
     The parameters point at the new values for a while; their own storage is not touched. The new values of the
@@ -22,7 +22,7 @@ class Room:
     emptied, every step, which costs a large MLP a third of its time.
 
     >>> w = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
-    >>> home = Room([w]).displace([torch.tensor([1.0, 1.0])], 0.5)
+    >>> home = Scratch([w]).displace([torch.tensor([1.0, 1.0])], 0.5)
     >>> w.tolist(), home.values
     ([1.5, 2.5], [tensor([1., 2.])])
     """
