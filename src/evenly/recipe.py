@@ -67,9 +67,11 @@ class Ascent(Settings):
     rho: float | None = setting(None, "How far it is from the weights; null is the rule's own default.", least=0)
     options: Mapping[str, Any] = setting({}, "What this rule alone understands.")
     schedule: Literal["constant", "linear", "cosine", "lr"] = setting(
-        "constant", "How rho goes to rho_end over training; `lr` follows the learning rate, as GSAM does."
+        "constant",
+        "How rho goes to rho_end over training; `lr` follows the learning rate, as GSAM does.",
+        absent="constant",
     )
-    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0)
+    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0, absent=0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
