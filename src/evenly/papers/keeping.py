@@ -22,7 +22,7 @@ _TEXT, _SEED = re.compile(r".*", re.DOTALL), re.compile(r"-?[0-9]{1,18}")
 _NUMBER = (float, frozenset({"NaN", "Infinity", "-Infinity"}))  # as records spell them
 _FOUND = {"values": {_TEXT: {_SEED: _NUMBER}}, "series": {_TEXT: shape.ANYTHING}}
 _DONE = {"part": str, "work": str, "minutes": float, "checksum": str}
-_STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, None), "cpu": (str, None), "time": str}]
+_STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, None), "cpu": str, "time": str}]
 
 
 def keep(context: Context, part: Part, work: Callable[[], Found]) -> None:
