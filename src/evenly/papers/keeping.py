@@ -108,6 +108,8 @@ def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
     done = shape.read(folder / "done", _DONE, remedy=remedy)
     stamps = shape.read(folder / "environment.json", _STAMPS, remedy=remedy)
     found = shape.read(folder / FOUND, _FOUND, remedy=remedy)
+    if not stamps:
+        raise DataError(f"{folder / 'environment.json'} cannot be read: it holds no stamp. {remedy}")
     if _checksum(folder / FOUND) != done["checksum"]:
         raise DataError(f"{folder / FOUND} is not what was written there: something has changed it. {remedy}")
     origin = {
