@@ -3,11 +3,13 @@
 import json
 import math
 import numbers
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evenly.errors import DataError, SetupError, UsageError
+from evenly.errors import DataError, UsageError
+from evenly.files.regular import open_regular
 
 _SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -81,12 +83,10 @@ def parse(text: bytes, *, source: str) -> Any:
 
 def read(path: Path) -> Any:
     """What the JSON file `path` says; FileNotFoundError where there is none."""
-    try:
-        return parse(path.read_bytes(), source=str(path))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror}. Make it readable.") from error
+    if not os.path.lexists(path):
+        raise FileNotFoundError(path)
+    with open_regular(path) as file:  # never waits, as a pipe in a stranger's folder would have it
+        return parse(file.read(), source=str(path))
 
 
 def text(value: Any, *, path: str) -> str:

@@ -31,7 +31,8 @@ def metadata(run: str, **more: str) -> dict[str, str]:
 
 
 def write(file: IO[bytes], content: bytes) -> None:
-    """Write what safetensors made with `metadata`, with its checksum in place."""
+    """Write what safetensors made with `metadata`, with its checksum in place: equal runs write equal bytes."""
+    content = _sorted(content)
     where = _place(content, _OPEN)
     file.write(content[:where])
     file.write(_checksum(content, where).encode())
@@ -59,6 +60,16 @@ def check(path: Path, *, run: str | None, remedy: str) -> dict[str, str]:
     if run is not None and said.get(RUN) != run:
         raise DataError(f"{path} was written by run {said.get(RUN)}, not by run {run}. {remedy}")
     return said
+
+
+def _sorted(content: bytes) -> bytes:
+    """The same file with the words of its header in alphabetical order: safetensors leaves that to chance."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header: dict[str, Any] = json.loads(content[8:end])
+    said = dict(sorted(header.pop("__metadata__").items()))
+    text = json.dumps({"__metadata__": said, **header}, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at multiples of eight
+    return b"".join((len(text).to_bytes(8, "little"), text, memoryview(content)[end:]))
 
 
 def _damaged(path: Path, how: str, remedy: str) -> DataError:

@@ -102,7 +102,7 @@ def refuse_incomplete(path: Path, state: Mapping[str, Any]) -> None:
 def check_place(state: Mapping[str, Any], *, epochs: int, steps: int, sums: Tensor) -> None:
     """Raise a ValueError unless the state stands at a place in training that there is."""
     epoch, batch, step = state["epoch"], state["batch"], state["step"]
-    if step != epoch * steps + batch or not (0 <= epoch <= epochs and 0 <= batch < steps):
+    if step != epoch * steps + batch or not (0 <= epoch <= epochs and 0 <= batch <= steps):
         raise ValueError(f"step {step} is not batch {batch} of epoch {epoch}")
     if state["lines"] != epoch or state["sums"].shape != sums.shape:
         raise ValueError(f"its metrics are not those of epoch {epoch}")

@@ -62,7 +62,7 @@ def kept_epochs(run: Run) -> list[int]:
     if (run.path / "weights.safetensors").exists():
         # What the run said when it ended: its last line of metrics may be lost.
         ended = [run.summary()] if "epoch" in run.summary() else run.metrics()[-1:]
-        kept += [int(line["epoch"]) for line in ended]
+        kept += [line["epoch"] for line in ended if isinstance(line.get("epoch"), int)]
     return sorted(set(kept))
 
 

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -251,3 +253,17 @@ def test_a_folder_that_disappears_while_it_trains_is_an_error_and_is_not_built_a
     shutil.rmtree(tmp_path / "runs")
     shutil.move(kept.path, tmp_path / "runs" / json.loads((kept.path / "identity.json").read_text())["id"])
     assert train(SMALL, runs=tmp_path / "runs", device="cpu").summary()["epoch"] == 3  # moved back, it goes on
+
+
+def test_equal_contents_are_equal_bytes_whatever_the_process(tmp_path: Path):
+    """The words of a safetensors header come in an order that is another one in every process."""
+    code = (
+        "import sys, torch; from evenly.records import Run; from evenly.training.checkpoint import save_weights\n"
+        "run = Run.create(sys.argv[1], {}, 'c0ffee')\n"
+        "save_weights(run, 'weights.safetensors', {'w': torch.ones(3), 'b': torch.zeros(2)})"
+    )
+    written = set()
+    for number in range(4):
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / str(number))], check=True)
+        written.add((tmp_path / str(number) / "c0ffee" / "weights.safetensors").read_bytes())
+    assert len(written) == 1
