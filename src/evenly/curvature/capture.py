@@ -74,8 +74,20 @@ def by_layer(model: nn.Module, chunk: Chunk, slopes: Slopes, layers: Layers, *, 
     if seen is None:
         return None
     pulled_NC = slopes(outputs, y)
-    pieces = _pieces(outputs, seen, pulled_NC, layers, keep=check)
-    if pieces is None or not check or _agree(outputs, seen, pulled_NC, layers, pieces):
+    if not check:
+        return _pieces(outputs, seen, pulled_NC, layers, keep=False)
+    z_NC = _weights(pulled_NC)
+    params = _owned(seen, layers)
+    if pulled_NC.shape[1] == 1:
+        # One pass gives both: slopes of z·row at the layers, divided by z, and the gradient of the mixture.
+        mixture: list[Tensor] = []
+        pieces = _pieces(outputs, seen, pulled_NC, layers, keep=False, z_N=z_NC[:, 0], params=params, mixture=mixture)
+        expected: Sequence[Tensor] = mixture
+    else:
+        pieces = _pieces(outputs, seen, pulled_NC, layers, keep=True)
+        mixed = torch.einsum("nc,nck->nk", z_NC, pulled_NC.flatten(2)).reshape(outputs.shape)
+        expected = torch.autograd.grad(outputs, params, mixed, materialize_grads=True)
+    if pieces is None or _agree(expected, seen, layers, pieces, z_NC):
         return pieces
     warnings.warn(
         f"{type(model).__name__}: gradients layer by layer are not those of the whole network, which uses a weight "
@@ -85,18 +97,18 @@ def by_layer(model: nn.Module, chunk: Chunk, slopes: Slopes, layers: Layers, *, 
     return None
 
 
-def _agree(outputs: Tensor, seen: Seen, pulled_NC: Tensor, layers: Layers, pieces: Pieces) -> bool:
-    """Whether Σ z_r g_r over all rows r, for random weights z, is the gradient of the mixture that autograd gives.
+def _weights(pulled_NC: Tensor) -> Tensor:
+    """A random weight for every row: ±½, ±1 or ±2, by which a number is multiplied and divided without rounding."""
+    rng = torch.Generator().manual_seed(len(pulled_NC))
+    z_NC = torch.tensor([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0])[torch.randint(6, pulled_NC.shape[:2], generator=rng)]
+    return z_NC.to(pulled_NC.device, pulled_NC.dtype)
 
-    If a single row is wrong the two differ for all z but a set of measure zero; 1ᵀK1 = ‖∇Σf‖² would be one number.
+
+def _agree(expected: Sequence[Tensor], seen: Seen, layers: Layers, pieces: Pieces, z_NC: Tensor) -> bool:
+    """Whether Σ z_r g_r over all rows r is the gradient of that mixture which autograd gives, parameter by parameter.
+
+    It is P numbers that must agree; 1ᵀK1 = ‖∇Σf‖² and zᵀKz = ‖∇Σzf‖² follow from it.
     """
-    rng = torch.Generator().manual_seed(len(outputs))
-    z_NC = torch.rand(pulled_NC.shape[:2], generator=rng, dtype=torch.float64) + 0.5
-    z_NC *= 2 * torch.randint(2, z_NC.shape, generator=rng) - 1
-    z_NC = z_NC.to(outputs.device, outputs.dtype)
-    params = _owned(seen, layers)
-    mixed = torch.einsum("nc,nck->nk", z_NC, pulled_NC.flatten(2)).reshape(outputs.shape)
-    expected = torch.autograd.grad(outputs, params, mixed, materialize_grads=True)
     own = [
         part for layer, piece in zip(seen, pieces, strict=True) for part in totals(piece, layer, layers[layer], z_NC)
     ]
@@ -105,6 +117,11 @@ def _agree(outputs: Tensor, seen: Seen, pulled_NC: Tensor, layers: Layers, piece
         float((ours - theirs).abs().max()) <= 2e-3 * float(theirs.abs().max()) + 1e-5 * largest + 1e-12
         for ours, theirs in zip(own, expected, strict=True)
     )
+
+
+def _like(z_N: Tensor, t: Tensor) -> Tensor:
+    """A number for each example, in a shape that multiplies t (N × …)."""
+    return z_N.view(-1, *[1] * (t.ndim - 1))
 
 
 def _owned(seen: Seen, layers: Layers) -> list[Tensor]:
@@ -117,22 +134,37 @@ def _owned(seen: Seen, layers: Layers) -> list[Tensor]:
     ]
 
 
-def _pieces(outputs: Tensor, seen: Seen, pulled_NC: Tensor, layers: Layers, *, keep: bool) -> Pieces | None:
+def _pieces(
+    outputs: Tensor,
+    seen: Seen,
+    pulled_NC: Tensor,
+    layers: Layers,
+    *,
+    keep: bool,
+    z_N: Tensor | None = None,
+    params: Sequence[Tensor] = (),
+    mixture: list[Tensor] | None = None,
+) -> Pieces | None:
+    """One piece per layer; with `z_N`, also the gradients of Σ z_n f_n in `params`, put into `mixture`."""
     edges = [edge for _, edge in seen.values()]
     num_rows = pulled_NC.shape[1]
     slopes_of: list[list[Tensor]] = [[] for _ in edges]
     for c in range(num_rows):
-        found: Sequence[Tensor | None] = torch.autograd.grad(
+        row = pulled_NC[:, c] if z_N is None else pulled_NC[:, c] * _like(z_N, pulled_NC[:, c])
+        slopes_and_gradients: Sequence[Tensor | None] = torch.autograd.grad(
             outputs,
-            edges,
-            pulled_NC[:, c].reshape(outputs.shape),
+            [*edges, *params],  # type: ignore[arg-type]  # torch takes both kinds together
+            row.reshape(outputs.shape),
             retain_graph=keep or c + 1 < num_rows,
             allow_unused=True,
         )
-        for held, slope in zip(slopes_of, found, strict=True):
-            if slope is None:
+        for held, slope in zip(slopes_of, slopes_and_gradients[: len(edges)], strict=True):
+            if slope is None or (z_N is not None and len(slope) != len(z_N)):
                 return None
-            held.append(slope)
+            held.append(slope if z_N is None else slope / _like(z_N, slope))
+        if mixture is not None:
+            gradients = slopes_and_gradients[len(edges) :]
+            mixture += [torch.zeros_like(p) if g is None else g for p, g in zip(params, gradients, strict=True)]
     pieces: Pieces = []
     for (layer, (a, _)), held in zip(seen.items(), slopes_of, strict=True):
         d_NC = held[0][:, None] if num_rows == 1 else torch.stack(held, dim=1)

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from evenly.stability.lyapunov import lyapunov_spectrum as lyapunov_spectrum
     from evenly.stability.maps import overlapping_set as overlapping_set
     from evenly.stability.maps import stability_map as stability_map
+    from evenly.stability.method import Method as Method
     from evenly.stability.networks import nearness as nearness
     from evenly.stability.networks import network_problem as network_problem
     from evenly.stability.networks import network_report as network_report
     from evenly.stability.networks import per_example_hessians as per_example_hessians
+    from evenly.stability.optimizer import LinearOptimizer as LinearOptimizer
     from evenly.stability.problem import Problem as Problem
+    from evenly.stability.recipe_method import method_of as method_of
+    from evenly.stability.run_report import run_report as run_report
     from evenly.stability.simulation import simulate as simulate
     from evenly.stability.solutions import feature_solution as feature_solution
     from evenly.stability.solutions import memorising_solution as memorising_solution
@@ -33,6 +37,8 @@ __getattr__, __dir__, __all__ = attach(
     __name__,
     {
         "Coherence": "evenly.stability.alignment",
+        "LinearOptimizer": "evenly.stability.optimizer",
+        "Method": "evenly.stability.method",
         "Problem": "evenly.stability.problem",
         "all_criteria": "evenly.stability.criteria",
         "almost_sure_threshold": "evenly.stability.almost_sure",
@@ -44,11 +50,13 @@ __getattr__, __dir__, __all__ = attach(
         "mean_square_radius": "evenly.stability.exact",
         "mean_square_threshold": "evenly.stability.exact",
         "memorising_solution": "evenly.stability.solutions",
+        "method_of": "evenly.stability.recipe_method",
         "nearness": "evenly.stability.networks",
         "network_problem": "evenly.stability.networks",
         "network_report": "evenly.stability.networks",
         "overlapping_set": "evenly.stability.maps",
         "per_example_hessians": "evenly.stability.networks",
+        "run_report": "evenly.stability.run_report",
         "simulate": "evenly.stability.simulation",
         "solutions_table": "evenly.stability.tables",
         "stability_map": "evenly.stability.maps",

@@ -21,7 +21,7 @@ from evenly.stability.gradient_map import GradientMap
 from evenly.stability.optimizer import LinearOptimizer
 from evenly.stability.perron import largest_eigenvalue, perron_pair
 
-GRID = 12  # learning rates below the crossing at which it is made sure that it is the first
+GRID = 8  # learning rates below the crossing at which it is made sure that it is the first
 SMALLEST = 1e-3  # of the crossing: the smallest of them
 
 
@@ -43,8 +43,8 @@ def first_crossing(gradient: GradientMap, optimizer: LinearOptimizer) -> float:
     while True:
         lr, matrix = _newton(gradient, optimizer, guess, high, matrix)
         # The eigenmatrix that Newton's method followed may have been overtaken: a fresh start sees all of them.
-        mu, fresh, _ = _radius(gradient, optimizer, lr, start, 1e-4)
-        if mu > 1 + 1e-7:
+        mu, fresh, _ = _radius(gradient, optimizer, lr, start, 1e-3)
+        if mu > 1 + 1e-5:
             high, guess, matrix = lr, lr * (1 - 1e-9), fresh
             continue
         earlier = _earlier(gradient, optimizer, lr, start)
@@ -79,7 +79,7 @@ def _newton(
         elif mu > 1:
             high = min(high, lr)
         step = -log(mu) / slope if mu > 0 and slope > 0 else 0.0
-        if abs(step) < 1e-7 and tol <= 1e-5:  # Newton's next step would be of the square of this one
+        if abs(step) < 1e-6 and tol <= 1e-5:  # Newton's next step would be of the square of this one
             return lr * exp(step), matrix
         if high - low <= 1e-13 * high:
             return high, matrix

@@ -1,6 +1,7 @@
 """Where the learning rate of a trained run stands, for the optimizer that trained it."""
 
 from collections.abc import Sequence
+from math import exp, log
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from evenly.stability.networks import RANK, nearness, network_problem
 from evenly.stability.problem import Problem
 from evenly.stability.recipe_method import RunMethod
 from evenly.stability.same_batch import ALL_PAIRS
-from evenly.stability.sampling import check_batch, second_moment
+from evenly.stability.sampling import Sampling, check_batch, second_moment
 from evenly.stability.scaled_model import ScaledModel
 from evenly.stability.tables import criteria_rows, exact_row, minimum_note
 
@@ -35,7 +36,7 @@ def run_report(
     """The exact threshold of `method` on each of several random parts of the training set, and the published criteria.
 
     Means over examples are taken over a part; the noise is that of batches from the whole set, c₁ and c₂ with n =
-    len(train). With several parts the threshold has a 95 % t-interval over them.
+    len(train). With several parts the threshold is their geometric mean, with a 95 % t-interval of the logarithms.
     """
     check_lr(lr)
     settings: Method = {**method.settings}
@@ -54,14 +55,15 @@ def run_report(
         judged = ScaledModel(model, moments_P.sqrt() + method.adam_eps)
     problems = [_problem(judged, part, train, loss, rank) for part in parts]
     etas = [mean_square_threshold(problem, batch=method.batch, **settings) for problem in problems]
-    spread = interval(etas)
+    spread = interval([log(eta) for eta in etas])  # of logarithms: a threshold is positive
+    eta = exp(spread.mean)
     plain = problems if judged is model else [_problem(model, parts[0], train, loss, rank)]
     near = nearness(model, parts[0], loss=loss)
-    notes += [*_part_notes(train, parts, etas), *_truncation_notes(problems[0], etas[0], method.batch, sampling)]
+    notes += [*_part_notes(train, parts, etas), *_truncation_notes(problems[0], method.batch, sampling)]
     notes += _crossing_notes(problems[0], etas[0], method.batch, settings)
     notes += minimum_note(near.gradient_norm, near.residual, plain[0].lambda_max)
-    own = exact_row(problems[0], spread.mean, lr, approximate=method.adam_eps is not None)
-    own["eta_interval"] = [spread.low, spread.high] if len(etas) > 1 else None
+    own = exact_row(problems[0], eta, lr, approximate=method.adam_eps is not None)
+    own["eta_interval"] = [exp(spread.low), exp(spread.high)] if len(etas) > 1 else None
     is_sgd = method.name == "SGD"
     papers = criteria_rows(plain[0], batch=method.batch, lr=lr if is_sgd else None)
     if is_sgd:
@@ -98,7 +100,9 @@ def _part_notes(train: Labelled, parts: Sequence[Labelled], etas: Sequence[float
     share = f"{len(parts[0])} of {len(train)} training examples; the noise is that of batches from all of them"
     if len(parts) == 1:
         return [f"One draw of {share}. --draws 3 gives an interval."]
-    return [f"The mean over {len(parts)} draws of {share}; single draws gave {', '.join(f'{e:.3g}' for e in etas)}."]
+    return [
+        f"Geometric mean of {len(parts)} draws of {share}; single draws gave {', '.join(f'{e:.3g}' for e in etas)}."
+    ]
 
 
 def _crossing_notes(problem: Problem, eta: float, batch: int, settings: Method) -> list[str]:
@@ -113,7 +117,7 @@ def _crossing_notes(problem: Problem, eta: float, batch: int, settings: Method) 
     ]
 
 
-def _truncation_notes(problem: Problem, eta: float, batch: int, sampling: Any) -> list[str]:
+def _truncation_notes(problem: Problem, batch: int, sampling: Sampling) -> list[str]:
     lost = problem.truncation
     if lost is None:
         return []

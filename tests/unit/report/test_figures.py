@@ -16,6 +16,10 @@ MEASURED = {
     "density": {"grid": [0.0, 5.0, 10.0], "values": [1.0, 1e-12, 0.01]},
     "lorenz": {"share": [0.0, 0.5, 1.0], "real": [0.0, 0.1, 1.0], "phantom": [0.0, 0.2, 1.0]},
     "importance_map": {"x_edges": [0, 1, 2], "y_edges": [0, 1], "real": [[0.5, None]], "counts": [[3, 0]]},
+    "layer_probes": [{"layer": "0", "features": 4, "easy": 0.0, "hard": 0.1}],
+    "groups": [{"name": "a, tag=1", "error": 0.4, "interval": [0.2, 0.6], "examples": 20}],
+    "mode_connectivity": {"between": ["a", "b"], "shares": [0.0, 1.0], "losses": [0.1, 0.2], "errors": [0.0, 0.0]},
+    "barrier": 0.0,
 }  # fmt: skip
 CLASSES = [{"name": "cat", "easy": 8, "hard": 2, "loss_easy": 0.1, "loss_hard": 2.0}]
 VIEW = {"x": [0, 1], "y": [0, 1], "label": [0, 1], "hard": [False, True], "index": [7, 9]}
@@ -47,6 +51,9 @@ EVERY = {
     "feature_rank": figures.feature_rank({"useful": [MEASURED]}),
     "dynamics": figures.dynamics([0, 0, 1, 3, 50], never_learned=2),
     "alignment": figures.alignment({"GD": {"easy": [0, 1], "hard": [0, 0]}, "SAM": {"easy": [0, 1]}}, times=[0, 1]),
+    "layer_probes": figures.layer_probes(MEASURED),
+    "worst_groups": figures.worst_groups(MEASURED),
+    "mode_connectivity": figures.mode_connectivity(MEASURED),
     "learning_order": figures.learning_order([{"name": "easy", "time": 2.0}, {"name": "hard", "time": None}]),
 }
 

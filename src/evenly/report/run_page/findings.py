@@ -22,6 +22,7 @@ def features_section(measured: Measurements) -> Section | None:
     for label, row in last.items():
         for which in ("real", "phantom"):
             charts.append(_named(figures.importance_map(row, which=which), label, len(last)))
+        charts.append(_named(figures.importance_map(row, by_attribute=True), label, len(last)))
     charts += [_named(figures.lorenz(row), label, len(last)) for label, row in last.items()]
     for draw in (figures.layer_probes, figures.worst_groups):
         charts += [_named(draw(row), label, len(last)) for label, row in last.items()]
