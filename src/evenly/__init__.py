@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evenly.optim import VaSSO as VaSSO
     from evenly.resampling import Separation as Separation
     from evenly.resampling import separate as separate
+    from evenly.resampling.model_outputs import outputs as outputs
 
 # Names are looked up on first use, so that `import evenly` and `evenly --help` do not wait for torch.
 __getattr__, __dir__, __all__ = attach(
@@ -38,6 +39,7 @@ __getattr__, __dir__, __all__ = attach(
         "measure": "evenly.diagnostics",
         **{known.kind: "evenly.optim" for known in RULES.values()},
         "Separation": "evenly.resampling",
+        "outputs": "evenly.resampling.model_outputs",
         "separate": "evenly.resampling",
     },
 )
