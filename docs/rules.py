@@ -15,9 +15,8 @@ def table() -> str:
     """A row for each rule: names, what it is, passes per step, default radius."""
     rows = ["| Python | recipe, command line | what it is | passes | ρ |", "|---|---|---|---|---|"]
     for name, known in RULES.items():
-        says = (
-            (inspect.getdoc(rule_class(name)) or "").split("\n\n")[0].replace("\n", " ").rstrip(".").replace("|", "\\|")
-        )
+        first = (inspect.getdoc(rule_class(name)) or "").split("\n\n")[0]
+        says = first.replace("\n", " ").rstrip(".").replace("|", "\\|")
         rows.append(f"| `{known.kind}` | `{name}` | {says} | {passes_per_step(name, {}):g} | {known.rho:g} |")
     return "\n".join(rows)
 

@@ -32,20 +32,20 @@ def outputs(model: nn.Module, data: Dataset[Any] | DataLoader[Any], *, batch_siz
     >>> outputs(nn.Identity(), DataLoader(data, batch_size=2, shuffle=True)).labels
     tensor([2, 0, 1])
     """
-    loader, options = (data, {}) if isinstance(data, DataLoader) else (None, {"batch_size": batch_size})
     dataset: Any = data
-    if loader is not None:
-        dataset = loader.dataset
+    options: dict[str, Any] = {"batch_size": batch_size}
+    if isinstance(data, DataLoader):
+        dataset = data.dataset
         options = {
-            "batch_size": loader.batch_size or batch_size,
-            "num_workers": loader.num_workers,
-            "collate_fn": loader.collate_fn,
+            "batch_size": data.batch_size or batch_size,
+            "num_workers": data.num_workers,
+            "collate_fn": data.collate_fn,
         }
     num = len(dataset)
     if not num:
         raise DataError("the data have no examples")
     rank, ranks = _place()
-    own = DataLoader(Subset(dataset, list(range(rank, num, ranks))), shuffle=False, **options)  # type: ignore[arg-type]
+    own = DataLoader(Subset(dataset, list(range(rank, num, ranks))), shuffle=False, **options)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     # A wrapper's forward may wait for the others (DDP broadcasts buffers), whose number of batches may differ.
     inner = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
