@@ -76,7 +76,10 @@ class Ascent(Settings):
         if self.rule == "none":
             object.__setattr__(self, "rho", None)
             return
-        name = rule_name(self.rule)
+        try:
+            name = rule_name(self.rule)
+        except UsageError as error:
+            raise UsageError(f"ascent.rule: {error}") from None
         object.__setattr__(self, "rule", name)
         if self.rho is None:
             object.__setattr__(self, "rho", RULES[name].rho)
