@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evenly.optim import VaSSO as VaSSO
     from evenly.resampling import Separation as Separation
     from evenly.resampling import separate as separate
+    from evenly.resampling.health import health as health
     from evenly.resampling.model_outputs import outputs as outputs
 
 # Names are looked up on first use, so that `import evenly` and `evenly --help` do not wait for torch.
@@ -40,6 +41,7 @@ __getattr__, __dir__, __all__ = attach(
         **{known.kind: "evenly.optim" for known in RULES.values()},
         "Separation": "evenly.resampling",
         "outputs": "evenly.resampling.model_outputs",
+        "health": "evenly.resampling.health",
         "separate": "evenly.resampling",
     },
 )

@@ -4,18 +4,18 @@ The defaults are those of the USEFUL paper (Nguyen et al., 2024), on data and a 
 the one that the rule's own authors begin with (`evenly.rules`).
 """
 
-import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evenly import consent
 from evenly.atomic import write_text
 from evenly.errors import UsageError
 from evenly.rules import RULES, rule_name
-from evenly.typed import Settings, setting, yaml_text
+from evenly.typed import Settings, mappings, setting, yaml_text
 from evenly.typed import from_mapping as from_mapping
+from evenly.typed import identifying as identifying
 from evenly.typed import settings as settings
 from evenly.typed import to_mapping as to_mapping
 
@@ -67,9 +67,11 @@ class Ascent(Settings):
     rho: float | None = setting(None, "How far it is from the weights; null is the rule's own default.", least=0)
     options: Mapping[str, Any] = setting({}, "What this rule alone understands.")
     schedule: Literal["constant", "linear", "cosine", "lr"] = setting(
-        "constant", "How rho goes to rho_end over training; `lr` follows the learning rate, as GSAM does."
+        "constant",
+        "How rho goes to rho_end over training; `lr` follows the learning rate, as GSAM does.",
+        absent="constant",
     )
-    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0)
+    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0, absent=0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,17 +132,35 @@ class Until(Settings):
 class Resampling(Settings):
     """Which training examples are shown more often, or count for more."""
 
-    method: Literal["none", "useful", "random", "upweight", "quantile", "misclassified"] = setting(
-        "none", "The hard cluster of each class, or one of its controls."
+    method: Literal["none", "useful", "random", "upweight", "quantile", "misclassified", "reweight", "balance"] = (
+        setting("none", "The hard cluster of each class, or one of its rivals and controls.")
     )
     factor: int = setting(
         2, "How often a chosen example is shown in an epoch, or what its loss is multiplied by.", least=1
     )
     early: str | None = setting(None, "The run whose outputs decide, trained until an early epoch.")
     keep_suspects: bool = setting(True, "Whether examples that look mislabelled are shown more often too.")
+    augment: tuple[str, ...] = setting(
+        (), "Augmentations for some examples only, after those for all: [noise:0.2].", absent=()
+    )
+    augment_target: Literal["hard", "all", "random"] = setting(
+        "hard", "Which examples these are for: the chosen ones, all, or as many random ones (a control).", absent="hard"
+    )
+    among: Literal["all", "right"] = setting(
+        "all",
+        "Whether clusters are made of all examples, or of those that the early network predicts rightly.",
+        absent="all",
+    )
+    start: Literal["scratch", "early"] = setting(
+        "scratch", "Whether training begins anew, or goes on with the early run's weights.", absent="scratch"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.among == "right" and self.method in ("misclassified", "quantile"):
+            raise UsageError(
+                f"resampling.among=right is for clusters, and method={self.method} makes none. Use among=all."
+            )
         if (self.method == "none") != (self.early is None):
             raise UsageError(
                 "resampling.method and resampling.early go together: the outputs of an early run decide which "
@@ -181,6 +201,9 @@ class Recipe(Settings):
     channels_last: bool = setting(False, "Whether images lie in memory with their channels last.")
     compile: bool = setting(False, "Whether the model is compiled; it takes a minute and pays in long runs.")
     sharded: bool = setting(False, "Whether many devices share the parameters (FSDP2) rather than copy them (DDP).")
+    logit_penalty: float = setting(
+        0.0, "λ of the penalty λ/2·‖outputs‖² on every example (spectral decoupling).", least=0, absent=0.0
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -193,8 +216,11 @@ class Recipe(Settings):
             )
 
 
-def load(path: str | os.PathLike[str]) -> Recipe:
+def load(path: str | os.PathLike[str], *, trust_code: bool = False) -> Recipe:
     """The recipe in a YAML file; an error names the file, and its line where YAML itself is broken.
+
+    A recipe whose model is code (`module:function`) is refused unless this machine has been told of it before
+    (`evenly.consent`), or with `trust_code`.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "recipe.yaml"
@@ -204,9 +230,22 @@ def load(path: str | os.PathLike[str]) -> Recipe:
     """
     mapping = yaml_text.read(path)
     try:
-        return from_mapping(Recipe, mapping)
+        recipe = from_mapping(Recipe, mapping)
     except UsageError as error:
         raise UsageError(f"{os.fspath(path)}: {error}") from None
+    if not trust_code:
+        remedy = f"load it by evenly.recipe.load({os.fspath(path)!r}, trust_code=True)"
+        consent.require(recipe.model.name, recipe.model.options, source=path, remedy=remedy)
+    return recipe
+
+
+def recorded(mapping: Mapping[str, Any]) -> Recipe:
+    """The recipe of a run, as its folder holds it: written down whole by this version or an older one.
+
+    >>> recorded(to_mapping(Recipe(epochs=3))) == Recipe(epochs=3)
+    True
+    """
+    return from_mapping(Recipe, mapping, recorded=True)
 
 
 def dump(recipe: Recipe, path: str | os.PathLike[str], *, defaults: bool = True) -> None:
@@ -239,13 +278,13 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
 def digest(recipe: Recipe) -> str:
     """Twelve hex digits that name the recipe: equal recipes have equal digests, on any machine, in any version.
 
-    Only what differs from the defaults counts, so that a setting added later leaves old digests as they are.
+    Every setting counts, also at its default, so that a default that changes gives another digest. A setting that is
+    added later, at the value that means what was done without it, counts for nothing (see `typed.identifying`).
 
     >>> digest(Recipe(epochs=3)) == digest(from_mapping(Recipe, {"seed": 0, "epochs": 3.0}))
     True
     """
-    text = json.dumps(_canonical(to_mapping(recipe, defaults=False)), sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    return mappings.digest(identifying(recipe), digits=12)
 
 
 def _put(mapping: dict[str, Any], path: str, value: Any) -> None:
@@ -260,12 +299,3 @@ def _put(mapping: dict[str, Any], path: str, value: Any) -> None:
             single = ".".join(groups[:depth])
             raise UsageError(f"--set {path}: {single!r} is one setting, with none inside. Use --set {single}=…")
     inner[leaf] = value
-
-
-def _canonical(value: Any) -> Any:
-    """Numbers that are equal in Python (1, 1.0, and 0.0, −0.0) are written alike."""
-    if isinstance(value, dict):
-        return {name: _canonical(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_canonical(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value

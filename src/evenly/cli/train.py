@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
-from evenly.cli.parser import Parser, add_json, add_root
+from evenly.cli.parser import Parser, add_json, add_root, add_trust
 from evenly.errors import UsageError
 from evenly.rules import FORMER, RULES
 
@@ -41,6 +41,7 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     if seed:
         parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes", help="any other setting")
+    add_trust(parser, "the FILE of --config")
 
 
 def add_running(parser: Parser) -> None:
@@ -50,7 +51,9 @@ def add_running(parser: Parser) -> None:
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that decode image files")
     parser.add_argument("--pace", type=float, default=60.0, metavar="S", help="seconds between checkpoints")
     parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
-    parser.add_argument("--allow", default="", metavar="data,world", help="what may differ from the sitting before")
+    parser.add_argument(
+        "--allow", default="", metavar="world", help="what may differ from the sitting before: the number of processes"
+    )
 
 
 def resolved(
@@ -73,7 +76,7 @@ def resolved(
 
     from evenly import recipe as recipes
 
-    base = recipes.load(config) if config else recipes.Recipe()
+    base = recipes.load(config, trust_code=True) if config else recipes.Recipe()  # asked about below
     if data is None and config is None:
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
@@ -89,7 +92,24 @@ def resolved(
     paths = {"rho": "ascent.rho", "lr": "optimizer.lr"}
     words |= {paths.get(name, name): value for name, value in named.items() if value is not None}
     given = [f"{path}={_quoted(path, value)}" for path, value in words.items() if value is not None]
-    return recipes.override(base, [*given, *changes])
+    recipe = recipes.override(base, [*given, *changes])
+    _agree(recipe, config, [*given, *changes])
+    return recipe
+
+
+def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
+    """A model that the words of the command line alone name is the person's own choice; of a file it is asked about."""
+    from evenly import consent
+    from evenly import recipe as recipes
+
+    model = recipe.model
+    if not consent.is_code(model.name, model.options):
+        return
+    spoken = recipes.override(recipes.Recipe(), [word for word in words if word.lstrip().startswith("model.")]).model
+    if (spoken.name, spoken.options) == (model.name, model.options):
+        consent.remember(model.name, model.options)
+    else:
+        consent.require(model.name, model.options, source=str(config))
 
 
 def running(given: dict[str, Any]) -> dict[str, Any]:
@@ -102,15 +122,18 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     """Train, or say what training would mean."""
     how = running(given)
     recipe = resolved(**given)
-    from evenly.recipe import digest, to_mapping
+    from evenly.recipe import to_mapping
 
     if dry_run:
         from evenly.training.cost import estimate
+        from evenly.training.identify import identify
+        from evenly.training.parts import load_data
         from evenly.typed import yaml_text
 
-        cost = estimate(recipe, **{name: how[name] for name in ("device", "data_root", "workers")})
+        splits = load_data(recipe, data_root=how["data_root"])
+        cost = estimate(recipe, splits=splits, **{name: how[name] for name in ("device", "workers")})
         if json:
-            print_json({"id": digest(recipe), "recipe": to_mapping(recipe), "cost": cost})
+            print_json({"id": identify(recipe, splits).id, "recipe": to_mapping(recipe), "cost": cost})
         else:
             print(yaml_text.render(to_mapping(recipe)), end="")
             say(f"\n{cost['examples']:,} examples in {cost['steps']:,} steps, about {duration(cost['seconds'])} here.")

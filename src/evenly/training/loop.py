@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from evenly import rng
-from evenly.data import Splits
 from evenly.data.batches import Batch
-from evenly.errors import UsageError
+from evenly.errors import EvenlyError, UsageError
 from evenly.optim.schedule import multiplier, radius
 from evenly.progress import Bar
 from evenly.records import Run
@@ -32,6 +31,7 @@ from evenly.training.parts import Parts
 from evenly.training.tally import Tally
 
 _log = logging.getLogger(__name__)
+LAST = "checkpoints/last.safetensors"
 Metrics = dict[str, Any]
 #: Decides after an epoch, from the metrics of all epochs so far, whether training is over.
 Enough = Callable[[Sequence[Metrics]], bool]
@@ -64,7 +64,7 @@ class Loop:
     @property
     def path(self) -> Path:
         """The checkpoint that a resumed run goes on from."""
-        return self.run.path / "checkpoints" / "last.safetensors"
+        return self.run.path / LAST
 
     @property
     def _is_due(self) -> bool:
@@ -94,7 +94,7 @@ class Loop:
         weights = self._weights()
         self.seconds += time.monotonic() - self._since
         if world.leads:
-            checkpoint.save_weights(self.run.path / "weights.safetensors", weights)
+            checkpoint.save_weights(self.run, "weights.safetensors", weights)
         return history[-1]
 
     def take(self, batch: Batch) -> None:
@@ -170,7 +170,7 @@ class Loop:
         if self.epoch in parts.recipe.keep_epochs:
             weights = self._weights()
             if world.leads:
-                checkpoint.save_weights(self.run.path / f"checkpoints/epoch-{self.epoch:04d}.safetensors", weights)
+                checkpoint.save_weights(self.run, f"checkpoints/epoch-{self.epoch:04d}.safetensors", weights)
         if any(world.agreed(self._is_due)):
             self._save()
         return metrics
@@ -207,7 +207,7 @@ class Loop:
         """The loss and prediction of every training example at the end of this epoch."""
         labels_N = self.parts.splits.train.labels.cpu()
         state = {"loss": self.parts.objective(out_NC, labels_N), "prediction": predictions(out_NC).to(torch.int32)}
-        checkpoint.save_weights(self.run.file(f"examples/epoch-{self.epoch:04d}.safetensors"), state)
+        checkpoint.save_weights(self.run, f"examples/epoch-{self.epoch:04d}.safetensors", state)
 
     def _is_enough(self, history: Sequence[Metrics]) -> bool:
         between_epochs = self.batch == 0 and bool(history)
@@ -247,52 +247,53 @@ class Loop:
             "seconds": self.seconds,
             "sums": world.summed(self.tally.sums_G3.to(world.device)).cpu(),
             "lines": len(self.run.metrics()) if world.leads else 0,
-            "data": _described(parts.splits),
             "world": world.size,
             "model": self._weights(),
             "optimizer": gathered(parts.optimizer.state_dict()),
             "ascent": parts.ascent.state_dict() if parts.ascent is not None else None,
         }
         if world.leads:
-            checkpoint.save(self.path, state)
+            checkpoint.save(self.run, LAST, checkpoint.with_contents(state))
         world.wait()
 
     def _resume(self) -> None:
-        parts, world = self.parts, self.parts.world
+        world = self.parts.world
         if not self.path.exists():
             if world.leads:
                 self.run.truncate_metrics(0)
             world.wait()
             return
-        state = checkpoint.load(self.path)
-        self._refuse_changed({"data": (state["data"], _described(parts.splits)), "world": (state["world"], world.size)})
-        restore(parts.model, parts.optimizer, state["model"], state["optimizer"])
-        if parts.ascent is not None:
-            parts.ascent.load_state_dict(state["ascent"])
-        self.epoch, self.batch, self.step = state["epoch"], state["batch"], state["step"]
-        self.seconds = state["seconds"]
-        # The sums of all processes are kept by one of them; they are added up again at the end of the epoch.
-        self.tally.reset(state["sums"] if world.leads else None)
+        state = checkpoint.load(self.run, LAST)
+        checkpoint.refuse_incomplete(self.path, state)
+        try:
+            self._go_on_from(state)
+        except (LookupError, TypeError, AttributeError, RuntimeError, ValueError) as error:
+            if isinstance(error, EvenlyError):
+                raise
+            raise checkpoint.unfit(self.path, error) from error
         if world.leads:
             self.run.truncate_metrics(state["lines"])
             _log.info("run %s goes on after step %d, in epoch %d.", self.run.id, self.step, self.epoch + 1)
         world.wait()
 
-    def _refuse_changed(self, facts: dict[str, tuple[Any, Any]]) -> None:
-        for name, (was, now) in facts.items():
-            if was != now and name not in self.allow:
-                raise UsageError(
-                    f"run {self.run.id} cannot go on exactly: {name} was {was} and is {now}. Go on as before, "
-                    f"--allow {name} to go on all the same, or remove {self.path} to begin again."
-                )
+    def _go_on_from(self, state: dict[str, Any]) -> None:
+        parts, world = self.parts, self.parts.world
+        if state["world"] != world.size and "world" not in self.allow:
+            raise UsageError(
+                f"run {self.run.id} cannot go on exactly: world was {state['world']} and is {world.size}. Go on as "
+                f"before, --allow world to go on all the same, or remove {self.path} to begin again."
+            )
+        checkpoint.check_place(state, epochs=parts.recipe.epochs, steps=len(parts.batches), sums=self.tally.sums_G3)
+        restore(parts.model, parts.optimizer, state["model"], state["optimizer"])
+        if parts.ascent is not None:
+            parts.ascent.load_state_dict(state["ascent"])
+        self.epoch, self.batch, self.step = state["epoch"], state["batch"], state["step"]
+        self.seconds = float(state["seconds"])
+        # The sums of all processes are kept by one of them; they are added up again at the end of the epoch.
+        self.tally.reset(state["sums"] if world.leads else None)
 
 
 def _seed_global(key: int, device: torch.device) -> None:
     torch.default_generator.manual_seed(key)
     if device.type == "cuda":
         torch.cuda.manual_seed(key)
-
-
-def _described(splits: Splits) -> str:
-    """The data as a checkpoint remembers them: their fingerprint, and sizes that a person can compare."""
-    return f"{splits.fingerprint} ({', '.join(f'{len(part):,} {name}' for name, part in splits.items())})"

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evenly import models
+from evenly import consent, models
 from evenly.data import Splits, load
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
@@ -22,6 +22,7 @@ from evenly.rng import generator
 from evenly.rules import RULES
 from evenly.training.distributed import World
 from evenly.training.objective import Objective
+from evenly.training.targets import targeted
 
 _log = logging.getLogger(__name__)
 # LBFGS wants to evaluate the loss many times a step, SparseAdam gradients that are sparse: loops of another kind.
@@ -78,6 +79,8 @@ def assemble(
         )
     _check_groups(recipe, num, world)
     augment = Augmentation.parse(recipe.augment, data=train)
+    # Recipes from files were asked about when they were read: who trains this one has named its code.
+    consent.remember(recipe.model.name, recipe.model.options)
     model = models.build(
         recipe.model.name,
         input_shape=trained_shape(train.shape, augment),
@@ -87,7 +90,7 @@ def assemble(
         **recipe.model.options,
     )
     models.check(model, trained_shape(train.shape, augment), splits.num_classes, name=recipe.model.name)
-    objective = Objective(recipe.loss, recipe.label_smoothing)
+    objective = Objective(recipe.loss, recipe.label_smoothing, recipe.logit_penalty)
     model = model.to(world.device)
     if recipe.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
@@ -110,6 +113,7 @@ def assemble(
             seed=recipe.seed,
             indices=indices,
             augment=augment,
+            targeted=targeted(recipe, hard),
             device=world.device,
             drop_last=recipe.drop_last,
             workers=workers,
