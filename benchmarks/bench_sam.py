@@ -1,5 +1,6 @@
 """The SAM family against the least it could cost: its passes and one optimizer step, in turns in one process."""
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import torch
@@ -8,6 +9,7 @@ from torch.nn import functional as F
 
 import evenly
 from benchmarks.harness import Missing, benchmark, interleaved
+from evenly import LookSAM
 
 Step = Callable[[], object]
 Problem = tuple[nn.Module, Callable[[], Tensor], int]
@@ -189,12 +191,40 @@ def lsam_on_the_conv_network() -> Iterator[float]:
     yield from race(conv3, lsam, 1)
 
 
-@benchmark("sam-compiled", claim=f"a compiled whole SAM step of the tiny MLP against {TWICE}", at_most=0.5, repeats=41)
-def compiled_sam_on_the_tiny_mlp() -> Iterator[float]:
-    from evenly.optim.compiled import Compiled
+def ideal(problem: Problem, rule: Callable[..., evenly.SAM]) -> Step:
+    """The passes of a rule and one SGD step: one, two, or LookSAM's two in every fifth step."""
+    every, (model, loss, turns) = 5, problem
+    optimizer, steps = torch.optim.SGD(model.parameters(), lr=1e-4), itertools.count()
 
-    torch.set_num_threads(1)
-    model, _, turns = tiny()
-    x, y = torch.randn(5, 4), torch.rand(5, 1).round()
-    fast = Compiled(evenly.SAM(model), lambda x, y: F.binary_cross_entropy_with_logits(model(x), y))
-    yield from interleaved(repeated(lambda: fast.step(x, y, lr=1e-4), turns), passes(tiny(), 2))
+    def step() -> None:
+        looks = rule.rule_type is not LookSAM.rule_type or next(steps) % every == 0
+        for _ in range(rule.passes if looks else 1):
+            optimizer.zero_grad()
+            loss().backward()
+        optimizer.step()
+
+    return repeated(step, turns)
+
+
+def rules(problem: Callable[[], Problem], name: str) -> Callable[[], Iterator[float]]:
+    def ratios() -> Iterator[float]:
+        torch.set_num_threads(1)
+        rule = getattr(evenly, name)
+        yield from interleaved(family(problem(), rule), ideal(problem(), rule))
+
+    return ratios
+
+
+# Every other rule, against its own passes and one step.
+for _name in ("ASAM", "GSAM", "WSAM", "LookSAM", "FriendlySAM", "VaSSO", "MSAM", "LSAM"):
+    for _problem, _words, _most, _repeats in (
+        (tiny, "the tiny MLP", 1.12, 25),
+        (mlp, "the larger MLP", 1.10, 15),
+        (conv3, "the 3-conv network", 1.05, 15),
+    ):
+        benchmark(
+            f"sam-rule-{_name.lower()}-{_problem.__name__}",
+            claim=f"{_name} on {_words} against its own passes and one SGD step: time",
+            at_most=_most,
+            repeats=_repeats,
+        )(rules(_problem, _name))

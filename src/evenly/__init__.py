@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from evenly.resampling import Separation as Separation
     from evenly.resampling import separate as separate
     from evenly.resampling.health import health as health
+    from evenly.resampling.model_outputs import outputs as outputs
 
 # Names are looked up on first use, so that `import evenly` and `evenly --help` do not wait for torch.
 __getattr__, __dir__, __all__ = attach(
@@ -39,6 +40,7 @@ __getattr__, __dir__, __all__ = attach(
         "measure": "evenly.diagnostics",
         **{known.kind: "evenly.optim" for known in RULES.values()},
         "Separation": "evenly.resampling",
+        "outputs": "evenly.resampling.model_outputs",
         "health": "evenly.resampling.health",
         "separate": "evenly.resampling",
     },

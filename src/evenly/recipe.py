@@ -59,6 +59,10 @@ class Optimizer(Settings):
             )
 
 
+#: The radius that plain runs have always had in their recipes, where nothing reads it: it is part of their identity.
+_UNUSED = 0.1
+
+
 @dataclass(frozen=True)
 class Ascent(Settings):
     """Where the gradient is taken: at the weights, or at a worse point near them (the SAM family)."""
@@ -76,9 +80,12 @@ class Ascent(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rule == "none":
-            object.__setattr__(self, "rho", None)
+            object.__setattr__(self, "rho", _UNUSED)
             return
-        name = rule_name(self.rule)
+        try:
+            name = rule_name(self.rule)
+        except UsageError as error:
+            raise UsageError(f"ascent.rule: {error}") from None
         object.__setattr__(self, "rule", name)
         if self.rho is None:
             object.__setattr__(self, "rho", RULES[name].rho)
@@ -92,7 +99,7 @@ class Ascent(Settings):
         >>> Ascent().radius, Ascent("sam").radius, Ascent("asam", 1.0).radius
         (0.0, 0.05, 1.0)
         """
-        return self.rho or 0.0
+        return 0.0 if self.rule == "none" or self.rho is None else self.rho
 
 
 @dataclass(frozen=True)
@@ -171,7 +178,7 @@ class Recipe(Settings):
 
     >>> recipe = Recipe(data=Data("patches", {"beta_hard": 0.4}), ascent=Ascent("sam"), seed=1)
     >>> recipe.optimizer.lr, recipe.ascent.rho, recipe.epochs
-    (0.1, 0.1, 200)
+    (0.1, 0.05, 200)
     """
 
     data: Data = Data()

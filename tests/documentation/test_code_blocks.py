@@ -1,7 +1,9 @@
 """Every block of code in README and docs runs, and every command in them is one that exists."""
 
 import re
+import runpy
 import shlex
+import warnings
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,11 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
+def _guard_torchvision() -> None:
+    """These frameworks import torchvision, whose operators may not fit the torch at hand."""
+    runpy.run_path(str(PROJECT / "tests" / "numerics" / "torchvision_guard.py"))["torchvision"]()
+
+
 def commands(page: Path) -> list[list[str]]:
     lines = [line for block in blocks(page, "console") for line in block.splitlines() if line.startswith("$ ")]
     return [shlex.split(line[2:], comments=True) for line in lines]
@@ -24,6 +31,9 @@ def commands(page: Path) -> list[list[str]]:
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
 def test_python_blocks_run_one_after_another(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if page.stem in ("lightning", "transformers"):
+        _guard_torchvision()
+        warnings.simplefilter("ignore")  # What other frameworks remark on is not ours.
     names: dict[str, object] = {"__name__": "__main__"}
     for number, block in enumerate(blocks(page, "python"), 1):
         exec(compile(block, f"{page.name}, block {number}", "exec"), names)

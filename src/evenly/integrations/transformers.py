@@ -30,7 +30,8 @@ class SharpnessAwareTraining(Loops):  # type: ignore[misc]  # a mixin: what it c
             raise UsageError(
                 f"sam={sam!r}: give what builds the rule, such as lambda model: evenly.SAM(model, rho=0.05)"
             )
-        self._build, self.sam = sam, None
+        self._build = sam
+        self.sam: DisplacedGradient | None = None
         self._sam_state: dict[str, Any] | None = None
         super().__init__(*args, **kwargs)
 

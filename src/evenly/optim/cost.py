@@ -28,6 +28,6 @@ def passes_per_step(name: str, options: Mapping[str, Any]) -> float:
     own = {field.name for field in fields(kind.rule_type)}
     rule = kind.rule_type(**{key: value for key, value in options.items() if key in own})
     every = int(options.get("every", 1))
-    looks = sum(rule.displaces(step) for step in range(0, 1000 * every, every)) / (1000 * every)
+    looks: float = sum(rule.displaces(step) for step in range(0, 1000 * every, every)) / (1000 * every)
     extra: int = kind.passes - 1
     return 1.0 + extra * float(options.get("fraction", 1.0)) * looks

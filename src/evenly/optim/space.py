@@ -93,8 +93,8 @@ class Lists:
             t = torch._foreach_abs([w[i].detach() for i in where])
             torch._foreach_add_(t, eta)
             td = torch._foreach_mul(t, [d[i] for i in where])
-            ttd = torch._foreach_mul(t, td)
-            for i, a, b in zip(where, td, ttd, strict=True):
+            torch._foreach_mul_(t, td)  # in place: T is needed no more, and new memory costs as much as the product
+            for i, a, b in zip(where, td, t, strict=True):
                 once[i], twice[i] = a, b
         return once, twice
 

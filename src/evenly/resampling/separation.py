@@ -17,6 +17,7 @@ from evenly.resampling import matching, multiset
 from evenly.resampling.agreement import Agreement, agreement
 from evenly.resampling.class_split import ClassSplit
 from evenly.resampling.distinctness import Distinctness
+from evenly.resampling.sampler import MultisetSampler
 
 T = TypeVar("T")
 
@@ -138,6 +139,26 @@ class Separation:
         6
         """
         return Subset(dataset, self.positions(dataset, factor, once=once, labels=labels).tolist())
+
+    def sampler(
+        self,
+        dataset: Any,
+        factor: multiset.Factor = 2,
+        *,
+        once: Tensor | Sequence[int] | None = None,
+        labels: Tensor | None = None,
+        seed: int = 0,
+        shuffle: bool = True,
+    ) -> MultisetSampler:
+        """A sampler for `DataLoader(dataset, sampler=…)` in which hard examples occur `factor` times an epoch.
+
+        Each process gets its own share; `set_epoch` changes the order.
+        """
+        return MultisetSampler(self.positions(dataset, factor, once=once, labels=labels), seed=seed, shuffle=shuffle)
+
+    def weights(self, factor: multiset.Factor = 2, *, once: Tensor | Sequence[int] | None = None) -> Tensor:
+        """What each row counts for, `factor` if it is hard and 1 if not: for losses, or `WeightedRandomSampler`."""
+        return self.repeats(factor, once=once).to(torch.get_default_dtype())
 
     def agreement(self, other: "Separation") -> Agreement:
         """How far two separations of the same data set agree, matched by the examples' numbers."""

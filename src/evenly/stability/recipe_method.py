@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from evenly.errors import UsageError
 from evenly.recipe import Recipe
+from evenly.rules import FORMER
 from evenly.stability.method import Method
 
 JudgedOptimizer = Literal["sgd", "adamw"]
@@ -94,18 +95,18 @@ def _optimizer(recipe: Recipe, judged: JudgedOptimizer | None) -> tuple[str, Met
 def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tuple[float | None, str, list[str]]:
     """What the ascent adds to the settings: the ρ that is still to be divided by α, its name, and notes."""
     chosen = recipe.ascent
-    rule = judged or chosen.rule
+    rule = FORMER.get(judged or chosen.rule, judged or chosen.rule)
     notes = [] if rule == chosen.rule else [f"The run's ascent was {chosen.rule!r}; it is judged as {rule!r}."]
-    if rule == "none" or chosen.rho == 0:
+    if rule == "none" or chosen.radius == 0:
         return None, "", notes
     if rule == "random":
         notes.append(
             "A random perturbation has the threshold of SGD; below it the weights hover and do not come to rest."
         )
-        return None, f"random perturbation {chosen.rho:g} with ", notes
-    if rule not in ("sam", "unnormalised"):
+        return None, f"random perturbation {chosen.radius:g} with ", notes
+    if rule not in ("sam", "usam"):
         raise UsageError(
-            f"the run climbed by {rule!r}, for which there is no threshold; 'sam' and 'unnormalised' have one. The "
+            f"the run climbed by {rule!r}, for which there is no threshold; 'sam' and 'usam' have one. The "
             "nearest is sam: give --ascent sam."
         )
     options = chosen.options if chosen.rule == rule else {}
@@ -120,14 +121,15 @@ def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tu
         notes.append(f"The run had {name}={options[name]}; the model climbs at every step and on the whole batch.")
     settings["ascent"] = "batch"
     m = options.get("m")
+    m = None if m == "all" else m
     if m is not None:
         settings["m"] = int(m)
-    words = f"SAM ρ={chosen.rho:g} on {'its own batch' if m is None else f'groups of {m}'} with "
-    if rule == "unnormalised":
-        settings["rho_over_alpha"] = chosen.rho
+    words = f"SAM ρ={chosen.radius:g} on {'its own batch' if m is None else f'groups of {m}'} with "
+    if rule == "usam":
+        settings["rho_over_alpha"] = chosen.radius
         return None, f"unnormalised {words}", notes
     notes.append("SAM's step ρg/‖g‖ is taken as (ρ/α)g with α the mean norm of a batch's gradient at these weights.")
-    return chosen.rho, words, notes
+    return chosen.radius, words, notes
 
 
 def _decay_words(decay: float, kind: str) -> list[str]:

@@ -53,7 +53,9 @@ def test_a_method_without_an_answer_is_refused_by_name_with_the_nearest(recipe: 
 
 
 def test_the_nearest_answers_when_it_is_asked_for() -> None:
-    method = method_of(Recipe(optimizer=Optimizer("rmsprop"), ascent=Ascent("gsam")), optimizer="sgd", ascent="sam")
+    method = method_of(
+        Recipe(optimizer=Optimizer("rmsprop"), ascent=Ascent("gsam", 0.1)), optimizer="sgd", ascent="sam"
+    )
     assert method.name.startswith("SAM ρ=0.1 on its own batch with SGD")
     assert any("it is judged as sgd" in note for note in method.notes)
 

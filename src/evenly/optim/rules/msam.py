@@ -10,7 +10,8 @@ from evenly.errors import UsageError
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
-from evenly.optim.rule import Here, Rule, Vector
+from evenly.optim.rule import Here, Rule
+from evenly.optim.space import Vector
 from evenly.rules import RULES
 
 
@@ -20,7 +21,7 @@ class Momentum(Rule):
 
     looks_first, combines, remembers, climbs = False, True, True, False
     momentum: float = 0.9
-    weight_decay: float = 0.0
+    weight_decay: float | None = None
 
     def direction(self, here: Here) -> Vector | None:
         """−v; nowhere until there is one."""
@@ -28,13 +29,13 @@ class Momentum(Rule):
 
     def descent(self, here: Here) -> Vector:
         """∇L(w + ε) + λ ε: the optimizer adds λ w, so that the displaced weights decay."""
-        if here.ascent is None or (isinstance(self.weight_decay, float) and not self.weight_decay):
-            return here.g_adv
-        return here.space.add(here.g_adv, here.ascent.direction, self.weight_decay * here.ascent.size)
+        d, e = self.weight_decay, here.ascent
+        return here.g_adv if d is None or e is None else here.space.add(here.g_adv, e.direction, d * e.size)
 
     def lesson(self, here: Here) -> Vector:
         """−(∇L(w + ε) + λ (w + ε))."""
-        return here.space.scale(here.space.add(self.descent(here), here.w, self.weight_decay), -1.0)
+        left = here.space.scale(self.descent(here), -1.0)
+        return left if self.weight_decay is None else here.space.add(left, here.w, -self.weight_decay)
 
     def learn(self, here: Here, lesson: Vector) -> Vector:
         """V ← μ v + lesson."""
@@ -44,8 +45,7 @@ class Momentum(Rule):
 class MSAM(DisplacedGradient):
     """Momentum-SAM: the gradient at w − ρ v/‖v‖, v the optimizer's momentum (Becker et al., 2024); one pass.
 
-    Give `momentum` and `weight_decay` as the optimizer has them: SGD's, or for AdamW β₁ and, since its decay is not
-    in the momentum, 0. The loss returned is the one at the displaced weights.
+    `momentum` and `weight_decay` are SGD's, or AdamW's β₁ and 0. The loss is the one at the displaced weights.
     """
 
     rule_type, passes = Momentum, 1
@@ -56,5 +56,5 @@ class MSAM(DisplacedGradient):
     ) -> None:  # fmt: skip
         decay = options.pop("weight_decay", 0.0)
         if not (0 <= momentum < 1 and decay >= 0):
-            raise UsageError(f"momentum={momentum}, weight_decay={decay}: give the optimizer's, μ in [0, 1), λ ≥ 0")
-        super().__init__(model, Momentum(momentum=momentum, weight_decay=decay), rho=rho, **options)
+            raise UsageError(f"momentum={momentum}, weight_decay={decay}: give the optimizer's, 0 ≤ μ < 1 and λ ≥ 0")
+        super().__init__(model, Momentum(momentum=momentum, weight_decay=decay or None), rho=rho, **options)

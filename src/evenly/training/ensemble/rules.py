@@ -108,8 +108,12 @@ def rule_of(name: str, knobs: Knobs, layout: Layout) -> Rule:
 def _mathematics(name: str, knobs: Knobs) -> Mathematics:
     """The rule, with the numbers that it shares with the members' SGD."""
     kind = rule_class(name).rule_type
-    shared = {"momentum": knobs.momentum_K1, "weight_decay": knobs.weight_decay_K1, "eta": None}
-    shared["eta"] = knobs.eta if name == "asam" else None  # type: ignore[assignment]  # a number or none
+    decays = bool(knobs.weight_decay_K1.any())
+    shared: dict[str, Any] = {
+        "momentum": knobs.momentum_K1,
+        "weight_decay": knobs.weight_decay_K1 if decays else None,
+        "eta": knobs.eta if name == "asam" else None,
+    }
     made: Mathematics = kind(**{f.name: shared[f.name] for f in fields(kind) if f.name in shared})
     return made
 
