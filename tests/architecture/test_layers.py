@@ -19,7 +19,7 @@ LAYERS = [
     ["data", "models", "optim"],
     ["tree", "rng", "recipe", "records", "environment", "intervals"],
     ["typed"],
-    ["atomic", "progress", "lazy"],
+    ["atomic", "progress", "lazy", "device", "memory"],
     ["errors"],
 ]
 HEIGHT = {room: len(LAYERS) - level for level, rooms in enumerate(LAYERS) for room in rooms}
