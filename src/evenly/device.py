@@ -5,6 +5,7 @@ Every question about a kind of device is asked here, so that the rest of evenly 
 
 import contextlib
 import functools
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,13 +91,13 @@ def _has_float64(kind: str) -> bool:
     return True
 
 
-def wide(device: torch.device | str) -> torch.dtype:
-    """The widest number format of the device: float64 where there is one, else float32.
+def in_float64(tensor: Tensor) -> Tensor:
+    """The tensor in float64: where it lies, or on the host if its device has no float64.
 
-    >>> wide("cpu")
+    >>> in_float64(torch.ones(1)).dtype
     torch.float64
     """
-    return torch.float64 if has_float64(device) else torch.float32
+    return tensor.double() if has_float64(tensor.device) else tensor.cpu().double()
 
 
 def has_bfloat16(device: torch.device | str) -> bool:
@@ -166,6 +167,36 @@ def _switches() -> Iterator[Any]:
             switch = getattr(getattr(torch.backends, backend), name, None)
             if hasattr(switch, "fp32_precision"):
                 yield switch
+
+
+@contextlib.contextmanager
+def repeatable(deterministic: bool, device: torch.device | str) -> Iterator[None]:
+    """Within the context the device uses only algorithms that give the same bits every time; or the quickest ones.
+
+    Without `deterministic` cuDNN tries its algorithms on the first batch and keeps the quickest, and sums of a GPU may
+    come in any order: two runs agree to rounding, not to the bit. With it an operator that has no such algorithm is
+    refused by torch, by its name. The CPU is deterministic as it is.
+
+    >>> with repeatable(True, "cpu"):
+    ...     torch.are_deterministic_algorithms_enabled()
+    False
+    """
+    if torch.device(device).type != "cuda":
+        yield
+        return
+    if deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by cuBLAS when it first multiplies
+    cudnn = torch.backends.cudnn
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    flags = cudnn.deterministic, cudnn.benchmark
+    try:
+        if deterministic:
+            torch.use_deterministic_algorithms(True)
+        cudnn.deterministic, cudnn.benchmark = deterministic or flags[0], not (deterministic or flags[0])
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        cudnn.deterministic, cudnn.benchmark = flags
 
 
 def facts(device: torch.device | str) -> dict[str, Any]:

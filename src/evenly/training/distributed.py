@@ -66,10 +66,12 @@ class World:
         return DistributedDataParallel(model, device_ids=where)
 
     def summed(self, values: Tensor) -> Tensor:
-        """The sum over all processes, in place."""
-        if self.size > 1:
-            torch.distributed.all_reduce(values)
-        return values
+        """The sum over all processes of a few numbers, which lie where the caller has them."""
+        if self.size == 1:
+            return values
+        there = values.to(self.device)
+        torch.distributed.all_reduce(there)
+        return there.to(values.device)
 
     def agreed(self, *flags: bool, step: int = 0) -> tuple[bool, ...]:
         """For each question, whether any process says yes: all must stop, save and go on together.
@@ -81,7 +83,7 @@ class World:
             return flags
         if step % AGREE_EVERY:
             return (False,) * len(flags)
-        return tuple(bool(yes) for yes in self.summed(torch.tensor(flags, dtype=torch.int32, device=self.device)))
+        return tuple(bool(yes) for yes in self.summed(torch.tensor(flags, dtype=torch.int32)))
 
     def shared(self, value: Any) -> Any:
         """What the leading process says, in every process."""

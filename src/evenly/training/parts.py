@@ -49,6 +49,7 @@ class Parts:
     forward: nn.Module
     optimizer: torch.optim.Optimizer
     ascent: Any
+    scaler: torch.amp.GradScaler | None
     objective: Objective
     augment: Augmentation
     batches: Batches
@@ -104,13 +105,16 @@ def assemble(
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
     _try(objective, model, trained_shape(train.shape, augment), world)
     forward = world.wrapped(model, sharded=recipe.sharded)
+    # Gradients of half precision would vanish below 6e-8: they are made from a loss that is scaled up.
+    scaler = torch.amp.GradScaler(world.device.type) if recipe.precision == "fp16" else None
     return Parts(
         recipe=recipe,
         splits=splits,
         model=model,
         forward=torch.compile(forward) if recipe.compile else forward,  # type: ignore[arg-type]  # stays a module
         optimizer=optimizer(recipe, model),
-        ascent=ascent(recipe, forward),
+        ascent=ascent(recipe, forward, scaler=scaler),
+        scaler=scaler,
         objective=objective,
         augment=augment,
         batches=Batches(
@@ -207,7 +211,7 @@ def _can_fuse(model: nn.Module) -> bool:
     return plain and devices <= {"cpu", "cuda"} and not any(getattr(m, "sparse", False) for m in model.modules())
 
 
-def ascent(recipe: Recipe, model: nn.Module) -> Any:
+def ascent(recipe: Recipe, model: nn.Module, *, scaler: Any = None) -> Any:
     """The SAM rule of the recipe, or None for ordinary training."""
     chosen = recipe.ascent
     if chosen.rule == "none":
@@ -218,6 +222,8 @@ def ascent(recipe: Recipe, model: nn.Module) -> Any:
         radius["seed"] = recipe.seed
     if chosen.rule == "momentum":
         radius["momentum"] = recipe.optimizer.momentum
+    if scaler is not None:
+        radius["scaler"] = scaler
     try:
         return kind(model, **(radius | _tuples(chosen.options)))
     except TypeError as error:

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from evenly import rng
 from evenly.data import Splits
+from evenly.device import repeatable
 from evenly.environment import stamp
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Recipe, digest, to_mapping
@@ -22,6 +24,7 @@ from evenly.training.interruption import Interruption
 from evenly.training.loop import Enough, Loop
 from evenly.training.objective import predictions
 from evenly.training.parts import Parts, assemble, load_data
+from evenly.training.shortage import explained
 from evenly.training.stages import OUTPUTS, chosen, errors_so_far, fitted, keep_outputs, kept_epoch, moment
 from evenly.training.tensorboard import writing
 
@@ -90,14 +93,19 @@ def train(
         _log.info("sharded=true has no effect in one process: start more with torchrun.")
     if recipe.precision == "bf16" and world.device.type == "cpu" and not _has_bfloat16():
         _log.info("this CPU has no bfloat16 arithmetic: precision=bf16 is slower here than fp32.")
-    with torch.random.fork_rng(), Interruption() as interruption:
+    with (
+        explained(recipe, world.device),
+        repeatable(recipe.deterministic, world.device),
+        rng.forked([world.device]),
+        Interruption() as interruption,
+    ):
         data = splits if splits is not None else load_data(recipe, data_root=data_root)
         separation, hard = None, None
         if recipe.resampling.method != "none":
             first, separation, indices, weights, hard = chosen(recipe, runs=runs, data=data.train)
         given = {"indices": indices, "weights": weights, "hard": hard}
         parts = assemble(recipe, world=world, splits=data, workers=workers, **given)
-        environment = stamp(data=parts.splits.fingerprint) if world.leads else None
+        environment = stamp(data=parts.splits.fingerprint, device=world.device) if world.leads else None
         if world.leads:
             run = Run.create(runs, to_mapping(recipe), name, environment=environment)
         world.wait()

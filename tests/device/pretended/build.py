@@ -9,6 +9,7 @@ import sys
 from importlib import metadata, util
 from pathlib import Path
 
+UNAVAILABLE = 77  # the exit code where it cannot be built here
 SOURCE = Path(__file__).with_name("device.cpp")
 
 
@@ -59,3 +60,11 @@ def _compile(compiler: str, path: Path) -> None:
         first = next((line for line in result.stderr.splitlines() if "error" in line), result.stderr[:200])
         raise NoCompilerError(f"{compiler} cannot compile the pretended device against this torch: {first}")
     draft.rename(path)
+
+
+if __name__ == "__main__":
+    try:
+        print(library())
+    except NoCompilerError as reason:
+        print(reason)
+        sys.exit(UNAVAILABLE)
