@@ -31,6 +31,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--examples", type=int, default=1000, metavar="N", help="training examples (default: 1000)")
     parser.add_argument("--rho", type=float, default=0.05, metavar="R", help="radius of rise and importance")
     parser.add_argument("--layer", help="the layer whose input is probed (default: the last linear one)")
+    parser.add_argument("--device", default="cpu", help="where to measure: cpu, cuda, mps, auto (default: cpu)")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
     add_root(parser)
     add_json(parser)
@@ -44,12 +45,16 @@ def measure(
     examples: int,
     rho: float,
     layer: str | None,
+    device: str,
     runs: str,
     data_root: str | None,
     json: bool,
 ) -> None:
     """Measure a run at its kept epochs, and write down what was found."""
+    from evenly.device import chosen
     from evenly.training.loaded import loaded, opened
+
+    where = chosen(device)
 
     run, pointed = opened(run_id, runs)
     if pointed is not None and at_epochs is not None:
@@ -58,6 +63,7 @@ def measure(
     refused: dict[str, DataError] = {}
     for epoch in _epochs(at_epochs) if pointed is None else [pointed]:
         found = loaded(run, epoch=epoch, data_root=data_root)
+        found.model.to(where)
         measured = _measured(found, what, examples=examples, rho=rho, layer=layer, refused=refused)
         if refused.keys() >= set(what) > set():
             break  # nothing is left to write down, at any epoch
