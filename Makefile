@@ -12,11 +12,20 @@ export OMP_NUM_THREADS ?= 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint types tests docs tables bench install clean
+MINUTES ?= 10
+
+# What is computed again with other arithmetic than this processor's best: every numerical suite but those that mostly
+# start processes (tests/unit/training, experiments, many processes). Bits may differ between instruction sets, results not.
+NUMERICAL := tests/numerics tests/golden tests/contracts src \
+	$(addprefix tests/unit/,curvature stability diagnostics optim models resampling)
+APART := --ignore tests/contracts/test_experiments.py --ignore tests/contracts/test_sharpness_aware_distributed.py
+
+.PHONY: help demo test lint types tests arithmetic docs tables bench soak soak-quick install clean
 
 help:
 	@echo "make demo    install, run the method on embedded data, end with a page to open"
 	@echo "make test    install, then lint, types, docs and tests"
+	@echo "make soak    kill, fuzz and flood for MINUTES=10, and end with a table of what broke"
 	@echo "make bench   speed and memory as ratios, into benchmarks/RESULTS.md (FILTER=data for one part)"
 	@echo "make docs    build the documentation into docs/_build/html and check its links"
 	@echo "make tables  the tables of README and docs, filled from the ledger"
@@ -32,7 +41,7 @@ install: $(INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/evenly demo
 
-test: lint types docs tests
+test: lint types docs tests arithmetic soak-quick
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -43,6 +52,18 @@ types: $(INSTALLED)
 
 tests: $(INSTALLED)
 	$(BIN)/pytest --numprocesses 2 --cov --cov-report term
+
+arithmetic: $(INSTALLED)
+	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/pytest --numprocesses 2 -q $(APART) $(NUMERICAL)
+	@if grep -q avx512 /proc/cpuinfo 2>/dev/null; then \
+	  ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 $(BIN)/pytest --numprocesses 2 -q $(APART) $(NUMERICAL); \
+	else echo "no AVX-512 here: the tests above were those with AVX2"; fi
+
+soak: $(INSTALLED)
+	$(BIN)/python -m soak --minutes $(MINUTES)
+
+soak-quick: $(INSTALLED)
+	$(BIN)/python -m soak --quick
 
 docs: $(INSTALLED)
 	$(BIN)/sphinx-build --quiet --fail-on-warning --nitpicky -b html docs docs/_build/html

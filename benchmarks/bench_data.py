@@ -5,10 +5,12 @@ import random
 import runpy
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
@@ -142,6 +144,38 @@ def peak_memory_of_loading() -> Iterator[float]:
     while True:
         command = [sys.executable, "-c", PEAK, str(root)]
         yield float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+MANIFEST = """
+import resource, sys
+from evenly.data import load
+assert sum(map(len, load(sys.argv[1]).values())) == 1_000_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 400e6)
+"""
+
+
+@benchmark(
+    "data-manifest-memory",
+    claim="resident memory at the peak of loading a manifest of a million rows (path, label, split and an attribute), "
+    "Python and torch included, against 400 MB",
+    at_most=1,
+    repeats=3,
+)
+def peak_memory_of_a_manifest() -> Iterator[float]:
+    with tempfile.TemporaryDirectory() as folder:
+        names = [f"images/class_{number % 100:03d}/image_{number:06d}.png" for number in range(1000)]
+        for name in names:
+            (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8)).save(Path(folder) / name)
+        path = Path(folder) / "list.csv"
+        with path.open("w") as file:
+            file.write("path,label,split,camera\n")
+            for number in range(1_000_000):
+                split = "train" if number % 10 else "test"
+                file.write(f"{names[number % 1000]},class {number % 100},{split},{number % 7}\n")
+        while True:
+            command = [sys.executable, "-c", MANIFEST, str(path)]
+            yield float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 @benchmark(

@@ -1,11 +1,17 @@
 """What every test may ask for."""
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+
+# What this machine's owner has agreed to run is no business of the tests, nor theirs of the owner's.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="evenly-state-")
+# What is remembered between commands must not come from, or stay in, the cache of whoever runs the tests.
+os.environ["EVENLY_CACHE"] = tempfile.mkdtemp(prefix="evenly-cache-")
 
 # Under xdist two processes share two cores: more threads only fight.
 torch.set_num_threads(1)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from evenly.lazy import attach
+from evenly.rules import RULES
 
 __version__ = "0.1.0"
 
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     from evenly.optim import MSAM as MSAM
     from evenly.optim import SAM as SAM
     from evenly.optim import USAM as USAM
+    from evenly.optim import WSAM as WSAM
     from evenly.optim import FriendlySAM as FriendlySAM
     from evenly.optim import LookSAM as LookSAM
     from evenly.optim import RandomPerturbation as RandomPerturbation
+    from evenly.optim import VaSSO as VaSSO
     from evenly.resampling import Separation as Separation
     from evenly.resampling import separate as separate
+    from evenly.resampling.health import health as health
 
 # Names are looked up on first use, so that `import evenly` and `evenly --help` do not wait for torch.
 __getattr__, __dir__, __all__ = attach(
@@ -33,16 +37,9 @@ __getattr__, __dir__, __all__ = attach(
         "load": "evenly.data",
         "Dynamics": "evenly.diagnostics",
         "measure": "evenly.diagnostics",
-        "ASAM": "evenly.optim",
-        "GSAM": "evenly.optim",
-        "LSAM": "evenly.optim",
-        "MSAM": "evenly.optim",
-        "SAM": "evenly.optim",
-        "USAM": "evenly.optim",
-        "FriendlySAM": "evenly.optim",
-        "LookSAM": "evenly.optim",
-        "RandomPerturbation": "evenly.optim",
+        **{known.kind: "evenly.optim" for known in RULES.values()},
         "Separation": "evenly.resampling",
+        "health": "evenly.resampling.health",
         "separate": "evenly.resampling",
     },
 )

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and that leave nothing behind when their writer is killed."""
 
 import contextlib
 import errno
@@ -11,13 +11,21 @@ from typing import IO, Any
 
 from evenly.errors import SetupError
 
+_PART = ".part"  # how the name of a file ends while it is being written
+_SLOTS = 64  # processes that may write one file at the same time
+_REMEDIES = {
+    errno.ENOSPC: "Free some space and repeat.",
+    errno.EDQUOT: "Free some space and repeat.",
+    errno.EFBIG: "Files may not grow that large here: raise the limit (`ulimit -f unlimited`) and repeat.",
+}
+
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
+def replacing(path: str | os.PathLike[str], mode: str = "wb", *, parents: bool = True) -> Iterator[IO[Any]]:
     """Open a temporary neighbour of `path`; on success it takes the name, on failure it vanishes.
 
     A reader sees the old file or the new one, never a part, also across a power cut: the bytes are
-    on the disk before the name is.
+    on the disk before the name is. Folders above `path` are made, unless `parents` says not to.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -28,38 +36,135 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
     """
     path = Path(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        if parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = _temporary(path)
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}. Choose a folder that can be written to.") from error
-    temporary = Path(name)
+        raise unwritable(path, error) from error
     try:
-        # mkstemp makes private files; a result should be as readable as any other file of the user's.
-        os.chmod(handle, 0o666 & ~_umask())
         with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno in _FULL:
-            raise SetupError(f"cannot write {path}: {error.strerror}. Free some space and repeat.") from error
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(temporary, path)
+            except BaseException:
+                # Before the file is closed, and with it the lock by which other processes know it is ours.
+                with contextlib.suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        if error.errno in _REMEDIES or error.filename == os.fspath(temporary):
+            raise unwritable(path, error) from error
         raise
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
+def write_text(path: str | os.PathLike[str], text: str, *, parents: bool = True) -> None:
     """Write `text` to `path`, whole or not at all."""
-    with replacing(path, "w") as file:
+    with replacing(path, "w", parents=parents) as file:
         file.write(text)
 
 
-def write_json(path: str | os.PathLike[str], value: Any) -> None:
+def write_json(path: str | os.PathLike[str], value: Any, *, parents: bool = True) -> None:
     """Write `value` as readable JSON to `path`, whole or not at all."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n", parents=parents)
 
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+def unwritable(path: Path, error: OSError) -> SetupError:
+    """The error of a file that cannot be written, with what helps."""
+    remedy = _REMEDIES.get(error.errno or 0, "Choose a folder that can be written to.")
+    return SetupError(f"cannot write {path}: {error.strerror or error}. {remedy}")
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left in `folder` and below; the file of a live writer stays.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / ".a.txt.0.part").write_text("half")
+    >>> sweep(folder)
+    >>> list(folder.iterdir())
+    []
+    """
+    for inside, _, names in os.walk(folder):
+        for name in names:
+            if name.startswith(".") and name.endswith(_PART):
+                with contextlib.suppress(OSError):
+                    _remove_if_abandoned(Path(inside, name))
+
+
+def _temporary(path: Path) -> tuple[int, Path]:
+    """A new file beside `path`, locked while it is written, in place of any that a killed writer left there.
+
+    The names are few and fixed, so that the next writer of the same file comes upon what was left without
+    having to list the folder.
+    """
+    for slot in range(_SLOTS):
+        temporary = path.with_name(f".{path.name}.{slot}{_PART}")
+        for _ in range(10):
+            try:
+                # 0o666: a result should be as readable as any other file of the user's.
+                handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            except FileExistsError:
+                if not _remove_if_abandoned(temporary):
+                    break  # another process is writing it
+                continue
+            locked = _lock(handle)
+            if locked is None:  # a file system without locks: names must not be shared
+                os.close(handle)
+                temporary.unlink()
+                return _unshared(path)
+            # Between making and locking it, another process may have taken it for abandoned.
+            if locked and _is_at(handle, temporary):
+                return handle, temporary
+            os.close(handle)
+    return _unshared(path)
+
+
+def _unshared(path: Path) -> tuple[int, Path]:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
+    os.chmod(handle, 0o666 & ~_umask())  # mkstemp makes private files
+    return handle, Path(name)
+
+
+def _remove_if_abandoned(temporary: Path) -> bool:
+    """Remove the file unless a live process holds its lock; whether the name is free now."""
+    try:
+        handle = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        if not _lock(handle):
+            return False
+        if _is_at(handle, temporary):
+            temporary.unlink()
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool | None:
+    """Whether the file is locked for this process now; None where files cannot be locked."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (OSError, ImportError):
+        return None
+    return True
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _umask() -> int:

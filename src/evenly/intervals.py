@@ -1,10 +1,13 @@
-"""How sure a mean is: Student's t-intervals, alone and for paired differences."""
+"""How sure a mean is: Student's t-intervals, alone and for paired differences, and how many seeds would settle it."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenly.errors import UsageError
+
+#: Beyond this many seeds nobody settles anything by running more of them.
+MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,20 @@ class Interval:
         """Whether zero is outside; never with one value."""
         return self.low > 0 or self.high < 0
 
+    @property
+    def half_width(self) -> float:
+        """Half the length of the interval: the ± around the mean; NaN with one value."""
+        return (self.high - self.low) / 2
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation s of the values, from t_{n−1} · s/√n = half of the interval; NaN with one value.
+
+        >>> round(interval([1.0, 2.0, 3.0]).deviation, 12)
+        1.0
+        """
+        return self.half_width * math.sqrt(self.n) / _t_quantile(self.n, self.level) if self.n > 1 else math.nan
+
     def __str__(self) -> str:
         if math.isnan(self.low):
             return f"{self.mean:.3g} (n = {self.n})"
@@ -43,12 +60,8 @@ def interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
     mean = math.fsum(values) / num
     if num == 1:
         return Interval(mean, math.nan, math.nan, 1, level)
-    from scipy.special import (
-        stdtrit,
-    )  # the quantile that scipy.stats.t.ppf gives, without the seconds that takes to import
-
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (num - 1))
-    half = float(stdtrit(num - 1, 0.5 + level / 2)) * deviation / math.sqrt(num)
+    half = _t_quantile(num, level) * deviation / math.sqrt(num)
     return Interval(mean, mean - half, mean + half, num, level)
 
 
@@ -61,3 +74,52 @@ def paired(values: Sequence[float], reference: Sequence[float], *, level: float 
     if len(values) != len(reference):
         raise UsageError(f"pairs need as many values as references, not {len(values)} and {len(reference)}.")
     return interval([a - b for a, b in zip(values, reference, strict=True)], level=level)
+
+
+def power(effect: float, deviation: float, n: int, *, level: float = 0.95) -> float:
+    """The probability that a t-interval of n values excludes zero on the side of a true mean `effect`.
+
+    P(T > t_{n−1}) for T of the noncentral t distribution with n − 1 degrees of freedom and noncentrality
+    effect · √n / deviation (Student's t-test, two-sided at 1 − level).
+
+    >>> round(power(0.28, 0.405, 3), 3)  # three seeds can hardly see a quarter of a point
+    0.112
+    """
+    if n < 2:
+        return 0.0
+    if deviation == 0:
+        return float(effect != 0)
+    from scipy.special import nctdtr
+
+    return float(1 - nctdtr(n - 1, abs(effect) * math.sqrt(n) / deviation, _t_quantile(n, level)))
+
+
+def num_seeds(effect: float, deviation: float, *, wanted: float = 0.9, level: float = 0.95) -> int | None:
+    """The smallest number of seeds with which a true `effect` is seen with probability `wanted`.
+
+    None where even 10,000 would not do, or where nothing is known of the deviation.
+
+    >>> num_seeds(0.28, 0.405), num_seeds(0.28, 0.2), num_seeds(0.0, 1.0)
+    (24, 8, None)
+    """
+    if not (math.isfinite(effect) and math.isfinite(deviation)) or effect == 0:
+        return None
+    high = 2
+    while power(effect, deviation, high, level=level) < wanted:
+        high *= 2
+        if high > MOST_SEEDS:
+            return None
+    low = high // 2  # power grows with n
+    while high - low > 1:
+        middle = (low + high) // 2
+        if power(effect, deviation, middle, level=level) < wanted:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _t_quantile(num: int, level: float) -> float:
+    from scipy.special import stdtrit  # as scipy.stats.t.ppf, without the seconds that takes to import
+
+    return float(stdtrit(num - 1, 0.5 + level / 2))

@@ -13,6 +13,11 @@ def watched() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def tell(sentence: str) -> None:
+    """Say something to the person at the terminal, beside the results on stdout."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
 class Bar:
     """A bar over `total` units; `advance` moves it. Silent when stderr is not a terminal.
 

@@ -1,19 +1,21 @@
 """A run, described: frozen and typed, read from YAML, changed from the command line, and named by a hash.
 
-The defaults are those of the USEFUL paper (Nguyen et al., 2024), on data and a model small enough to try.
+The defaults are those of the USEFUL paper (Nguyen et al., 2024), on data and a model small enough to try; a radius is
+the one that the rule's own authors begin with (`evenly.rules`).
 """
 
-import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evenly import consent
 from evenly.atomic import write_text
 from evenly.errors import UsageError
-from evenly.typed import Settings, setting, yaml_text
+from evenly.rules import RULES, rule_name
+from evenly.typed import Settings, mappings, setting, yaml_text
 from evenly.typed import from_mapping as from_mapping
+from evenly.typed import identifying as identifying
 from evenly.typed import settings as settings
 from evenly.typed import to_mapping as to_mapping
 
@@ -61,11 +63,36 @@ class Optimizer(Settings):
 class Ascent(Settings):
     """Where the gradient is taken: at the weights, or at a worse point near them (the SAM family)."""
 
-    rule: Literal["none", "sam", "asam", "lsam", "unnormalised", "random", "gsam", "look", "friendly", "momentum"] = (
-        setting("none", "How the worse point is found; `none` is ordinary training.")
-    )
-    rho: float = setting(0.1, "How far it is from the weights; ASAM's is about ten times SAM's.", least=0)
+    rule: str = setting("none", "How the worse point is found, a rule of the SAM family; `none` is ordinary training.")
+    rho: float | None = setting(None, "How far it is from the weights; null is the rule's own default.", least=0)
     options: Mapping[str, Any] = setting({}, "What this rule alone understands.")
+    schedule: Literal["constant", "linear", "cosine", "lr"] = setting(
+        "constant",
+        "How rho goes to rho_end over training; `lr` follows the learning rate, as GSAM does.",
+        absent="constant",
+    )
+    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0, absent=0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rule == "none":
+            object.__setattr__(self, "rho", None)
+            return
+        name = rule_name(self.rule)
+        object.__setattr__(self, "rule", name)
+        if self.rho is None:
+            object.__setattr__(self, "rho", RULES[name].rho)
+        if self.rho_end and self.schedule == "constant":
+            raise UsageError(f"ascent.rho_end={self.rho_end:g} needs a schedule. For example: ascent.schedule=linear")
+
+    @property
+    def radius(self) -> float:
+        """ρ, and 0 for ordinary training.
+
+        >>> Ascent().radius, Ascent("sam").radius, Ascent("asam", 1.0).radius
+        (0.0, 0.05, 1.0)
+        """
+        return self.rho or 0.0
 
 
 @dataclass(frozen=True)
@@ -102,17 +129,35 @@ class Until(Settings):
 class Resampling(Settings):
     """Which training examples are shown more often, or count for more."""
 
-    method: Literal["none", "useful", "random", "upweight", "quantile", "misclassified"] = setting(
-        "none", "The hard cluster of each class, or one of its controls."
+    method: Literal["none", "useful", "random", "upweight", "quantile", "misclassified", "reweight", "balance"] = (
+        setting("none", "The hard cluster of each class, or one of its rivals and controls.")
     )
     factor: int = setting(
         2, "How often a chosen example is shown in an epoch, or what its loss is multiplied by.", least=1
     )
     early: str | None = setting(None, "The run whose outputs decide, trained until an early epoch.")
     keep_suspects: bool = setting(True, "Whether examples that look mislabelled are shown more often too.")
+    augment: tuple[str, ...] = setting(
+        (), "Augmentations for some examples only, after those for all: [noise:0.2].", absent=()
+    )
+    augment_target: Literal["hard", "all", "random"] = setting(
+        "hard", "Which examples these are for: the chosen ones, all, or as many random ones (a control).", absent="hard"
+    )
+    among: Literal["all", "right"] = setting(
+        "all",
+        "Whether clusters are made of all examples, or of those that the early network predicts rightly.",
+        absent="all",
+    )
+    start: Literal["scratch", "early"] = setting(
+        "scratch", "Whether training begins anew, or goes on with the early run's weights.", absent="scratch"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.among == "right" and self.method in ("misclassified", "quantile"):
+            raise UsageError(
+                f"resampling.among=right is for clusters, and method={self.method} makes none. Use among=all."
+            )
         if (self.method == "none") != (self.early is None):
             raise UsageError(
                 "resampling.method and resampling.early go together: the outputs of an early run decide which "
@@ -141,11 +186,9 @@ class Recipe(Settings):
     batch_size: int = setting(128, "Examples in a step.", least=1)
     drop_last: bool = setting(False, "Whether a last batch that is smaller is left out.")
     seed: int = setting(0, "What all randomness is derived from.", least=0)
-    precision: Literal["fp32", "bf16", "fp16"] = setting(
-        "fp32", "Number format of the forward and backward passes; fp16 is for GPUs that have no bf16."
-    )
-    accumulate: int = setting(1, "Parts that a batch is taken in, one after the other, to need less memory.", least=1)
-    deterministic: bool = setting(False, "Whether a GPU may use only algorithms that give the same bits every time.")
+    precision: Literal["fp32", "bf16", "fp16"] = setting("fp32", "Number format of the forward and backward passes.")
+    accumulate: int = setting(1, "Parts that a batch is taken in, to need less memory.", least=1, absent=1)
+    deterministic: bool = setting(False, "Whether a GPU must give the same bits every time.", absent=False)
     label_smoothing: float = setting(0.0, "Share of the target spread over all classes.", least=0, below=1)
     clip_norm: float | None = setting(None, "Largest norm of a gradient; null leaves it as it is.", above=0)
     loss: Literal["auto", "cross-entropy", "logistic", "squared"] = setting(
@@ -157,6 +200,9 @@ class Recipe(Settings):
     channels_last: bool = setting(False, "Whether images lie in memory with their channels last.")
     compile: bool = setting(False, "Whether the model is compiled; it takes a minute and pays in long runs.")
     sharded: bool = setting(False, "Whether many devices share the parameters (FSDP2) rather than copy them (DDP).")
+    logit_penalty: float = setting(
+        0.0, "λ of the penalty λ/2·‖outputs‖² on every example (spectral decoupling).", least=0, absent=0.0
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -169,8 +215,11 @@ class Recipe(Settings):
             )
 
 
-def load(path: str | os.PathLike[str]) -> Recipe:
+def load(path: str | os.PathLike[str], *, trust_code: bool = False) -> Recipe:
     """The recipe in a YAML file; an error names the file, and its line where YAML itself is broken.
+
+    A recipe whose model is code (`module:function`) is refused unless this machine has been told of it before
+    (`evenly.consent`), or with `trust_code`.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "recipe.yaml"
@@ -180,9 +229,22 @@ def load(path: str | os.PathLike[str]) -> Recipe:
     """
     mapping = yaml_text.read(path)
     try:
-        return from_mapping(Recipe, mapping)
+        recipe = from_mapping(Recipe, mapping)
     except UsageError as error:
         raise UsageError(f"{os.fspath(path)}: {error}") from None
+    if not trust_code:
+        remedy = f"load it by evenly.recipe.load({os.fspath(path)!r}, trust_code=True)"
+        consent.require(recipe.model.name, recipe.model.options, source=path, remedy=remedy)
+    return recipe
+
+
+def recorded(mapping: Mapping[str, Any]) -> Recipe:
+    """The recipe of a run, as its folder holds it: written down whole by this version or an older one.
+
+    >>> recorded(to_mapping(Recipe(epochs=3))) == Recipe(epochs=3)
+    True
+    """
+    return from_mapping(Recipe, mapping, recorded=True)
 
 
 def dump(recipe: Recipe, path: str | os.PathLike[str], *, defaults: bool = True) -> None:
@@ -198,24 +260,30 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
     (0.05, 0.4, ('pad-crop', 'mirror'))
     """
     mapping = to_mapping(recipe)
+    set_paths = set()
     for change in changes:
         path, equals, text = (part.strip() for part in change.partition("="))
         if not (path and equals and text):
             raise UsageError(f"--set {change!r}: expected path=value. For example: --set optimizer.lr=0.05")
         _put(mapping, path, yaml_text.parse(text, source=f"--set {path}"))
+        set_paths.add(path)
+    # A radius belongs to its rule: another rule begins with its own.
+    other_rule = mapping["ascent"]["rule"] != recipe.ascent.rule
+    if other_rule and "ascent.rho" not in set_paths:
+        mapping["ascent"]["rho"] = None
     return from_mapping(Recipe, mapping)
 
 
 def digest(recipe: Recipe) -> str:
     """Twelve hex digits that name the recipe: equal recipes have equal digests, on any machine, in any version.
 
-    Only what differs from the defaults counts, so that a setting added later leaves old digests as they are.
+    Every setting counts, also at its default, so that a default that changes gives another digest. A setting that is
+    added later, at the value that means what was done without it, counts for nothing (see `typed.identifying`).
 
     >>> digest(Recipe(epochs=3)) == digest(from_mapping(Recipe, {"seed": 0, "epochs": 3.0}))
     True
     """
-    text = json.dumps(_canonical(to_mapping(recipe, defaults=False)), sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    return mappings.digest(identifying(recipe), digits=12)
 
 
 def _put(mapping: dict[str, Any], path: str, value: Any) -> None:
@@ -230,12 +298,3 @@ def _put(mapping: dict[str, Any], path: str, value: Any) -> None:
             single = ".".join(groups[:depth])
             raise UsageError(f"--set {path}: {single!r} is one setting, with none inside. Use --set {single}=…")
     inner[leaf] = value
-
-
-def _canonical(value: Any) -> Any:
-    """Numbers that are equal in Python (1, 1.0, and 0.0, −0.0) are written alike."""
-    if isinstance(value, dict):
-        return {name: _canonical(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_canonical(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -109,10 +109,19 @@ def uniform(stream: int, counters_N: Tensor, num: int) -> Tensor:
     >>> torch.equal(u[1], uniform(key(0, "crop"), torch.tensor([7]), 2)[0])
     True
     """
+    return _shift(words(stream, counters_N, num), 40).to(torch.float32) * 2.0**-24
+
+
+def words(stream: int, counters_N: Tensor, num: int) -> Tensor:
+    """`num` random 64-bit words for every counter, as int64: what `uniform` is made of.
+
+    >>> w = words(key(0, "noise"), torch.tensor([5, 7]), 2)
+    >>> torch.equal(w[1], words(key(0, "noise"), torch.tensor([7]), 2)[0])
+    True
+    """
     start_N = mix(counters_N.to(torch.int64) * _GOLDEN + _signed(stream))
     steps_K = torch.arange(1, num + 1, device=counters_N.device, dtype=torch.int64) * _GOLDEN
-    bits_NK = mix(start_N[:, None] + steps_K[None, :])
-    return (_shift(bits_NK, 40)).to(torch.float32) * 2.0**-24
+    return mix(start_N[:, None] + steps_K[None, :])
 
 
 def mix(z: Tensor) -> Tensor:

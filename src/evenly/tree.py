@@ -63,6 +63,17 @@ def length(a: Params, *, few: int = _FEW) -> float:
     return math.hypot(*torch.stack(_together(norms)).tolist())
 
 
+def plain_alike(tensors: Params) -> bool:
+    """Whether all are ordinary dense tensors on the CPU, of one real type that sums may be taken in.
+
+    >>> plain_alike([torch.zeros(1)]), plain_alike([torch.zeros(1), torch.zeros(1, dtype=torch.float64)])
+    (True, False)
+    """
+    first = tensors[0].dtype if tensors else None
+    wide = first is torch.float32 or first is torch.float64
+    return wide and not [t for t in tensors if t.dtype is not first or type(t) not in _PLAIN or not t.is_cpu]
+
+
 def scale(a: Params, factor: float | Tensor) -> list[Tensor]:
     """The product factor · a.
 
@@ -98,7 +109,7 @@ class Home(NamedTuple):
     swapped: bool
 
 
-def displace(params: Params, direction: Params, size: float = 1.0, *, swap: bool | None = None) -> Home:
+def displace(params: Params, direction: Params, size: float | Tensor = 1.0, *, swap: bool | None = None) -> Home:
     """Move `params` to params + size · direction, and return what `restore` needs to bring them back.
 
     With `swap` the parameters point at the new values for a while and their own storage is not touched: one pass
@@ -113,13 +124,18 @@ def displace(params: Params, direction: Params, size: float = 1.0, *, swap: bool
     tensors = list(params)
     if swap if swap is not None else swappable(tensors):
         values = [t.data for t in tensors]
-        for tensor, new in zip(tensors, torch._foreach_add(values, direction, alpha=size), strict=True):
+        for tensor, new in zip(tensors, torch._foreach_add(values, direction, alpha=cast(float, size)), strict=True):
             tensor.data = new
         return Home(tensors, values, True)
     with torch.no_grad():
         local = [_local(t) for t in tensors]
-        values = [t.clone() for t in local]
-        torch._foreach_add_(local, [_local(t) for t in direction], alpha=size)
+        values = [torch.empty_like(t) for t in local]
+        torch._foreach_copy_(values, local)  # one launch on a GPU, where clones would be one for each tensor
+        along = [_local(t) for t in direction]
+        if isinstance(size, Tensor):  # on a device, where reading it would wait
+            torch._foreach_add_(local, torch._foreach_mul(along, size))
+        else:
+            torch._foreach_add_(local, along, alpha=size)
     return Home(tensors, values, False)
 
 

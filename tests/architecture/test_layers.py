@@ -17,9 +17,10 @@ LAYERS = [
     ["diagnostics", "stability", "resampling"],
     ["curvature"],
     ["data", "models", "optim"],
-    ["tree", "rng", "recipe", "records", "environment", "intervals"],
-    ["typed"],
-    ["atomic", "progress", "lazy", "device", "memory"],
+    ["tree", "rng", "recipe", "records", "environment", "intervals", "measurements"],
+    ["typed", "consent", "rules"],
+    ["files"],
+    ["atomic", "cache", "progress", "lazy", "device", "memory"],
     ["errors"],
 ]
 HEIGHT = {room: len(LAYERS) - level for level, rooms in enumerate(LAYERS) for room in rooms}
@@ -98,9 +99,9 @@ def test_names_say_what_a_file_is(path: Path) -> None:
 
 
 TORCH_FREE = sorted(
-    {name for name in MODULES if room(name) in ("records", "recipe", "environment", "report", "errors", "cli")}
+    {name for name in MODULES if room(name) in ("records", "recipe", "environment", "report", "errors", "cli", "rules")}
     | {"evenly", "evenly.data", "evenly.data.catalogue", "evenly.data.fetch.sources"}
-    | {"evenly.models", "evenly.models.catalogue"}
+    | {"evenly.models", "evenly.models.catalogue", "evenly.optim"}
 )
 
 

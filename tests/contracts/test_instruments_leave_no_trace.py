@@ -11,8 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from evenly import curvature, diagnostics
-from evenly.data import Labelled
+from evenly.data import Labelled, Splits
+from evenly.diagnostics.measuring import function_of
+from evenly.diagnostics.subject import Subject
 from evenly.errors import UsageError
+from evenly.measurements import MEASUREMENTS
 
 N = 24
 
@@ -77,11 +80,36 @@ INSTRUMENTS: dict[str, Callable[[nn.Module], Any]] = {
     "importance": lambda m: diagnostics.importance(m, data(), rho=0.1, group=10),
     "reweighting": lambda m: diagnostics.reweighting(m, data(), rho=0.1, chunk=10),
     "reliance": lambda m: diagnostics.reliance(m, data(), attribute="tag", chunk=10),
+    "adaptive_sharpness": lambda m: diagnostics.adaptive_sharpness(m, data(), rho=0.1, rng=generator(), chunk=10),
+    "m_sharpness": lambda m: diagnostics.m_sharpness(m, data(), rho=0.1, m=6, rng=generator()),
+    "group_errors": lambda m: diagnostics.group_errors(m, data(), attribute="tag", chunk=10),
+    "layer_probes": lambda m: str(
+        diagnostics.layer_probes(m, Splits("d", {"train": data(), "balanced": data()}), rng=generator(), refits=1)
+    ),
+    "mode_connectivity": lambda m: diagnostics.mode_connectivity(m, copy.deepcopy(m), data(), points=3, chunk=10),
+    "learning_coefficient": lambda m: diagnostics.learning_coefficient(
+        m, data(), rng=generator(), draws=3, burn_in=1, chains=2
+    ),
     "reliance by swap": lambda m: diagnostics.reliance(
         m, data(), attribute="tag", swap=lambda x, other: other, rng=generator(), chunk=10
     ),
 }
 CALLS_NOTHING = {"l1_norm"}
+
+
+def measurement(name: str) -> Callable[[nn.Module], Any]:
+    """A line of `evenly.measurements`, as `measure` calls it: new lines are under the contract by themselves."""
+    quick = {"learning_coefficient": {"draws": 3, "burn_in": 1, "chains": 2}}
+    splits = Splits("d", {"train": data(), "balanced": data()})
+
+    def call(model: nn.Module) -> str:
+        subject = Subject(model, data(), splits, generator(), 0.1, None, 0.1, quick.get(name, {}))
+        return str(function_of(name)(subject))
+
+    return call
+
+
+INSTRUMENTS |= {f"measurement {name}": measurement(name) for name in MEASUREMENTS}
 
 
 def prepared() -> tuple[Network, dict[str, Any]]:
@@ -180,7 +208,7 @@ def test_the_answer_does_not_depend_on_the_global_generator_or_the_gradient_mode
 def test_every_public_instrument_is_under_this_contract() -> None:
     takes_no_model = {
         "alignment", "feature_rank", "fit_probe", "gini", "importance_weights", "learning_order", "lorenz",
-        "median_map", "observing", "probing_errors",
+        "median_map", "observing", "probing_errors", "sam_edge",
     }  # fmt: skip
     public = {
         name

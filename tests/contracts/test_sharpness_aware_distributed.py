@@ -1,6 +1,6 @@
 """Two gloo processes: replicas stay replicas, and the number of ranks changes nothing but the rounding."""
 
-import json
+import io
 import os
 import socket
 import subprocess
@@ -15,19 +15,16 @@ from torch.nn.parallel import DistributedDataParallel
 
 import evenly
 from evenly.errors import UsageError
-from evenly.optim import RandomPerturbation
+from evenly.rules import RULES
 
-FAMILY = {
-    "sam": lambda model, **o: evenly.SAM(model, **{"rho": 0.1, **o}),
-    "asam": lambda model, **o: evenly.ASAM(model, **{"rho": 0.3, **o}),
-    "usam": lambda model, **o: evenly.USAM(model, **{"rho": 0.1, **o}),
-    "random": lambda model, **o: RandomPerturbation(model, **{"sigma": 0.1, **o}),
-    "gsam": lambda model, **o: evenly.GSAM(model, **{"rho": 0.1, **o}),
-    "look": lambda model, **o: evenly.LookSAM(model, **{"rho": 0.1, "k": 3, **o}),
-    "friendly": lambda model, **o: evenly.FriendlySAM(model, **{"rho": 0.1, **o}),
-    "momentum": lambda model, **o: evenly.MSAM(model, **{"rho": 0.1, **o}),
-    "lsam": lambda model, **o: evenly.LSAM(model, **{"rho": 0.1, **o}),
-}
+SET = {"asam": {"rho": 0.3}, "random": {"sigma": 0.1}, "looksam": {"k": 3, "rho": 0.1}}
+
+
+def builder(name: str):
+    return lambda model, **o: getattr(evenly, RULES[name].kind)(model, **{**SET.get(name, {"rho": 0.1}), **o})
+
+
+FAMILY = {name: builder(name) for name in RULES}
 BATCH = 32
 
 
@@ -72,14 +69,75 @@ def replicated(rank: int, names: list[str], steps: int) -> dict[str, Tensor]:
 def shared_group(rank: int) -> dict[str, Tensor]:
     """M = 64 over two ranks of 32: one displacement for all."""
     result = {}
-    for name in ("sam", "friendly"):
+    for name in FAMILY:
         model = DistributedDataParallel(network())
-        train(model, FAMILY[name](model, m=2 * BATCH), 20, share_of(rank))
+        train(model, FAMILY[name](model, m="all"), 20, share_of(rank))
         result[name] = flat(model)
     model = DistributedDataParallel(network())
+    train(model, evenly.GSAM(model, rho=0.1, m=2 * BATCH), 20, share_of(rank))
+    assert torch.equal(flat(model), result["gsam"])
     with pytest.raises(UsageError, match="m=48 does not divide the batch of 32 on each of 2 ranks"):
         train(model, evenly.SAM(model, m=48), 1, share_of(rank))
     return result
+
+
+def resumed(rank: int) -> dict[str, Tensor]:
+    """Six steps, and six with all state taken from rank 0's files after three: their difference."""
+    result = {}
+    for name in FAMILY:
+        straight, stopped = (DistributedDataParallel(network()) for _ in range(2))
+        sam = FAMILY[name](straight)
+        optimizer = torch.optim.SGD(straight.parameters(), lr=0.05)
+        for step in range(6):
+            if step == 3:
+                file = [io.BytesIO()]
+                torch.save({"model": straight.module.state_dict(), "sam": sam.state_dict()}, file[0])
+                dist.broadcast_object_list(file, src=0)
+                file[0].seek(0)
+                state = torch.load(file[0], weights_only=True)
+                stopped.module.load_state_dict(state["model"])
+                other = FAMILY[name](stopped)
+                other.load_state_dict(state["sam"])
+                other_optimizer = torch.optim.SGD(stopped.parameters(), lr=0.05)
+            x, y = (t[share_of(rank)] for t in data(step))
+            for m, s, o in [(straight, sam, optimizer)] + ([(stopped, other, other_optimizer)] if step >= 3 else []):
+                s.backward(lambda m=m, x=x, y=y: F.cross_entropy(m(x), y))
+                o.step()
+                o.zero_grad()
+        result[name] = (flat(straight) - flat(stopped)).abs().max().reshape(1)
+    return result
+
+
+def static_graph(rank: int) -> dict[str, Tensor]:
+    """A static graph is passed once a step, whatever the rule."""
+    result = {}
+    for name in ("sam", "gsam", "lsam", "msam"):
+        for static in (False, True):
+            model = DistributedDataParallel(network(), static_graph=static)
+            train(model, FAMILY[name](model), 5, share_of(rank))
+            result[f"{name} {static}"] = flat(model)
+    return result
+
+
+def refused(rank: int) -> dict[str, Tensor]:
+    """What would go wrong in silence says so: several processes and no wrapper, FSDP2 without m or on a part."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    model = network()
+    with pytest.raises(UsageError, match="no DDP or FSDP2 by which they share gradients"):
+        train(model, evenly.SAM(model), 1, share_of(rank))
+    train(model, evenly.SAM(model, backward=Tensor.backward), 1, share_of(rank))
+    mesh = init_device_mesh("cpu", (2,))
+    fully_shard(model[0], mesh=mesh)
+    with pytest.raises(UsageError, match=r"shards a part of the parameters only \(3.weight is whole\)"):
+        evenly.SAM(model, m="all")
+    fully_shard(model, mesh=mesh)
+    with pytest.raises(UsageError, match='say so with m="all"'):
+        train(model, evenly.SAM(model), 1, share_of(rank))
+    with pytest.raises(UsageError, match='m=16: under FSDP2 all processes share one displacement: give m="all"'):
+        train(model, evenly.SAM(model, m=16), 1, share_of(rank))
+    return {}
 
 
 def small_groups(rank: int) -> dict[str, Tensor]:
@@ -103,14 +161,14 @@ def sharded(rank: int) -> dict[str, Tensor]:
         model = network()
         fully_shard(model[0], mesh=mesh)
         fully_shard(model, mesh=mesh)
-        sam = FAMILY[name](model)
+        sam = FAMILY[name](model, m="all")
         before = [p.to_local().clone() for p in model.parameters()]
         x, y = data(0)
         x, y = x[share_of(rank)], y[share_of(rank)]
         sam.backward(lambda x, y, model=model: F.cross_entropy(model(x), y), x, y)
         assert all(torch.equal(p.to_local(), old) for p, old in zip(model.parameters(), before, strict=True))
         model.zero_grad()
-        sam = FAMILY[name](model)
+        sam = FAMILY[name](model, m="all")
         train(model, sam, 10, share_of(rank))
         result[name] = torch.cat([p.full_tensor().detach().flatten() for p in model.parameters()])
     return result
@@ -122,33 +180,36 @@ WORK = {
     "shared": shared_group,
     "small": small_groups,
     "sharded": sharded,
+    "resumed": resumed,
+    "static": static_graph,
+    "refused": refused,
 }
 
 
 @pytest.fixture(scope="module")
-def ranks() -> dict[str, list[dict[str, Tensor]]]:
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Tensor]]]:
     """What each piece of work returns on rank 0 and on rank 1; a rank is a process that runs this very file."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    folder = tmp_path_factory.mktemp("ranks")
     processes = [
         subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, __file__, str(folder / f"{rank}.pt")],
             env={**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank)},
-            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         for rank in range(2)
     ]
     try:
-        said = [process.communicate(timeout=120) for process in processes]
+        said = [process.communicate(timeout=120)[1] for process in processes]
     finally:
         for process in processes:
             process.kill()
-    assert all(process.returncode == 0 for process in processes), "\n".join(errors for _, errors in said)
-    answers = [json.loads(out.splitlines()[-1]) for out, _ in said]
-    return {work: [{name: torch.tensor(v) for name, v in answer[work].items()} for answer in answers] for work in WORK}
+    assert all(process.returncode == 0 for process in processes), "\n".join(said)
+    answers = [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+    return {work: [answer[work] for answer in answers] for work in WORK}
 
 
 def test_replicas_are_bit_equal_after_200_steps_of_sam(ranks) -> None:
@@ -166,19 +227,31 @@ def test_two_ranks_of_32_equal_one_rank_with_groups_of_32_for_every_rule(ranks) 
         model = network()
         train(model, build(model, m=BATCH), 20, slice(None))
         torch.testing.assert_close(one[name], flat(model), rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
-        if name != "random":
+        if getattr(evenly, RULES[name].kind).rule_type.looks_first:
             whole = network()
             train(whole, build(whole), 20, slice(None))
             assert not torch.allclose(flat(whole), flat(model), rtol=1e-4, atol=1e-5), f"{name}: m makes no difference"
 
 
-def test_a_group_over_all_ranks_equals_one_rank_with_the_whole_batch(ranks) -> None:
+@pytest.mark.parametrize("name", FAMILY)
+def test_a_group_over_all_ranks_equals_one_rank_with_the_whole_batch(name: str, ranks) -> None:
     one, other = ranks["shared"]
-    for name in ("sam", "friendly"):
-        assert torch.equal(one[name], other[name])
-        model = network()
-        train(model, FAMILY[name](model), 20, slice(None))
-        torch.testing.assert_close(one[name], flat(model), rtol=1e-4, atol=1e-5)
+    assert torch.equal(one[name], other[name])
+    model = network()
+    train(model, FAMILY[name](model), 20, slice(None))
+    torch.testing.assert_close(one[name], flat(model), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_every_rank_resumes_bit_for_bit_from_the_state_of_rank_0(name: str, ranks) -> None:
+    assert [float(each[name]) for each in ranks["resumed"]] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["sam", "gsam", "lsam", "msam"])
+def test_a_static_graph_gives_the_same_bits(name: str, ranks) -> None:
+    one, other = ranks["static"]
+    assert torch.equal(one[f"{name} True"], one[f"{name} False"])
+    assert torch.equal(one[f"{name} True"], other[f"{name} True"])
 
 
 def test_groups_within_ranks_and_batchnorm(ranks) -> None:
@@ -203,6 +276,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     rank = int(os.environ["RANK"])
     dist.init_process_group("gloo", rank=rank, world_size=2)
-    print(json.dumps({k: {name: t.tolist() for name, t in work(rank).items()} for k, work in WORK.items()}))
+    torch.save({name: work(rank) for name, work in WORK.items()}, sys.argv[1])
     dist.barrier()
     dist.destroy_process_group()

@@ -9,6 +9,7 @@ import pretended
 import pytest
 import torch
 from pretended.counting import Count
+from safetensors.torch import load_file
 
 from evenly import rng
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe
@@ -23,7 +24,7 @@ from evenly.training.train import train
 
 SMALL = Recipe(data=Data("digit-dominoes"), model=Model("mlp", {"width": 32, "dropout": 0.3}), epochs=1, batch_size=96)
 PICTURES = replace(SMALL, model=Model("convnet"), augment=("pad-crop:2", "mirror"), batch_size=16)
-RULES = ["none", "sam", "asam", "lsam", "unnormalised", "gsam", "look", "friendly", "momentum"]
+RULES = ["sam", "asam", "lsam", "usam", "gsam", "looksam", "friendlysam", "msam"]
 
 
 def looped(recipe: Recipe, path: Path, device: str = "cuda:0", **given: Any) -> Loop:
@@ -31,14 +32,21 @@ def looped(recipe: Recipe, path: Path, device: str = "cuda:0", **given: Any) -> 
     return Loop(assemble(recipe, world=world, splits=load_data(recipe), **given), Run(path), Interruption())
 
 
-def weights(recipe: Recipe, path: Path, device: str, **given: Any) -> bytes:
-    return (train(recipe, runs=path, device=device, **given).path / "weights.safetensors").read_bytes()
+def weights(recipe: Recipe, path: Path, device: str) -> dict[str, list[float]]:
+    kept = load_file(train(recipe, runs=path, device=device).path / "weights.safetensors")
+    return {name: tensor.flatten().tolist() for name, tensor in kept.items()}
+
+
+def test_training_ends_with_the_bits_of_the_cpu(tmp_path: Path) -> None:
+    assert weights(SMALL, tmp_path / "a", "cuda:1") == weights(SMALL, tmp_path / "b", "cpu")
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_every_rule_ends_with_the_bits_of_the_cpu(rule: str, tmp_path: Path) -> None:
+def test_every_rule_ends_where_it_does_on_the_cpu_to_rounding(rule: str, tmp_path: Path) -> None:
     recipe = replace(SMALL, ascent=Ascent(rule, 0.05))
-    assert weights(recipe, tmp_path / "a", "cuda:1") == weights(recipe, tmp_path / "b", "cpu")
+    there, here = (train(recipe, runs=tmp_path / where, device=where).path for where in ("cuda:1", "cpu"))
+    a, b = (load_file(path / "weights.safetensors") for path in (there, here))
+    assert all(torch.allclose(a[name], b[name], rtol=1e-4, atol=1e-5) for name in b)
 
 
 @pytest.mark.parametrize("augment", ["pad-crop:2", "mirror", "resize:20", "resized-crop:20", "trivial"])
@@ -69,7 +77,7 @@ def test_dropout_draws_from_the_generator_of_the_device_used_and_of_no_other(dev
     assert torch.equal(rng.default_generator(f"cuda:{index}").get_state(), other)
 
 
-@pytest.mark.parametrize("rule", ["none", "sam", "asam", "unnormalised", "friendly", "gsam", "look", "momentum"])
+@pytest.mark.parametrize("rule", ["none", *RULES])
 def test_a_step_waits_for_the_device_once_in_fifty_steps_and_copies_nothing_that_blocks(
     rule: str, tmp_path: Path
 ) -> None:
@@ -114,12 +122,13 @@ def test_a_default_run_works_on_a_device_without_float64(tmp_path: Path) -> None
     try:
         with pretended.without_float64():
             there = train(PICTURES, runs=tmp_path / "a", device="cuda")
-            sam = weights(replace(SMALL, ascent=Ascent("sam", 0.05)), tmp_path / "a", "cuda")
+            sam = train(replace(SMALL, ascent=Ascent("sam", 0.05)), runs=tmp_path / "a", device="cuda")
     finally:
         device._has_float64.cache_clear()
     here = train(PICTURES, runs=tmp_path / "b", device="cpu")
     assert there.metrics() == here.metrics()
-    assert sam == weights(replace(SMALL, ascent=Ascent("sam", 0.05)), tmp_path / "b", "cpu")
+    expected = train(replace(SMALL, ascent=Ascent("sam", 0.05)), runs=tmp_path / "b", device="cpu").metrics()
+    assert sam.metrics()[-1] == pytest.approx(expected[-1], rel=1e-4)
 
 
 def test_displacing_and_restoring_are_a_launch_each(tmp_path: Path) -> None:
@@ -135,7 +144,7 @@ def test_displacing_and_restoring_are_a_launch_each(tmp_path: Path) -> None:
     once, twice = counts
     assert twice["_foreach_copy_"] <= 2, twice
     assert twice["clone"] == once["clone"], twice
-    assert twice.total() <= 1.10 * 2 * once.total(), (once.total(), twice.total(), twice - once)
+    assert twice["_foreach_add_"] <= 1, twice
 
 
 def test_the_record_names_the_device_that_was_used(tmp_path: Path) -> None:

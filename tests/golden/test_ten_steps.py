@@ -52,9 +52,10 @@ def test_the_losses_of_ten_steps_are_what_they_were(rule: str, tmp_path: Path) -
     recipe = Recipe(
         data=Data("parity", {"dim": 20}),
         model=Model("mlp", {"width": 32}),
-        ascent=Ascent(rule),
+        ascent=Ascent(rule, 0.1),
         epochs=10,
         batch_size=100,
     )
     losses = [row["train.loss"] for row in train(recipe, runs=tmp_path, device="cpu").metrics()]
-    assert losses == pytest.approx(GOLDEN[rule], rel=1e-5), losses
+    # Other instruction sets and numbers of threads add in another order, by which these losses differ by 1e-7 at most.
+    assert losses == pytest.approx(GOLDEN[rule], rel=1e-6), losses

@@ -147,7 +147,48 @@ LAYERWISE = {
     "strings": strings,
     "frozen": frozen,
 }
+
+
+class Recurrent(nn.Module):
+    """A recurrent layer, for which `vmap` has no rule."""
+
+    def __init__(self, kind: type[nn.RNNBase]) -> None:
+        super().__init__()
+        self.layer, self.head = kind(4, 5, batch_first=True), nn.Linear(5, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.layer(x.view(len(x), 3, 4))[0][:, -1])
+
+
+class Branching(nn.Module):
+    """Control flow that looks at the values of an example."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(12, 2), nn.Linear(12, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([(self.a if float(row.sum()) > 0 else self.b)(row[None]) for row in x])
+
+
+class Gated(nn.Module):
+    """A weight that is used a second time, but only for examples whose first entry is above 5."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(12, 12), nn.Linear(12, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.layer(x).tanh()
+        return self.head(h + (x[:, :1] > 5) * F.linear(h, self.layer.weight))
+
+
 BY_EXAMPLE = {
+    "rnn": lambda: Recurrent(nn.RNN),
+    "lstm": lambda: Recurrent(nn.LSTM),
+    "gru": lambda: Recurrent(nn.GRU),
+    "prelu": lambda: nn.Sequential(nn.Linear(12, 5), nn.PReLU(5), nn.Linear(5, 2)),
+    "branching": Branching,
     "called twice": Twice,
     "tied": Tied,
     "borrowed": Borrowed,
@@ -212,6 +253,17 @@ def test_layers_are_trusted_exactly_where_they_tell_the_truth(name: str) -> None
         return torch.eye(f.shape[1], dtype=f.dtype).expand(len(f), -1, -1)
 
     assert (layerwise(model, trainable(model), (x, None), slopes) is not None) == (name in LAYERWISE)
+
+
+@pytest.mark.parametrize("chunk", [4, 100])
+def test_a_weight_that_is_borrowed_for_few_examples_is_found_out_and_said(chunk: int) -> None:
+    model = Gated().double()
+    x = torch.randn(12, 12, generator=generator(), dtype=torch.float64)
+    x[9, 0] = 6.0  # not among the first two, on which the layers are tried
+    J = rows(model, x).flatten(0, 1)
+    with pytest.warns(UserWarning, match="Gated: gradients layer by layer are not those of the whole network"):
+        K = block_gram(model, x, chunk=chunk)
+    torch.testing.assert_close(K, J @ J.T, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("tokens", [2, 3, 4, 9])

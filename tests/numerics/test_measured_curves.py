@@ -140,6 +140,22 @@ def test_the_map_falls_along_the_feature_that_the_model_uses_and_along_no_other(
     json.dumps(found, allow_nan=False)
 
 
+def test_the_map_is_signed_by_the_label_and_ours_by_the_attribute() -> None:
+    """Springer's figure 6 has y·vᵀΦ on its axes: the easy feature of a minority example speaks against its label."""
+    rng = generator(4)
+    balanced = planted(2000, rng, tied=False)
+    minority = balanced.subset((balanced.labels != balanced.attribute("hard")).nonzero().flatten())
+    splits = Splits("planted", {"train": minority, "balanced": balanced})
+    model = nn.Linear(2, 1, bias=False)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[3.0, 1.0]]))
+    found = importance_map(model, minority, splits, found=importance(model, minority, rho=0.1), rng=generator())
+    assert found["signed_by"] == "label"
+    assert found["x_edges"][0] > 0  # the easy feature agrees with the label
+    assert found["y_edges"][-1] < 0  # the hard one contradicts it, for every example
+    assert found["by_attribute"]["y_edges"][0] > 0  # and is clearly seen all the same
+
+
 def test_a_map_is_made_where_the_data_name_both_features_and_nowhere_else() -> None:
     spirals = load("spirals", num_train=40, num_test=200)
     assert "importance_map" in measure(network(4, 8, 2), spirals, "importance", rng=generator())

@@ -138,7 +138,7 @@ def test_the_seed_decides_what_is_drawn() -> None:
         ("spirals", {"chi": 0}, "chi = 0"),
         ("spirals", {"label_noise": 2}, "label_noise = 2"),
         ("spirals", {"gaussian_noise": -0.1}, "gaussian_noise = -0.1"),
-        ("spirals", {"noise_on": "easy"}, "noise_on = 'easy'"),
+        ("spirals", {"noise_on": "easy"}, "noise_on: expected one of both, hard, not 'easy'"),
         ("parity", {"dim": 1}, "dim = 1"),
         ("patches", {"beta_esay": 1}, "no option 'beta_esay'. Did you mean 'beta_easy'"),
     ],

@@ -29,7 +29,7 @@ from evenly.recipe import (
     settings,
     to_mapping,
 )
-from evenly.typed import setting, yaml_text
+from evenly.typed import Settings, mappings, setting, yaml_text
 
 patient = hypothesis_settings(deadline=None)  # a busy machine is not a wrong result
 words = st.text(min_size=1, max_size=12)
@@ -98,7 +98,7 @@ def test_defaults_are_those_of_the_useful_paper() -> None:
     assert (recipe.batch_size, recipe.epochs) == (128, 200)
     assert (recipe.optimizer.lr, recipe.optimizer.momentum, recipe.optimizer.weight_decay) == (0.1, 0.9, 5e-4)
     assert (recipe.schedule.kind, recipe.schedule.milestones, recipe.schedule.factor) == ("step", (0.5, 0.75), 0.1)
-    assert (recipe.ascent.rule, recipe.ascent.rho) == ("none", 0.1)
+    assert (recipe.ascent.rule, recipe.ascent.rho, recipe.ascent.radius) == ("none", None, 0.0)
 
 
 def test_every_setting_is_documented_and_its_default_is_accepted() -> None:
@@ -161,7 +161,7 @@ REFUSED: list[tuple[dict[Any, Any], str]] = [
     ({"ascent": {"rho": -1}}, "ascent.rho: expected a number of at least 0, not -1."),
     ({"ascent": {"rule": "sma"}}, "not 'sma'. Did you mean 'sam'?"),
     ({"ascent": {"rule": None}}, "ascent.rule: expected one of none, sam,"),
-    ({"precision": "fp64"}, "precision: expected one of fp32, bf16, not 'fp64'."),
+    ({"precision": "fp64"}, "precision: expected one of fp32, bf16, fp16, not 'fp64'."),
     ({"augment": "crop"}, "augment: expected a list, each text, not 'crop'. For example: augment=[crop]"),
     ({"schedule": {"milestones": [0.5, 1]}}, "schedule.milestones: expected a list, each a number above 0 and below 1"),
     ({"schedule": {"milestones": [0.7, 0.5]}}, "expected a rising list, not [0.7, 0.5]."),
@@ -241,18 +241,36 @@ def test_a_change_that_cannot_be_meant_is_refused(change: str, message: str) -> 
 
 
 def test_digests_are_frozen() -> None:
-    # Run folders are named by these: a change here orphans every run that exists.
-    assert digest(Recipe()) == "b4b8bf78e9ad"
+    # They are a part of every run's identity: a change here orphans every run that exists.
+    assert digest(Recipe()) == "a75cbc9eb567"
     changed = Recipe(
         data=Data("patches", {"beta_d": 0.4, "n": 10}), ascent=Ascent("sam", 0.05), augment=("crop",), seed=1
     )
-    assert digest(changed) == "1779ec67360b"
+    assert digest(changed) == "170bed0892f5"
 
 
-def test_the_digest_of_a_recipe_is_the_hash_of_what_is_not_default() -> None:
-    text = '{"epochs":3,"optimizer":{"lr":0.05}}'
-    expected = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-    assert digest(Recipe(optimizer=Optimizer(lr=0.05), epochs=3)) == expected
+def test_the_digest_of_a_recipe_is_the_hash_of_every_setting_defaults_included() -> None:
+    @dataclass(frozen=True)
+    class Small(Settings):
+        optimizer: Optimizer = Optimizer(lr=0.05)  # noqa: RUF009  # frozen
+        epochs: int = setting(3, "Passes.")
+
+    text = (
+        '{"epochs":3,"optimizer":{"decay":"all","lr":0.05,"momentum":0.9,"name":"sgd","nesterov":false,"options":{},'
+        '"weight_decay":0.0005}}'
+    )
+    assert digest(Small()) == hashlib.blake2b(text.encode(), digest_size=6).hexdigest()  # type: ignore[arg-type]
+    assert digest(Recipe()) == mappings.digest(to_mapping(Recipe()), digits=12)  # while no setting has an `absent`
+
+
+def test_a_changed_default_changes_the_digest_of_what_was_asked_for_in_the_same_words() -> None:
+    @dataclass(frozen=True)
+    class Slower(Recipe):
+        optimizer: Optimizer = Optimizer(lr=0.03)  # noqa: RUF009  # frozen
+
+    words = {"epochs": 3}
+    assert digest(from_mapping(Slower, words)) != digest(from_mapping(Recipe, words))
+    assert digest(from_mapping(Slower, words | {"optimizer": {"lr": 0.1}})) == digest(from_mapping(Recipe, words))
 
 
 def test_key_order_defaults_and_number_types_do_not_change_the_digest() -> None:
@@ -267,12 +285,19 @@ def test_key_order_defaults_and_number_types_do_not_change_the_digest() -> None:
 
 def test_a_setting_added_later_leaves_old_digests_alone() -> None:
     @dataclass(frozen=True)
+    class Averaging(Settings):
+        decay: float = setting(0.0, "A whole group of settings that is new.", absent=0)
+
+    @dataclass(frozen=True)
     class Later(Recipe):
-        swa: bool = setting(False, "A setting of a later version.")
+        swa: bool = setting(True, "A setting of a later version, which other than before is on.", absent=False)
+        ema: Averaging = Averaging()
 
     old = {"epochs": 3, "optimizer": {"lr": 0.5}}
-    assert digest(from_mapping(Later, old)) == digest(from_mapping(Recipe, old))
-    assert digest(from_mapping(Later, old | {"swa": True})) != digest(from_mapping(Recipe, old))
+    without = old | {"swa": False}
+    assert digest(from_mapping(Later, without)) == digest(from_mapping(Recipe, old))
+    assert digest(from_mapping(Later, old)) != digest(from_mapping(Recipe, old))
+    assert digest(from_mapping(Later, without | {"ema": {"decay": 0.9}})) != digest(from_mapping(Recipe, old))
 
 
 @patient

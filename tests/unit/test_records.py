@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from evenly.errors import DataError, Stopped, UsageError
 from evenly.recipe import Optimizer, Recipe, digest, from_mapping, to_mapping
 from evenly.records import Run, plain
+from evenly.records.identity import Identity
 
 patient = hypothesis_settings(deadline=None)  # a busy machine is not a wrong result
 MAPPING = {"optimizer": {"lr": 0.1}, "seed": 0}
@@ -78,7 +79,13 @@ def test_a_folder_made_with_another_recipe_is_not_continued(run: Run, tmp_path: 
 
 def test_a_setting_that_a_later_version_added_does_not_stop_a_run(run: Run, tmp_path: Path) -> None:
     run.close()
-    assert Run.create(tmp_path, {**MAPPING, "added": {"later": 1}}, "c0ffee").state == "running"
+    later = {**MAPPING, "added": {"later": 1}}
+    # At the value that means what was done without it, the setting is no part of the identity.
+    identity = Identity(MAPPING, {}, {"name": "d", "fingerprint": "1f"})
+    Run.create(tmp_path, MAPPING, identity.id, identity=identity).close()
+    assert Run.create(tmp_path, later, identity.id, identity=identity).state == "running"
+    with pytest.raises(UsageError, match=r"another recipe \(added.later: not there → 1\)"):
+        Run.create(tmp_path, later, "c0ffee")
 
 
 def test_a_foreign_folder_is_not_taken_over(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ Nothing here imports torch before a verb runs, so that `evenly --help` answers a
 
 import logging
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from importlib import import_module
 
 from evenly import __version__
 from evenly.cli.parser import Parser
+from evenly.consent import trusting
 from evenly.errors import EvenlyError
 
 EXAMPLES = """
@@ -63,7 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = vars(parser(next((word for word in words if word in VERBS), None)).parse_args(words))
         run = arguments.pop("run")
-        return int(run(**arguments) or 0)
+        with trusting(arguments.pop("trust_code", False), command=f"evenly {shlex.join(words)}"):
+            return int(run(**arguments) or 0)
     except EvenlyError as error:
         print(f"evenly: {error}", file=sys.stderr)
         return error.exit_code

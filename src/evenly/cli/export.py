@@ -111,11 +111,11 @@ def _found(source: str, runs: str) -> "tuple[Path, Run | None]":
 
 def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tuple[int, Tensor | None]":
     """How often the run showed a hard example, unless told otherwise, and the rows that it showed once all the same."""
-    from evenly.recipe import Recipe, from_mapping
+    from evenly.recipe import recorded
     from evenly.records import Run
     from evenly.training.stages import suspected
 
-    wanted = from_mapping(Recipe, run.recipe).resampling
+    wanted = recorded(run.recipe).resampling
     if wanted.method == "upweight" and factor is None:
         raise UsageError(
             f"run {run.id} saw every example once and multiplied the losses of hard ones by {wanted.factor}. To repeat "
@@ -143,12 +143,15 @@ def _with_data(
 
     from evenly.data import load
     from evenly.data.formats.image_files import ImageFiles
-    from evenly.recipe import Recipe, from_mapping
+    from evenly.recipe import recorded
+    from evenly.records.identity import check_data
     from evenly.resampling import matching
     from evenly.training.parts import load_data
 
     if run is not None:
-        train = load_data(from_mapping(Recipe, run.recipe), data_root=data_root).train
+        splits = load_data(recorded(run.recipe), data_root=data_root)
+        check_data(run.path, splits.identity())
+        train = splits.train
     else:
         train = load(str(data), root=data_root).train
     index_N = separation.index

@@ -3,15 +3,18 @@
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
-from evenly.cli.parser import Parser, add_json, add_root
+from evenly.cli.parser import Parser, add_json, add_root, add_trust
 from evenly.cli.train import shown
 from evenly.errors import DataError, UsageError
+from evenly.measurements import MEASUREMENTS
 
 if TYPE_CHECKING:
     from evenly.training.loaded import Loaded
 
 EXAMPLES = """
   evenly measure 3f2a sharpness importance rank
+  evenly measure 3f2a adaptive_sharpness worst_group layer_probes
+  evenly measure 3f2a rank --other 91c0
   evenly measure runs/3f2a91c04b7d --at-epochs 1,5,10 --json
   evenly measure runs/3f2a91c04b7d/checkpoints/epoch-0005.safetensors rank
 """
@@ -19,20 +22,24 @@ EXAMPLES = """
 
 def fill(parser: Parser) -> None:
     """The arguments of `evenly measure`."""
-    parser.calls(measure, examples=EXAMPLES)
+    quick = [name for name, entry in MEASUREMENTS.items() if entry.quick]
+    lines = "\n".join(f"  {name:21} {entry.help}" for name, entry in MEASUREMENTS.items())
+    parser.calls(measure, examples=f"{EXAMPLES}\nmeasurements:\n{lines}\n")
     parser.add_argument("run_id", metavar="RUN", help="the ID of a run, its beginning, its folder, or its weights file")
     parser.add_argument(
         "what",
         metavar="WHAT",
         nargs="*",
-        help="sharpness, density, rise, importance, rank, probing, reliance (default: all but density)",
+        help=f"{', '.join(MEASUREMENTS)} (default: {', '.join(quick)}, as far as the data allow)",
     )
     parser.add_argument("--at-epochs", metavar="N,N", help="epochs whose weights were kept (default: the last)")
     parser.add_argument("--examples", type=int, default=1000, metavar="N", help="training examples (default: 1000)")
-    parser.add_argument("--rho", type=float, default=0.05, metavar="R", help="radius of rise and importance")
+    parser.add_argument("--rho", type=float, default=0.05, metavar="R", help="radius of rises, importance and edges")
+    parser.add_argument("--other", metavar="RUN", help="also the loss on the line to the weights of this run")
     parser.add_argument("--layer", help="the layer whose input is probed (default: the last linear one)")
     parser.add_argument("--device", default="cpu", help="where to measure: cpu, cuda, mps, auto (default: cpu)")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+    add_trust(parser, "RUN")
     add_root(parser)
     add_json(parser)
 
@@ -44,6 +51,7 @@ def measure(
     at_epochs: str | None,
     examples: int,
     rho: float,
+    other: str | None,
     layer: str | None,
     device: str,
     runs: str,
@@ -62,13 +70,16 @@ def measure(
     rows = []
     refused: dict[str, DataError] = {}
     for epoch in _epochs(at_epochs) if pointed is None else [pointed]:
-        found = loaded(run, epoch=epoch, data_root=data_root)
-        found.model.to(where)
-        measured = _measured(found, what, examples=examples, rho=rho, layer=layer, refused=refused)
+        stored = loaded(run, epoch=epoch, data_root=data_root)
+        stored.model.to(where)
+        lr = next((float(row["lr"]) for row in run.metrics() if row["epoch"] == stored.epoch and "lr" in row), None)
+        measured = _numbers(stored, what, examples=examples, rho=rho, layer=layer, lr=lr, refused=refused)
+        if other is not None:
+            measured |= _line_to(stored, run_id, other, examples=examples, runs=runs, data_root=data_root)
         if refused.keys() >= set(what) > set():
             break  # nothing is left to write down, at any epoch
-        numbers = {"epoch": found.epoch, **measured}
-        name = f"measurements/epoch-{found.epoch:04d}.json"
+        numbers = {"epoch": stored.epoch, **measured}
+        name = f"measurements/epoch-{stored.epoch:04d}.json"
         before = run.read_json(name) if run.file(name).exists() else {}
         run.write_json(name, {**before, **numbers})
         rows.append(numbers)
@@ -84,26 +95,52 @@ def measure(
         raise DataError("\n  ".join(why + [f"The rest is in {run.path / 'measurements'}."] * bool(rows)))
 
 
-def _measured(
-    found: "Loaded", what: list[str], *, examples: int, rho: float, layer: str | None, refused: dict[str, DataError]
+def _numbers(
+    stored: "Loaded",
+    what: list[str],
+    *,
+    examples: int,
+    rho: float,
+    layer: str | None,
+    lr: float | None,
+    refused: dict[str, DataError],
 ) -> dict[str, Any]:
-    from evenly.diagnostics.measuring import measure as instruments
+    from evenly.diagnostics.measuring import measure as measure_model
     from evenly.rng import generator
 
     options = {}
-    if found.recipe.loss == "squared":
-        options = {name: {"loss": "squared"} for name in ("sharpness", "density", "rise")}
-    return instruments(
-        found.model,
-        found.splits,
+    if stored.recipe.loss == "squared":
+        geometry = [name for name, entry in MEASUREMENTS.items() if entry.section == "geometry"]
+        options = {name: {"loss": "squared"} for name in geometry}
+    return measure_model(
+        stored.model,
+        stored.splits,
         *what,
-        rng=generator(found.recipe.seed, "measure"),
+        rng=generator(stored.recipe.seed, "measure"),
         examples=examples,
         rho=rho,
         layer=layer,
+        lr=stored.recipe.optimizer.lr if lr is None else lr,
         options=options,
         refused=refused,
     )
+
+
+def _line_to(
+    stored: "Loaded", run_id: str, other: str, *, examples: int, runs: str, data_root: str | None
+) -> dict[str, Any]:
+    """The loss between two runs, on the training examples of the first."""
+    from evenly.diagnostics.measured_data import even_part
+    from evenly.diagnostics.mode_connectivity import connection_numbers, mode_connectivity
+    from evenly.rng import generator
+    from evenly.training.loaded import loaded, opened
+
+    run, epoch = opened(other, runs)
+    second = loaded(run, epoch=epoch, data_root=data_root)
+    run.close()
+    part = even_part(stored.splits.train, examples, generator(stored.recipe.seed, "examples"))
+    loss = None if stored.recipe.loss == "auto" else stored.recipe.loss
+    return connection_numbers(mode_connectivity(stored.model, second.model, part, loss=loss), [run_id, other])
 
 
 def _epochs(text: str | None) -> list[int | None]:
@@ -130,4 +167,12 @@ def _words(name: str, value: Any) -> str:
     if name == "importance_map":
         filled = sum(count > 0 for row in value["counts"] for count in row)
         return f"{len(value['counts'])} × {len(value['counts'][0])} cells, {filled} of them with examples"
+    if name == "layer_probes":
+        return "; ".join(f"{row['layer']}: easy {row['easy']:.1%}, hard {row['hard']:.1%}" for row in value)
+    if name == "groups":
+        return "; ".join(f"{row['name']}: {row['error']:.1%} of {row['examples']}" for row in value)
+    if name == "mode_connectivity":
+        return (
+            f"loss {value['losses'][0]:.3g}, at most {max(value['losses']):.3g}, {value['losses'][-1]:.3g} on the line"
+        )
     return ", ".join(map(shown, value)) if isinstance(value, list) else shown(value)

@@ -93,6 +93,11 @@ def add_root(parser: Parser) -> None:
     parser.add_argument("--data-root", metavar="DIR", help="where published data lie (default: EVENLY_DATA)")
 
 
+def add_trust(parser: Parser, what: str) -> None:
+    """`--trust-code`: run a model that a file names as `module:function` (`cli.main` takes it up)."""
+    parser.add_argument("--trust-code", action="store_true", help=f"run code that {what} names (module:function)")
+
+
 def assignments(texts: list[str]) -> dict[str, Any]:
     """What `--set` gives, each `name=value` with the value in YAML.
 

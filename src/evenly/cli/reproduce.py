@@ -15,6 +15,8 @@ EXAMPLES = """
   evenly reproduce nguyen2024/fig2 --scale full                  one figure, at the paper's size
   evenly reproduce springer2024/table1-cifar-mnist --dry-run     what it would do, and how long
   evenly reproduce --all --scale smoke --check                   exit 5 where a verdict is worse than in the ledger
+  evenly reproduce nguyen2024/fig7 --scale full --more 2         two more seeds, beside those in the ledger
+  evenly reproduce --next --hours 8                              what tells the most for an hour, again and again
 """
 
 
@@ -38,6 +40,10 @@ def fill(parser: Parser) -> None:
         "else small (default)",
     )
     parser.add_argument("--seeds", metavar="A-B", help="other seeds than the declared ones")
+    parser.add_argument("--more", type=int, metavar="N", help="add N seeds to what the ledger has")
+    parser.add_argument("--next", dest="campaign", action="store_true", help="run what tells the most for an hour")
+    parser.add_argument("--hours", type=float, metavar="H", help="with --next: stop after so many hours")
+    parser.add_argument("--judge", action="store_true", help="judge all rows of the ledger again, measuring nothing")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and check that it can be")
     parser.add_argument("--check", action="store_true", help="compare with the ledger instead of writing to it")
     parser.add_argument("--yes", action="store_true", help="begin also what takes days")
@@ -56,6 +62,10 @@ def reproduce(
     every: bool,
     scale: str,
     seeds: str | None,
+    more: int | None,
+    campaign: bool,
+    hours: float | None,
+    judge: bool,
     dry_run: bool,
     check: bool,
     yes: bool,
@@ -76,6 +86,17 @@ def reproduce(
         return
     if processes is not None and processes < 1:
         raise UsageError(f"--processes {processes}: give 1 or more.")
+    how: dict[str, Any] = {"runs": runs, "data_root": data_root, "processes": processes}
+    if hours is not None and not (campaign and hours > 0):
+        raise UsageError(f"--hours {hours:g}: it limits a campaign, above 0: evenly reproduce --next --hours 8")
+    if judge:
+        _judge(ledger or Path("claims"))
+        return
+    if campaign:
+        _campaign(ledger or Path("claims"), keys, hours, how, dry_run=dry_run)
+        return
+    if more is not None and (seeds is not None or check or fresh):
+        raise UsageError("--more adds the next seeds to a row: leave out --seeds, --check and --fresh.")
     given = None if seeds is None else numbers(seeds)
     if given is not None and ledger is None and not (check or dry_run):
         raise UsageError(f"--seeds {seeds}: other seeds make another row. Say where it is kept: --ledger DIR")
@@ -95,8 +116,10 @@ def reproduce(
     into = None if check else ledger or Path("claims")
     rows = []
     for each, size in chosen:
-        how: dict[str, Any] = {"runs": runs, "data_root": data_root, "processes": processes, "fresh": fresh}
-        rows.append(reproducing.reproduce(each, size, seeds=given, ledger=into, **how))
+        if more is not None:
+            rows.append(reproducing.grow(each, size, more, ledger=ledger or Path("claims"), **how))
+        else:
+            rows.append(reproducing.reproduce(each, size, seeds=given, ledger=into, fresh=fresh, **how))
         if not json:
             _print(rows[-1])
     if json:
@@ -114,6 +137,30 @@ def reproduce(
         say(f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}, and none is worse than in the ledger.")
     else:
         say(f"Written to {into}.")
+
+
+def _judge(ledger: Path) -> None:
+    from evenly.papers.reproducing import judge_all
+
+    changed = judge_all(ledger)
+    say("\n".join(changed) if changed else f"Every verdict in {ledger} stays as it is.")
+
+
+def _campaign(ledger: Path, keys: list[str], hours: float | None, how: dict[str, Any], *, dry_run: bool) -> None:
+    from evenly.papers import campaign
+
+    if keys:
+        raise UsageError("--next chooses by itself: leave the KEY out, or give --more N in place of --next.")
+    if dry_run:
+        found = campaign.steps(ledger)
+        rows = [{"next": str(step), "value an hour": f"{step.rate:.3g}"} for step in found]
+        if rows:
+            print_table(rows, ["next", "value an hour"])
+        say(campaign.summary(found))
+        return
+    for row in campaign.run(ledger=ledger, hours=hours, **how):
+        _print(row)
+    say(f"{campaign.summary(campaign.steps(ledger))} Rows are in {ledger}.")
 
 
 def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":
@@ -174,19 +221,25 @@ def _plans(
 
 def _list(ledger: Path, *, json: bool) -> None:
     from evenly.papers.reproducing import overview
+    from evenly.report.claims import KINDS
+    from evenly.report.verdict_words import counts, verdict_words
     from evenly.report.wording import lasting
 
     lines = overview(ledger)
     if json:
         print_json(lines)
         return
-    shown = [line | {"cost": lasting(line["cost"])} for line in lines]
+    shown = [
+        {**line, "cost": lasting(line["cost"]), "verdict": verdict_words(line["verdict"], line["kind"])}
+        for line in lines
+    ]
     print_table(shown, ["key", "claim", "scale", "state", "verdict", "cost"])
-    counted = [line["verdict"] for line in lines]
-    say("\n" + ", ".join(f"{counted.count(word)} {word}" for word in dict.fromkeys(counted)) + ".")
+    for kind, counted in counts(lines).items():
+        say(f"{KINDS[kind]}: " + ", ".join(f"{number} {word}" for word, number in counted.items()) + ".")
 
 
 def _print(row: dict[str, Any]) -> None:
+    from evenly.report.verdict_words import open_question, verdict_words
     from evenly.report.wording import difference, pair
 
     lines = [
@@ -195,12 +248,15 @@ def _print(row: dict[str, Any]) -> None:
             "paper": pair(claim["paper"], claim["paper_against"]),
             "ours": pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
             "difference": difference(claim["difference"]),
-            "verdict": claim["verdict"],
+            "verdict": verdict_words(claim["verdict"], "remark" if claim["corrects"] else row["kind"]),
         }
         for claim in row["claims"]
     ]
-    title = f"{row['key']} at {row['scale']}, n = {len(row['seeds'])}: {row['verdict']}"
+    title = f"{row['key']} at {row['scale']}, n = {len(row['seeds'])}: {verdict_words(row['verdict'], row['kind'])}"
     print_table(lines, ["claim", "paper", "ours", "difference", "verdict"], title=title)
+    for claim in row["claims"]:
+        if left_open := open_question(claim):
+            print(f"{claim['says']}: {left_open}.")
     print()
 
 

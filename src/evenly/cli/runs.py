@@ -74,16 +74,18 @@ def show(*, id: str, runs: str, json: bool) -> None:
 
 
 def _row(run: Any) -> dict[str, Any]:
-    recipe, summary = run.recipe, run.summary()
+    from evenly.typed.mappings import flat
+
+    recipe, summary = flat(run.recipe), run.summary()
     # A run that is done says itself where it ended; its last line of metrics may be lost.
     last = summary if "epoch" in summary else (run.metrics() or [{}])[-1]
-    rule = recipe.get("ascent", {}).get("rule", "none")
-    return {
+    rule = recipe.get("ascent.rule", "none")
+    row = {
         "id": run.id,
         "state": run.state,
-        "data": recipe.get("data", {}).get("name"),
-        "model": recipe.get("model", {}).get("name"),
-        "optimizer": recipe.get("optimizer", {}).get("name") if rule == "none" else rule,
+        "data": recipe.get("data.name"),
+        "model": recipe.get("model.name"),
+        "optimizer": recipe.get("optimizer.name") if rule == "none" else rule,
         "method": _method(recipe),
         "seed": recipe.get("seed"),
         "epoch": last.get("epoch", 0),
@@ -93,11 +95,15 @@ def _row(run: Any) -> dict[str, Any]:
         "validation error": last.get("validation.error"),
         "seconds": summary.get("seconds"),
     }
+    for name in ("epoch", "train error", "test error", "validation error", "seconds"):
+        if row[name] is not None and not isinstance(row[name], int | float):
+            raise DataError(f"{run.path}: {name} is {row[name]!r:.40}, expected a number. Something else changed it.")
+    return row
 
 
 def _method(recipe: dict[str, Any]) -> str:
     """What part a run has in USEFUL: its early stage, the way its examples were chosen, or none."""
-    if recipe.get("until", {}).get("rule", "end") != "end":
+    if recipe.get("until.rule", "end") != "end":
         return "early"
-    method = recipe.get("resampling", {}).get("method", "none")
+    method = recipe.get("resampling.method", "none")
     return "" if method == "none" else str(method)

@@ -110,24 +110,13 @@ def _refuse_training(given: dict[str, Any]) -> None:
 
 
 def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
-    from zipfile import BadZipFile
-
-    import numpy as np
-
     from evenly.errors import DataError
+    from evenly.files.numpy_files import read_npz
     from evenly.resampling import separate as split
 
-    if not path.is_file():
+    if not path.exists():
         raise DataError(f"{path} does not exist. Give an .npz file with the arrays `logits` and `labels`.")
-    try:
-        # Opened here: numpy leaves the file open when it is not an archive.
-        with path.open("rb") as opened, np.lib.npyio.NpzFile(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, BadZipFile) as error:
-        raise DataError(
-            f"{path} is not an .npz file of plain arrays ({error}). Write one with "
-            "numpy.savez('logits.npz', logits=z, labels=y)."
-        ) from error
+    arrays = read_npz(path, advice="Write one with numpy.savez('logits.npz', logits=z, labels=y).")
     for name in ("logits", "labels"):
         if name not in arrays:
             raise DataError(f"{path} has no array {name!r}: it has {', '.join(arrays) or 'none'}.")

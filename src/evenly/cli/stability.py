@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from evenly.cli.output import print_json, print_table, say
-from evenly.cli.parser import Parser, add_json, add_root, verb
+from evenly.cli.parser import Parser, add_json, add_root, add_trust, verb
 from evenly.cli.train import shown
 from evenly.errors import DataError, UsageError
 
@@ -12,8 +12,10 @@ EXAMPLES = """
   evenly stability solutions --c 2,3,4,5
   evenly stability map --out figure1.png
   evenly stability threshold --run 3f2a
-  evenly stability threshold --gram gram.npy --batch 32
+  evenly stability threshold --run 3f2a --examples 1000 --draws 5
+  evenly stability threshold --gram gram.npy --batch 32 --momentum 0.9
 """
+SCHEMES = ["bernoulli", "without", "with"]
 
 
 def fill(parser: Parser) -> None:
@@ -41,13 +43,22 @@ def fill(parser: Parser) -> None:
     bound.add_argument("--gram", type=Path, metavar="FILE", help="an .npy file with the Gram matrix")
     bound.add_argument("--batch", type=int, help="batch size (default: the run's; --gram needs it)")
     bound.add_argument("--lr", type=float, help="learning rate (default: the run's initial one)")
+    bound.add_argument(
+        "--sampling", choices=SCHEMES, help="how batches are drawn (default: without; --gram: bernoulli)"
+    )
     bound.add_argument("--examples", type=int, default=500, metavar="N", help="training examples (default: 500)")
+    bound.add_argument("--draws", type=int, default=3, metavar="N", help="random draws of them (default: 3)")
+    bound.add_argument("--optimizer", choices=["sgd", "adamw"], help="judge the run as trained by this one")
+    bound.add_argument("--ascent", choices=["none", "sam"], help="judge the run as trained with this ascent")
+    bound.add_argument("--momentum", type=float, metavar="B", help="SGD's momentum (--gram only; default: 0)")
+    bound.add_argument("--weight-decay", type=float, metavar="L", help="SGD's weight decay (--gram only; default: 0)")
+    bound.add_argument("--ratio", type=float, metavar="R", help="ρ/α of SAM (default: the run's; --gram: 0.1)")
     bound.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+    add_trust(bound, "RUN")
     add_root(bound)
     for each in (table, picture):
         each.add_argument("--seed", type=int, default=0, help="what is drawn (default: 0)")
-    for each in (table, bound):
-        each.add_argument("--ratio", type=float, default=0.1, metavar="R", help="ρ/α of SAM (default: %(default)s)")
+    table.add_argument("--ratio", type=float, default=0.1, metavar="R", help="ρ/α of SAM (default: %(default)s)")
     for each in (table, picture, bound):
         add_json(each)
 
@@ -102,8 +113,14 @@ def threshold(
     gram: Path | None,
     batch: int | None,
     lr: float | None,
-    ratio: float,
+    sampling: str | None,
     examples: int,
+    draws: int,
+    optimizer: str | None,
+    ascent: str | None,
+    momentum: float | None,
+    weight_decay: float | None,
+    ratio: float | None,
     runs: str,
     data_root: str | None,
     json: bool,
@@ -112,25 +129,36 @@ def threshold(
     if (run_id is None) == (gram is None):
         raise UsageError("give either --run RUN or --gram FILE.")
     if gram is not None:
-        report = _of_gram(gram, batch, lr, ratio)
+        report = _of_gram(gram, batch, lr, ratio, sampling, momentum, weight_decay)
     else:
-        report = _of_run(str(run_id), batch, lr, ratio, examples, runs, data_root)
+        for name, value in (("--momentum", momentum), ("--weight-decay", weight_decay)):
+            if value is not None:
+                raise UsageError(f"{name} {value:g}: the run's recipe says that. Leave it out, or give --gram.")
+        report = _of_run(str(run_id), batch, lr, ratio, sampling, examples, draws, (optimizer, ascent), runs, data_root)
     if json:
         print_json(report)
         return
-    facts = ("num_examples", "batch", "lr", "lr_initial", "lr_last", "trace", "lambda_max", "rank")
+    _print_report(report)
+
+
+def _print_report(report: dict[str, Any]) -> None:
+    facts = ("num_examples", "population", "draws", "batch", "sampling", "lr", "lr_initial", "lr_last",
+             "rho_over_alpha", "trace", "lambda_max", "rank")  # fmt: skip
     print_table([{"what": k, "value": shown(report[k])} for k in facts if report.get(k) is not None], ["what", "value"])
-    judged = report["lr"] is not None
     for name, method in report["methods"].items():
         print()
+        judged = any(row["lr_over_eta"] is not None for row in method["criteria"])
         rows = [
             {"criterion": row["name"], "critical lr": _words(row["eta"])}
             | ({"lr over it": shown(row["lr_over_eta"])} if judged else {})
             for row in method["criteria"]
         ]
-        facing = f"σ = {method['sigma']:.4g}, max λmax(H_i) = {method['largest_example']:.4g}"
+        facing = [f"σ = {method['sigma']:.4g}"] if method.get("sigma") is not None else []
+        facing.append(f"max λmax(H_i) = {method['largest_example']:.4g}")
+        if method.get("eta_interval"):
+            facing.append("95 % interval of the threshold {:.4g} to {:.4g}".format(*method["eta_interval"]))
         columns = ["criterion", "critical lr", *(["lr over it"] if judged else [])]
-        print_table(rows, columns, title=f"{name}: {method['stands']}; {facing}")
+        print_table(rows, columns, title=f"{name}: {method['stands']}; {', '.join(facing)}")
     if report["notes"]:
         say("")
     for note in report["notes"]:
@@ -138,39 +166,61 @@ def threshold(
 
 
 def _of_run(
-    run_id: str, batch: int | None, lr: float | None, ratio: float, examples: int, runs: str, data_root: str | None
+    run_id: str,
+    batch: int | None,
+    lr: float | None,
+    ratio: float | None,
+    sampling: str | None,
+    examples: int,
+    draws: int,
+    judged: tuple[str | None, str | None],
+    runs: str,
+    data_root: str | None,
 ) -> dict[str, Any]:
+    from dataclasses import replace
+
     from evenly.diagnostics.measured_data import even_part
     from evenly.rng import generator
-    from evenly.stability import network_report
+    from evenly.stability.recipe_method import method_of
+    from evenly.stability.run_report import run_report
     from evenly.training.loaded import loaded, opened
 
-    if examples < 1:
-        raise UsageError(f"--examples {examples}: give 1 or more.")
+    for option, value in (("--examples", examples), ("--draws", draws)):
+        if value < 1:
+            raise UsageError(f"{option} {value}: give 1 or more.")
     run, epoch = opened(run_id, runs)
-    found = loaded(run, epoch=epoch, data_root=data_root)
-    train, recipe = found.splits.train, found.recipe
-    part = even_part(train, examples, generator(recipe.seed, "examples"))
-    chosen = recipe.batch_size if batch is None else batch
-    if chosen > len(part):
-        whose = f"the run's batch of {chosen}" if batch is None else f"--batch {batch}"
+    stored = loaded(run, epoch=epoch, data_root=data_root)
+    train, recipe = stored.splits.train, stored.recipe
+    optimizer, ascent = judged
+    method = method_of(recipe, optimizer=optimizer, ascent=ascent)  # type: ignore[arg-type]  # argparse knows the choices
+    settings: Any = dict(method.settings)
+    if sampling is not None:
+        settings["sampling"] = sampling
+    if ratio is not None:
+        settings |= {"rho_over_alpha": ratio, "ascent": "batch"}
+        method = replace(method, rho=None)
+    method = replace(method, settings=settings, batch=recipe.batch_size if batch is None else batch)
+    if method.batch > len(train) and settings["sampling"] != "with":
+        whose = f"the run's batch of {method.batch}" if batch is None else f"--batch {batch}"
         raise UsageError(
-            f"--examples {examples} is fewer than {whose}: give --examples {chosen} or more, or --batch {len(part)}."
-            if chosen <= len(train)
-            else f"the run has {len(train)} training examples, fewer than {whose}: give --batch {len(part)} or less."
+            f"the run has {len(train)} training examples, fewer than {whose}: give --batch {len(train)} or less, or "
+            "--sampling with."
         )
+    num = draws if examples < len(train) else 1
+    parts = [even_part(train, examples, generator(recipe.seed, "examples", draw)) for draw in range(num)]
     first = recipe.optimizer.lr
-    last = next((float(row["lr"]) for row in run.metrics() if row["epoch"] == found.epoch and "lr" in row), None)
-    report = network_report(
-        found.model,
-        part,
-        batch=chosen,
+    last = next((float(row["lr"]) for row in run.metrics() if row["epoch"] == stored.epoch and "lr" in row), None)
+    report = run_report(
+        stored.model,
+        train,
+        parts,
+        method,
         lr=first if lr is None else lr,
-        rho_over_alpha=ratio,
+        rng=generator(recipe.seed, "stability"),
         loss=None if recipe.loss == "auto" else recipe.loss,
     )
     report |= {"lr_initial": first, "lr_last": last, "notes": [_judged_at(lr, first, last), *report["notes"]]}
-    run.write_json("stability.json", {"epoch": found.epoch, "examples": len(part), "rho_over_alpha": ratio, **report})
+    run.write_json("stability.json", {"epoch": stored.epoch, "examples": len(parts[0]), **report})
     run.close()
     return report
 
@@ -187,7 +237,15 @@ def _judged_at(lr: float | None, first: float, last: float | None) -> str:
     return f"Judged at the initial learning rate; {course}{other}."
 
 
-def _of_gram(path: Path, batch: int | None, lr: float | None, ratio: float) -> dict[str, Any]:
+def _of_gram(
+    path: Path,
+    batch: int | None,
+    lr: float | None,
+    ratio: float | None,
+    sampling: str | None,
+    momentum: float | None,
+    weight_decay: float | None,
+) -> dict[str, Any]:
     import torch
 
     from evenly.stability import threshold_report
@@ -195,21 +253,27 @@ def _of_gram(path: Path, batch: int | None, lr: float | None, ratio: float) -> d
     matrix = torch.from_numpy(_matrix(path))
     if batch is None:
         raise UsageError(f"--gram {path}: give --batch too, which no run tells, such as --batch 32.")
-    return threshold_report(matrix, batch=batch, lr=lr, rho_over_alpha=ratio)
+    return threshold_report(
+        matrix,
+        batch=batch,
+        lr=lr,
+        rho_over_alpha=0.1 if ratio is None else ratio,
+        sampling=sampling or "bernoulli",  # type: ignore[arg-type]  # argparse knows the choices
+        momentum=momentum or 0.0,
+        weight_decay=weight_decay or 0.0,
+    )
 
 
 def _matrix(path: Path) -> Any:
     """The numbers of an .npy file, in double precision."""
     import numpy as np
 
+    from evenly.files.numpy_files import read_npy
+
     wanted = "Write one with numpy.save('gram.npy', K), K an n × n matrix of real numbers."
-    if not path.is_file():
+    if not path.exists():
         raise DataError(f"{path} does not exist. {wanted}")
-    try:
-        with path.open("rb") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise DataError(f"{path} is not an .npy file of numbers ({error}). {wanted}") from error
+    array = read_npy(path, advice=wanted)
     if array.dtype.kind not in "fiu":
         raise DataError(f"{path} holds {array.dtype}, not real numbers. {wanted}")
     return array.astype(np.float64)

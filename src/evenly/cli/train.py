@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
-from evenly.cli.parser import Parser, add_json, add_root
+from evenly.cli.parser import Parser, add_json, add_root, add_trust
 from evenly.errors import UsageError
+from evenly.rules import FORMER, RULES
 
 if TYPE_CHECKING:
     from evenly.recipe import Recipe
@@ -15,11 +16,6 @@ EXAMPLES = """
   evenly train photos/ --model resnet18 --set augment=[pad-crop,mirror] --dry-run
   torchrun --nproc-per-node 2 -m evenly train digits --model mlp --epochs 5
 """
-# The members of the SAM family by the names of `ascent.rule`, with the radius that is usual for each.
-SHARPNESS_AWARE = {
-    "sam": 0.1, "asam": 1.0, "lsam": 0.1, "gsam": 0.1, "look": 0.1, "friendly": 0.1, "unnormalised": 0.05,
-    "momentum": 0.3, "random": 0.01,
-}  # fmt: skip
 
 
 def fill(parser: Parser) -> None:
@@ -37,7 +33,7 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
     parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
     parser.add_argument("--model", metavar="M", help="a model, timm:NAME, torchvision:NAME or module:function")
-    parser.add_argument("--optimizer", metavar="O", help="sgd, adamw, … or sam, asam, lsam, …")
+    parser.add_argument("--optimizer", metavar="O", help=f"sgd, adamw, … or {', '.join(RULES)}")
     parser.add_argument("--rho", metavar="R", help="the radius of SAM and its family")
     parser.add_argument("--lr", metavar="R", help="the learning rate")
     parser.add_argument("--epochs", metavar="N", help="passes over the training examples")
@@ -47,6 +43,7 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     if seed:
         parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes", help="any other setting")
+    add_trust(parser, "the FILE of --config")
 
 
 def add_running(parser: Parser) -> None:
@@ -56,7 +53,9 @@ def add_running(parser: Parser) -> None:
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that decode image files")
     parser.add_argument("--pace", type=float, default=60.0, metavar="S", help="seconds between checkpoints")
     parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
-    parser.add_argument("--allow", default="", metavar="data,world", help="what may differ from the sitting before")
+    parser.add_argument(
+        "--allow", default="", metavar="WHAT", help="what may differ from the last time: world (processes), device"
+    )
 
 
 def resolved(
@@ -79,22 +78,40 @@ def resolved(
 
     from evenly import recipe as recipes
 
-    base = recipes.load(config) if config else recipes.Recipe()
+    base = recipes.load(config, trust_code=True) if config else recipes.Recipe()  # asked about below
     if data is None and config is None:
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
-    if optimizer in SHARPNESS_AWARE:
-        words |= {"ascent.rule": optimizer, "ascent.rho": str(SHARPNESS_AWARE[optimizer])}
+    optimizer = FORMER.get(optimizer, optimizer) if optimizer else None
+    if optimizer in RULES:
+        words |= {"ascent.rule": optimizer, "ascent.rho": "null"}
     elif optimizer is not None:
         # `--optimizer sam` adds SAM to what a file says; so `--optimizer sgd` takes it away.
         base = replace(base, ascent=recipes.Ascent())
         words["optimizer.name"] = optimizer
-    if named.get("rho") is not None and optimizer not in SHARPNESS_AWARE and base.ascent.rule == "none":
+    if named.get("rho") is not None and optimizer not in RULES and base.ascent.rule == "none":
         raise UsageError(f"--rho {named['rho']} is the radius of SAM and its family: give --optimizer sam too.")
     paths = {"rho": "ascent.rho", "lr": "optimizer.lr"}
     words |= {paths.get(name, name): value for name, value in named.items() if value is not None}
     given = [f"{path}={_quoted(path, value)}" for path, value in words.items() if value is not None]
-    return recipes.override(base, [*given, *changes])
+    recipe = recipes.override(base, [*given, *changes])
+    _agree(recipe, config, [*given, *changes])
+    return recipe
+
+
+def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
+    """A model that the words of the command line alone name is the person's own choice; of a file it is asked about."""
+    from evenly import consent
+    from evenly import recipe as recipes
+
+    model = recipe.model
+    if not consent.is_code(model.name, model.options):
+        return
+    spoken = recipes.override(recipes.Recipe(), [word for word in words if word.lstrip().startswith("model.")]).model
+    if (spoken.name, spoken.options) == (model.name, model.options):
+        consent.remember(model.name, model.options)
+    else:
+        consent.require(model.name, model.options, source=str(config))
 
 
 def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str) -> "Recipe":
@@ -119,15 +136,18 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     """Train, or say what training would mean."""
     how = running(given)
     recipe = fast_where_possible(resolved(**given), given, device=how["device"])
-    from evenly.recipe import digest, to_mapping
+    from evenly.recipe import to_mapping
 
     if dry_run:
         from evenly.training.cost import estimate
+        from evenly.training.identify import identify
+        from evenly.training.parts import load_data
         from evenly.typed import yaml_text
 
-        cost = estimate(recipe, **{name: how[name] for name in ("device", "data_root", "workers")})
+        splits = load_data(recipe, data_root=how["data_root"])
+        cost = estimate(recipe, splits=splits, **{name: how[name] for name in ("device", "workers")})
         if json:
-            print_json({"id": digest(recipe), "recipe": to_mapping(recipe), "cost": cost})
+            print_json({"id": identify(recipe, splits).id, "recipe": to_mapping(recipe), "cost": cost})
         else:
             print(yaml_text.render(to_mapping(recipe)), end="")
             say(f"\n{cost['examples']:,} examples in {cost['steps']:,} steps, about {duration(cost['seconds'])} here.")

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import SHARPNESS_AWARE, add_recipe, add_running, duration, fast_where_possible, resolved, running
+from evenly.cli.train import add_recipe, add_running, duration, fast_where_possible, resolved, running
 from evenly.errors import UsageError
+from evenly.rules import RULES
 
 if TYPE_CHECKING:
     from evenly.recipe import Ascent, Optimizer, Recipe, Until
@@ -145,8 +146,8 @@ def early_choice(recipe: "Recipe", name: str | None, lr: float | None) -> "tuple
         if lr is not None:
             return replace(recipe.optimizer, lr=lr), None
         return None, None
-    if name in SHARPNESS_AWARE:
-        chosen, ascent = recipe.optimizer, Ascent(name, SHARPNESS_AWARE[name])  # type: ignore[arg-type]  # a rule
+    if name in RULES:
+        chosen, ascent = recipe.optimizer, Ascent(name)
     else:
         chosen, ascent = recipe.optimizer, Ascent("none")
         if name.lower() != chosen.name.lower():

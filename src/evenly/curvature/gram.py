@@ -35,8 +35,9 @@ def gram(
     """K_ij = ⟨∇_i, ∇_j⟩, N × N: of the outputs of a scalar network, or of the examples' losses where labels are given.
 
     Layer by layer: a linear layer adds ⟨a_i, a_j⟩⟨δ_i, δ_j⟩, so that N × P numbers are never held (Goodfellow, 2015).
-    A network with a layer called twice, tied weights, or a layer that has no rule is differentiated by
-    `torch.func.vmap` instead: slower, and as exact.
+    A network with a layer called twice, tied weights, or a layer that has no rule is differentiated example by example
+    instead: slower, and as exact. Every call compares a random mixture of all gradients with one backward pass of the
+    whole network; where a weight is used out of sight of its layer, it warns and goes example by example too.
 
     Parameters
     ----------
@@ -119,9 +120,14 @@ def _assembled(
         for way in (layers, None):
             if way is None:
                 chunks = _within(chunks, params.values(), memory, rows=rows)
+            checked: set[int] = set()  # a chunk that is captured again needs no second check
 
-            def look(i: int, way: Layers | None = way, chunks: Chunks = chunks) -> Pieces | None:
-                return capture(model, chunks[i], slopes, params, way)
+            def look(
+                i: int, way: Layers | None = way, chunks: Chunks = chunks, checked: set[int] = checked
+            ) -> Pieces | None:
+                fresh = i not in checked
+                checked.add(i)
+                return capture(model, chunks[i], slopes, params, way, check=fresh)
 
             K = _paired(chunks, look, memory, rows=rows)
             if K is not None:

@@ -112,7 +112,10 @@ def lanczos(
     coefficients_KM = torch.from_numpy(vectors_MM[:, top_K].T.copy()).to(krylov.basis)
     return Eigenpairs(
         values=torch.from_numpy(values_M[top_K]),
-        residuals=torch.from_numpy(residuals_M[top_K]),
+        # A product in finite precision is itself off by eps·‖H‖: no bound can be below that.
+        residuals=torch.from_numpy(
+            np.maximum(residuals_M[top_K], torch.finfo(operator.dtype).eps * np.abs(values_M).max())
+        ),
         vectors=(coefficients_KM @ krylov.basis).to(operator.device),
         products=krylov.products,
         converged=done,

@@ -89,8 +89,8 @@ def piece_of(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece
     return rule(layer, a, d_NC, wanted) if rule else None
 
 
-def totals(piece: Piece, layer: nn.Module, wanted: Wanted) -> list[Tensor]:
-    """The gradients of weight and bias (those wanted), summed over examples and outputs.
+def totals(piece: Piece, layer: nn.Module, wanted: Wanted, weights_NC: Tensor | None = None) -> list[Tensor]:
+    """The gradients of weight and bias (those wanted), summed over examples and outputs, weighted where asked.
 
     >>> layer = nn.Linear(1, 1)
     >>> piece = piece_of(layer, torch.tensor([[2.0], [5.0]]), torch.ones(2, 1, 1), (True, True))
@@ -100,9 +100,11 @@ def totals(piece: Piece, layer: nn.Module, wanted: Wanted) -> list[Tensor]:
     names = [name for name, wants in zip(("weight", "bias"), wanted, strict=True) if wants]
     params = [getattr(layer, name) for name in names]
     if isinstance(piece, Factored):
-        sum_OI = torch.einsum("nco,ni->oi", piece.d_NCO, piece.a_NI)
+        d_NCO = piece.d_NCO if weights_NC is None else piece.d_NCO * weights_NC[:, :, None]
+        sum_OI = d_NCO.sum(1).mT @ piece.a_NI
         return [sum_OI[:, :-1], sum_OI[:, -1]] if wanted == (True, True) else [sum_OI]
-    parts = torch.split(piece.g_NCP.sum((0, 1)), [p.numel() for p in params])
+    sum_P = piece.g_NCP.sum((0, 1)) if weights_NC is None else weights_NC.reshape(-1) @ piece.g_NCP.flatten(0, 1)
+    parts = torch.split(sum_P, [p.numel() for p in params])
     return [part.view(p.shape) for part, p in zip(parts, params, strict=True)]
 
 

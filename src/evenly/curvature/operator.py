@@ -5,7 +5,9 @@ Shapes: P parameters, K vectors.
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -15,6 +17,9 @@ from evenly.curvature.convolution import TwiceDifferentiableConvolutions
 from evenly.curvature.observing import flat, observing, unflat
 from evenly.device import exact
 from evenly.errors import UsageError
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 Product = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 Build = Callable[[Tensor, Tensor | None, float], Product]
@@ -60,6 +65,27 @@ class Operator:
                 # Not in place: what autograd returns may share memory with v or with a kept graph.
                 total = part if total is None else list(torch._foreach_add(total, part))
         return flat(total or [])
+
+    def as_scipy(self) -> "LinearOperator":
+        """The same matrix as a `scipy.sparse.linalg.LinearOperator` in double precision, for eigsh, cg and the like.
+
+        >>> from scipy.sparse.linalg import eigsh
+        >>> from evenly.curvature import hessian
+        >>> x = torch.tensor([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0]], dtype=torch.float64)
+        >>> model = nn.Linear(2, 1, bias=False).double()
+        >>> H = hessian(model, (x, torch.zeros(3, dtype=torch.float64)), loss="squared").as_scipy()
+        >>> round(float(eigsh(H, k=1, return_eigenvectors=False)[0]), 6)  # 16/3
+        5.333333
+        """
+        from scipy.sparse.linalg import LinearOperator
+
+        def multiply(v: Any) -> Any:
+            vector = torch.from_numpy(np.ascontiguousarray(v, dtype=np.float64)).to(self.device, self.dtype)
+            return (self @ vector).double().cpu().numpy()
+
+        return LinearOperator(
+            (self.size, self.size), matvec=multiply, rmatvec=multiply, matmat=multiply, dtype=np.float64
+        )
 
     def dense(self) -> Tensor:
         """The whole P × P matrix, by P products: for tests and small networks."""

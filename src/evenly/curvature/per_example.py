@@ -1,4 +1,4 @@
-"""Gradients of single examples, whatever the network: `torch.func.vmap` over the examples.
+"""Gradients of single examples, whatever the network: `torch.func.vmap` over them, or a loop where it cannot.
 
 Shapes: N examples, P parameters, C outputs of one example.
 """
@@ -81,8 +81,27 @@ def jacobians(
 
     try:
         found = vmap(jacrev(single), (None, 0, None if y is None else 0), randomness="same")(chosen, x, y)
-    except RuntimeError as error:
-        raise UsageError(
-            f"{type(model).__name__} cannot be differentiated for many examples at once (torch.func.vmap): {error}"
-        ) from error
+    except (RuntimeError, ValueError):
+        # Recurrent layers, PReLU, control flow that looks at values: a loop can do what `vmap` cannot.
+        return _one_by_one(single, chosen, x, y)
     return torch.cat([found[name].flatten(2) for name in names], dim=2)
+
+
+def _one_by_one(
+    single: Callable[[dict[str, Tensor], Tensor, Tensor | None], Tensor],
+    chosen: dict[str, Tensor],
+    x: Tensor,
+    y: Tensor | None,
+) -> Tensor:
+    """The same by a forward pass for each example and a backward pass for each of its values."""
+    leaves = {name: p.detach().requires_grad_(True) for name, p in chosen.items()}
+    rows = []
+    with torch.enable_grad():
+        for i in range(len(x)):
+            values = single(leaves, x[i], None if y is None else y[i])
+            each = [
+                torch.autograd.grad(v, list(leaves.values()), retain_graph=True, materialize_grads=True)
+                for v in values.unbind()
+            ]
+            rows.append(torch.stack([torch.cat([g.reshape(-1) for g in gradient]) for gradient in each]))
+    return torch.stack(rows).detach()

@@ -18,13 +18,15 @@ from torch import Tensor
 
 from evenly.data.crops import Mirror, PadCrop, RandomResizedCrop, Resize
 from evenly.data.draws import Draws, Transform
+from evenly.data.erasing import Erase
 from evenly.data.labelled import Labelled, scaled
+from evenly.data.pixel_noise import PixelNoise
 from evenly.data.trivial_augment import TrivialAugment
 from evenly.errors import UsageError, did_you_mean
 
 __all__ = [
-    "Augmentation", "Draws", "Mirror", "Normalise", "PadCrop", "RandomResizedCrop", "Resize", "Transform",
-    "TrivialAugment",
+    "Augmentation", "Draws", "Erase", "Mirror", "Normalise", "PadCrop", "PixelNoise", "RandomResizedCrop", "Resize",
+    "Transform", "TrivialAugment",
 ]  # fmt: skip
 
 
@@ -161,6 +163,11 @@ _FORMS: dict[str, tuple[str, Callable[..., Transform]]] = {
         lambda size, low=0.7, high=1.0, /: RandomResizedCrop(size, scale=(low, high)),
     ),
     "trivial": ("trivial[:BINS]", TrivialAugment),
+    "noise": ("noise:SIGMA, in units of [0, 1]", PixelNoise),
+    "erase": (
+        "erase[:PROBABILITY[,LOW,HIGH[,VALUE]]], where LOW and HIGH bound the share of the area",
+        lambda probability=0.5, low=0.02, high=0.33, value=0, /: Erase(probability, scale=(low, high), value=value),
+    ),
 }
 
 

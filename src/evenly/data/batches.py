@@ -21,6 +21,7 @@ from evenly.data.augment import Augmentation
 from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
 from evenly.data.labelled import Labelled, Lazy, Splits, scaled
+from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 
 
@@ -85,6 +86,8 @@ class Batches:
         Whether each epoch has an order of its own; otherwise the order is that of `indices`.
     augment
         Applied on the device of the batch; without it images become float32 in [0, 1].
+    targeted
+        More augmentation for some of the examples, after `augment`.
     device
         Where batches shall live; where the data are by default.
     workers
@@ -107,6 +110,7 @@ class Batches:
         indices: Tensor | Sequence[int] | None = None,
         shuffle: bool = True,
         augment: Augmentation | None = None,
+        targeted: Targeted | None = None,
         device: torch.device | str | None = None,
         drop_last: bool = False,
         workers: int = 0,
@@ -120,6 +124,9 @@ class Batches:
         self._position_M = _positions(data, indices)
         self._index_M = data.index.cpu()[self._position_M]
         self._copy_M = occurrences(self._index_M)
+        self.targeted = targeted
+        if targeted is not None:
+            targeted.check(data, augment)
         self._check()
         self._decoder = (
             Decoder(data.inputs, workers=workers, pin_memory=self.device.type == "cuda")
@@ -169,6 +176,8 @@ class Batches:
             x_L = x_L.to(self.device, non_blocking=True)
             if self.augment is not None:
                 x_L = self.augment.transform(x_L, draws.part(first - begin, last - begin))
+            if self.targeted is not None:
+                x_L = self.targeted(x_L, position_K[first:last], draws.part(first - begin, last - begin))
             facts = (fact_K[first:last] for fact_K in (label_K, index_K, copy_K, position_K))
             x_Bs, *facts_Bs = (torch.split(tensor, lengths[group]) for tensor in (x_L, *facts))
             yield from map(Batch, map(finish, x_Bs), *facts_Bs, wholes[group])

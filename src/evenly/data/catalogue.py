@@ -161,7 +161,9 @@ def load(
         return splits
     from evenly.data.held_out import with_validation
 
-    return with_validation(splits, share=validation)
+    made = with_validation(splits, share=validation)
+    made.drawn_from += f" validation={validation}" if made.drawn_from else ""
+    return made
 
 
 def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: Mapping[str, Any]) -> "Splits":
@@ -169,7 +171,7 @@ def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: M
     from evenly.rng import generator
 
     known = entry(name)
-    _refuse_unknown(name, options, known.options())
+    _check_options(name, options, known.options())
     function = known.function()
     given: dict[str, Any] = {}
     parameters = inspect.signature(function).parameters
@@ -183,6 +185,8 @@ def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: M
         missing = known.missing(data_root(root)) or known.needs
         fetch = f"evenly data get {' '.join(missing)}"
         raise DataError(f"{error} Get it with `{fetch}`, or set EVENLY_DATA to the folder that holds it.") from None
+    if "rng" in parameters:
+        splits.drawn_from = f"{name}({', '.join(f'{key}={options[key]!r}' for key in sorted(options))})"
     return splits
 
 
@@ -198,7 +202,7 @@ def options_of(source: str | os.PathLike[str]) -> Mapping[str, inspect.Parameter
 
 
 def _own(path: Path, options: Mapping[str, Any]) -> "Splits":
-    _refuse_unknown(str(path), options, options_of(path))
+    _check_options(str(path), options, options_of(path))
     splits: Splits = _maker(path)(path, **options)
     return splits
 
@@ -223,7 +227,12 @@ def _is_path(source: str | os.PathLike[str]) -> bool:
     return source not in ("", *CATALOGUE) and (os.sep in source or Path(source).suffix != "" or Path(source).exists())
 
 
-def _refuse_unknown(name: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> None:
-    for option in options:
+def _check_options(name: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> None:
+    """Raise unless every option is one of `known`, and its value of the kind that is annotated there."""
+    from evenly.typed.values import Bounds, convert
+
+    for option, value in options.items():
         if option not in known:
             raise UsageError(f"{name} has no option {option!r}. {did_you_mean(option, known)}")
+        kind, usual = known[option].annotation, known[option].default
+        convert(kind, value, path=option, bounds=Bounds(), example=8 if usual is None else usual)

@@ -127,30 +127,37 @@ def _look_at_sizes(name: str, part: Labelled, found: _Findings) -> bool:
 
 
 def _look_at_inputs(name: str, part: Labelled, found: _Findings) -> None:
-    first = part.gather([0])
-    constant, not_finite = len(part) > 1, 0
-    for values in _chunks(part):
-        constant = constant and bool((values == first).all())
+    one = part.gather([0])
+    constant, not_finite, first = len(part) > 1, 0, 0
+    for positions, values in _chunks(part):
+        constant = constant and bool((values == one).all())
         if values.is_floating_point():
             finite = values.isfinite()
             if not bool(finite.all()):
-                not_finite += int((~finite).flatten(1).any(1).sum())
+                wrong = (~finite).flatten(1).any(1)
+                if not not_finite:
+                    first = int(positions[int(wrong.nonzero()[0])])
+                not_finite += int(wrong.sum())
         elif not constant:
             break  # bytes are always finite
     if not_finite:
         inputs = "1 input" if not_finite == 1 else f"{not_finite:,} inputs"
         verb = "holds" if not_finite == 1 else "hold"
-        found.fatal.append(f"{inputs} of {name!r} {verb} NaN or infinity. Remove or replace these values.")
+        which = f"{'' if not_finite == 1 else 'the first is '}example {int(part.index[first])}"
+        found.fatal.append(f"{inputs} of {name!r} {verb} NaN or infinity ({which}). Remove or replace these values.")
     if constant:
         found.remarks.append(
             f"all inputs of {name!r} are the same: nothing can be learned from them. Was it read rightly?"
         )
 
 
-def _chunks(part: Labelled) -> Iterator[Tensor]:
+def _chunks(part: Labelled) -> Iterator[tuple[Sequence[int], Tensor]]:
+    """Positions, and the inputs there."""
     num = len(part)
     if isinstance(part.inputs, Tensor):
-        yield from torch.split(part.inputs, _CHUNK)  # views, not copies
+        for start, values in zip(range(0, num, _CHUNK), torch.split(part.inputs, _CHUNK), strict=True):
+            yield range(start, start + len(values)), values  # views, not copies
     else:
         # Spread over the whole split, so that the classes of a sorted listing all have a chance to be seen.
-        yield part.gather(sorted({round(k * (num - 1) / 15) for k in range(16)}))
+        positions = sorted({round(k * (num - 1) / 15) for k in range(16)})
+        yield positions, part.gather(positions)

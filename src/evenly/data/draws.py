@@ -40,12 +40,33 @@ class Draws:
     def uniform(self, name: str, num: int) -> Tensor:
         """`num` numbers in [0, 1) per image for the transform `name`, as an N × num tensor."""
         if (name, num) not in self._drawn:
-            counters_N = self.index_N.to("cpu", torch.int64)
-            if self.copy_N is not None:
-                counters_N = counters_N + (self.copy_N.to("cpu", torch.int64) << _COPY_BIT)
-            stream = rng.key(self.seed, "augment", self.epoch, name)
-            self._drawn[name, num] = rng.uniform(stream, counters_N, num)
+            self._drawn[name, num] = rng.uniform(self._stream(name), self._counters(), num)
         return self._drawn[name, num][slice(*self._rows)]
+
+    def words(self, name: str, num: int, *, device: torch.device | str = "cpu") -> Tensor:
+        """`num` random 64-bit words per image, N × num: for transforms that need a number per pixel.
+
+        Nothing is kept, since they are many, and they are made where they are used: whole numbers are the same there.
+        """
+        return rng.words(self._stream(name), self._counters()[slice(*self._rows)].to(device), num)
+
+    def rows(self, rows: Tensor) -> "Draws":
+        """The numbers of the images at `rows`, drawn for these alone.
+
+        >>> whole = Draws(0, 3, torch.arange(10))
+        >>> torch.equal(whole.rows(torch.tensor([7])).uniform("erase", 2)[0], whole.uniform("erase", 2)[7])
+        True
+        """
+        index_N, copy_N = self.index_N[slice(*self._rows)], self.copy_N
+        chosen = None if copy_N is None else copy_N[slice(*self._rows)][rows]
+        return Draws(self.seed, self.epoch, index_N[rows], chosen)
+
+    def _stream(self, name: str) -> int:
+        return rng.key(self.seed, "augment", self.epoch, name)
+
+    def _counters(self) -> Tensor:
+        counters_N = self.index_N.to("cpu", torch.int64)
+        return counters_N if self.copy_N is None else counters_N + (self.copy_N.to("cpu", torch.int64) << _COPY_BIT)
 
     def part(self, start: int, stop: int) -> "Draws":
         """The numbers of some of the images; they are drawn for all at once, when a part first asks for them.
@@ -55,6 +76,16 @@ class Draws:
         True
         """
         return replace(self, _rows=(start, stop))
+
+
+def as_words(x_N: Tensor) -> Tensor:
+    """Inputs as rows of 64-bit words where their size allows it: copying rows by element is then eight times faster.
+
+    >>> as_words(torch.zeros(2, 1, 4, 4, dtype=torch.uint8)).shape
+    torch.Size([2, 2])
+    """
+    rows = x_N.flatten(1)
+    return rows.view(torch.int64) if rows.shape[1] * rows.element_size() % 8 == 0 else rows
 
 
 class Transform(Protocol):

@@ -3,17 +3,16 @@
 Shapes: N examples, C channels, H × W pixels, D inputs.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from evenly.data.fingerprints import fingerprint
 from evenly.errors import DataError, UsageError, did_you_mean
 
 
@@ -34,7 +33,7 @@ class Lazy(Protocol):
         """The same kind of inputs, restricted to `positions`."""
 
     def identity(self) -> Iterator[bytes]:
-        """Bytes that change when the data do, cheap to produce: names and sizes rather than pixels."""
+        """Bytes that change when any input does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +135,7 @@ class Labelled(Dataset[tuple[Tensor, int]]):
         where = torch.as_tensor(positions, dtype=torch.int64)
         return replace(
             self,
-            inputs=self.inputs.select(where.tolist()) if isinstance(self.inputs, Lazy) else self.inputs[where],
+            inputs=self.inputs.select(_compact(where)) if isinstance(self.inputs, Lazy) else self.inputs[where],
             labels=self.labels[where],
             attributes={name: values[where] for name, values in self.attributes.items()},
             index=self.index[where],
@@ -174,19 +173,24 @@ class Labelled(Dataset[tuple[Tensor, int]]):
                 bar.advance(len(part))
         return replace(self, inputs=whole if whole is not None else torch.empty((0, *self.shape)))
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
-        """Sixteen hex digits that change when inputs, labels, classes or order do."""
-        digest = hashlib.blake2b(digest_size=8)
-        digest.update(repr((self.classes, self.shape, len(self))).encode())
-        for tensor in (self.labels, self.index):
-            digest.update(tensor.cpu().contiguous().numpy().tobytes())
-        if isinstance(self.inputs, Lazy):
-            for part in self.inputs.identity():
-                digest.update(part)
-        else:
-            digest.update(self.inputs.cpu().contiguous().numpy().reshape(-1).view(np.uint8).data)
-        return digest.hexdigest()
+        """Sixteen hex digits that change when inputs, labels, classes, attributes or order do."""
+        return fingerprint([repr(self.digests)])
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Sixteen hex digits for each thing that makes up the examples, to tell which of them differs."""
+        names = sorted(self.attributes)
+        inputs = self.inputs.identity() if isinstance(self.inputs, Lazy) else (str(self.inputs.dtype), self.inputs)
+        meant = [(name, self.values.get(name)) for name in names]
+        return {
+            "inputs": fingerprint([repr(self.shape), *inputs]),
+            "labels": fingerprint([self.labels]),
+            "classes": fingerprint([repr(self.classes)]),
+            "attributes": fingerprint([repr(meant), *(self.attributes[name].long() for name in names)]),
+            "order": fingerprint([self.index]),
+        }
 
     def _check_lengths(self) -> None:
         lengths = {"inputs": len(self.inputs), "labels": len(self.labels), "index": len(self.index)}
@@ -219,14 +223,17 @@ class Splits(Mapping[str, Labelled]):
     (['train'], 'train', 2)
 
     `remarks` are sentences about how the data were loaded that a person should see, such as broken images that
-    were left out.
+    were left out. `drawn_from` names the distribution where a seed draws the examples: the same for every seed.
     """
 
-    def __init__(self, name: str, parts: Mapping[str, Labelled], *, remarks: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, parts: Mapping[str, Labelled], *, remarks: Sequence[str] = (), drawn_from: str = ""
+    ) -> None:
         if "train" not in parts:
             raise DataError(f"{name}: there is no 'train' split among {', '.join(parts) or 'none'}.")
         self.name = name
         self.remarks: tuple[str, ...] = tuple(remarks)
+        self.drawn_from = drawn_from
         self._parts = {split: replace(part, name=name, split=split) for split, part in parts.items()}
 
     def __getitem__(self, split: str) -> Labelled:
@@ -264,11 +271,25 @@ class Splits(Mapping[str, Labelled]):
     @property
     def fingerprint(self) -> str:
         """Sixteen hex digits over all splits."""
-        text = repr([(split, part.fingerprint) for split, part in self._parts.items()])
-        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        return fingerprint([repr([(split, part.fingerprint) for split, part in self._parts.items()])])
+
+    def identity(self) -> dict[str, Any]:
+        """What tells these data from others, as plain values: the part that data have in the identity of a run."""
+        splits = {split: {"examples": len(part), **part.digests} for split, part in self._parts.items()}
+        return {
+            "name": self.name,
+            "fingerprint": self.fingerprint,
+            "drawn_from": self.drawn_from or None,
+            "splits": splits,
+        }
 
     def __or__(self, more: Mapping[str, Labelled]) -> "Splits":
-        return Splits(self.name, {**self._parts, **more}, remarks=self.remarks)
+        return Splits(self.name, {**self._parts, **more}, remarks=self.remarks, drawn_from=self.drawn_from)
+
+
+def _compact(where: Tensor) -> Sequence[int]:
+    """Positions as a sequence that takes no memory of its own: a list of a million integers takes 40 MB."""
+    return memoryview(where.cpu().numpy())  # type: ignore[arg-type]  # an array of numpy's is a buffer
 
 
 def scaled(x: Tensor) -> Tensor:

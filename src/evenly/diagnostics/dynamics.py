@@ -13,6 +13,7 @@ from evenly.data.batches import occurrences
 from evenly.errors import DataError, UsageError
 
 _INTEGERS = ("seen", "judged", "right", "forgotten", "first_learned", "last_right", "last_epoch")
+_AT_EPOCH_END = ("evaluated", "forgotten_at_epoch_end", "last_right_at_epoch_end")
 _SUMS = ("margin", "el2n", "confidence", "squared_deviation")
 MOST = 2**28  # rows; a larger index is an identifier, not a position
 
@@ -27,6 +28,11 @@ class Dynamics:
     judged; with `epoch=` an example is judged once per epoch, by the first copy that is shown, so that counts of
     repeated and single examples can be compared. Means are always over all presentations.
 
+    Forgetting is counted in two ways, and they differ. `forgotten_at_presentation` (Toneva et al., 2019; `forgotten`
+    for short) compares an example with the time before at which it was trained on. `forgotten_at_epoch_end` (Nguyen et
+    al., 2024, figure 8) compares evaluations of all examples with the same weights, one after each epoch: log those by
+    `evaluate`.
+
     >>> log = Dynamics()
     >>> for logits in ([2.0, 0.0], [0.0, 1.0], [3.0, 0.0]):  # right, forgotten, right
     ...     log.update(torch.tensor([logits]), torch.tensor([0]), torch.tensor([5]))
@@ -38,7 +44,8 @@ class Dynamics:
     """
 
     def __init__(self) -> None:
-        self._columns: dict[str, Tensor] = {name: torch.zeros(0, dtype=torch.int64) for name in _INTEGERS}
+        integers = (*_INTEGERS, *_AT_EPOCH_END)
+        self._columns: dict[str, Tensor] = {name: torch.zeros(0, dtype=torch.int64) for name in integers}
         self._columns |= {name: torch.zeros(0, dtype=torch.float64) for name in _SUMS}
 
     def update(self, logits: Tensor, labels: Tensor, indices: Tensor, *, epoch: int | None = None) -> None:
@@ -60,15 +67,36 @@ class Dynamics:
             now = round_B == turn
             self._log(index_B[now], {name: fact[now] for name, fact in facts.items()}, right_B[now], epoch)
 
+    def evaluate(self, logits: Tensor, labels: Tensor, indices: Tensor) -> None:
+        """Log an evaluation at the end of an epoch: each example once, in one call or several, and not trained on.
+
+        >>> log = Dynamics()
+        >>> for logits in ([2.0, 0.0], [0.0, 1.0]):
+        ...     log.evaluate(torch.tensor([logits]), torch.tensor([0]), torch.tensor([5]))
+        >>> log.table()["forgotten_at_epoch_end"].tolist()
+        [1]
+        """
+        logits_BC, labels_B, index_B = self._checked(logits, labels, indices)
+        if len(index_B.unique()) < len(index_B):  # type: ignore[no-untyped-call]  # untyped in torch
+            raise UsageError("an evaluation shows every example once: give each index once.")
+        self._grow(int(index_B.max()) + 1 if len(index_B) else 0)
+        c, own_B1 = self._columns, labels_B[:, None]
+        best_B = logits_BC.scatter(1, own_B1, -torch.inf).max(1).values
+        right_B = (logits_BC.gather(1, own_B1)[:, 0] > best_B).long()
+        c["forgotten_at_epoch_end"][index_B] += ((c["last_right_at_epoch_end"][index_B] == 1) & (right_B == 0)).long()
+        c["evaluated"][index_B] += 1
+        c["last_right_at_epoch_end"][index_B] = right_B
+
     def table(self) -> dict[str, Tensor]:
         """One row per example seen, as columns.
 
-        `seen` presentations, of which `judged` ones count for `right`, `forgotten` (right, then wrong) and
-        `first_learned` (the first judgement that was right, from 1; 0 for never); `never_learned`;
+        `seen` presentations, of which `judged` ones count for `right`, `forgotten` (right, then wrong; also
+        `forgotten_at_presentation`) and `first_learned` (the first judgement that was right, from 1; 0 for never);
+        `never_learned`; `evaluated`, how often `evaluate` was called, and `forgotten_at_epoch_end`;
         `area_under_margin`, `el2n`, `confidence`, `variability` (standard deviation of the confidence).
         """
         c = self._columns
-        rows = (c["seen"] > 0).nonzero().flatten()
+        rows = ((c["seen"] > 0) | (c["evaluated"] > 0)).nonzero().flatten()
         seen = c["seen"][rows]
         return {
             "index": rows,
@@ -76,12 +104,15 @@ class Dynamics:
             "judged": c["judged"][rows],
             "right": c["right"][rows],
             "forgotten": c["forgotten"][rows],
+            "forgotten_at_presentation": c["forgotten"][rows],
+            "evaluated": c["evaluated"][rows],
+            "forgotten_at_epoch_end": c["forgotten_at_epoch_end"][rows],
             "first_learned": c["first_learned"][rows],
             "never_learned": c["first_learned"][rows] == 0,
             "area_under_margin": c["margin"][rows],
             "el2n": c["el2n"][rows],
             "confidence": c["confidence"][rows],
-            "variability": (c["squared_deviation"][rows] / seen).clamp_min(0).sqrt(),
+            "variability": (c["squared_deviation"][rows] / seen.clamp_min(1)).clamp_min(0).sqrt(),
         }
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -90,11 +121,16 @@ class Dynamics:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` gave."""
-        if set(state) != set(self._columns):
+        if not set(self._columns) - set(_AT_EPOCH_END) <= set(state) <= set(self._columns):
             raise DataError(
                 f"this is not the state of a Dynamics log: it holds {', '.join(sorted(state)) or 'nothing'}."
             )
-        self._columns = {name: torch.as_tensor(state[name]).clone() for name in self._columns}
+        rows = len(torch.as_tensor(state["seen"]))
+        # Logs of version 0.1 hold no evaluations.
+        self._columns = {
+            name: torch.as_tensor(state[name]).clone() if name in state else column.new_zeros(rows)
+            for name, column in self._columns.items()
+        }
 
     def _log(self, i: Tensor, facts: dict[str, Tensor], right: Tensor, epoch: int | None) -> None:
         c = self._columns

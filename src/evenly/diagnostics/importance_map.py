@@ -3,6 +3,7 @@
 Shapes: N examples, D features, K values of an attribute.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,19 +57,33 @@ def importance_map(
     layer: str | None = None,
     bins: int = 10,
 ) -> dict[str, Any]:
-    """Median importance of the examples in `part`, binned by what the easy and the hard feature contribute to each.
+    """Springer et al. (2024), figure 6: median importance binned by what the easy and the hard feature contribute.
 
-    Springer et al. (2024), figure 6. A contribution is the log-odds that a linear probe of the attribute, fitted on
-    balanced data, gives the example's own value: the further above 0, the more the feature speaks for it. The few
-    beyond the 1st and the 99th percentile are counted in the outermost bins. `real`, `phantom` and `counts` lie as a
-    picture does: a column for every bin of the easy contribution (`x_edges`), a row for every one of the hard
+    A contribution is y·vᵀΦ(x), the log-odds that a linear probe of the attribute, fitted on balanced data, gives to the
+    example's *label*: below 0 the feature speaks against it, as the easy feature does for examples of a minority. The
+    few beyond the 1st and the 99th percentile are counted in the outermost bins. `real`, `phantom` and `counts` lie as
+    a picture does: a column for every bin of the easy contribution (`x_edges`), a row for every one of the hard
     (`y_edges`); a median is None where there is no example.
+
+    `by_attribute` holds the same map of ours, where a contribution is the log-odds of the attribute's own value: how
+    clearly the feature itself is seen, whether it agrees with the label or not.
     """
     probes = probing_errors(model, splits, rng=rng, layer=layer, refits=1, balance="subsample")
     features_ND = features(model, part, layer=layer)
-    easy_N, hard_N = (
-        _trimmed(contribution(probes[name], features_ND, part.attribute(name))) for name in ("easy", "hard")
-    )
+
+    def signed_by(values: Mapping[str, Tensor]) -> dict[str, Any]:
+        easy_N, hard_N = (_trimmed(contribution(probes[n], features_ND, values[n])) for n in ("easy", "hard"))
+        return _picture(found, easy_N, hard_N, bins)
+
+    by_attribute = signed_by({name: part.attribute(name) for name in ("easy", "hard")})
+    known = set(probes["easy"].values) & set(probes["hard"].values)
+    if not set(part.labels.tolist()) <= known:  # the attributes are not numbered as the classes are: y has no sign
+        return {**by_attribute, "signed_by": "attribute"}
+    by_label = signed_by({"easy": part.labels, "hard": part.labels})
+    return {**by_label, "signed_by": "label", "by_attribute": by_attribute}
+
+
+def _picture(found: Importance, easy_N: Tensor, hard_N: Tensor, bins: int) -> dict[str, Any]:
     maps = [median_map(weights, easy=easy_N, hard=hard_N, bins=bins) for weights in (found.real, found.phantom)]
     return {
         "x_edges": maps[0].easy_edges.tolist(),

@@ -1,6 +1,7 @@
 """Several instruments pointed at one model: `measure(model, data, "sharpness", "probing")` gives plain numbers."""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -8,9 +9,11 @@ from torch import nn
 
 from evenly.curvature.chunks import Data
 from evenly.data.labelled import Splits
-from evenly.diagnostics.instruments import INSTRUMENTS, Numbers, by_default
+from evenly.diagnostics.instruments import allowed
 from evenly.diagnostics.measured_data import as_splits, even_part
+from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.measurements import MEASUREMENTS
 from evenly.progress import track
 from evenly.rng import generator, key
 
@@ -23,16 +26,14 @@ def measure(
     examples: int = 1000,
     rho: float = 0.05,
     layer: str | None = None,
+    lr: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     refused: MutableMapping[str, DataError] | None = None,
 ) -> Numbers:
     """The named measurements of a model as one dictionary, ready for JSON; by default all quick ones the data allow.
 
-    What can be asked for: `sharpness` (lambda_max, eigenvalues, lambda_ratio_5, trace, l1), `density` (the spectrum of
-    the Hessian smeared to a curve, and its tail; only when asked for), `rise` (worst_rise within `rho`), `importance`
-    (gini, phantom_gini at `rho`, their lorenz curves, an importance_map where the data name easy and hard features),
-    `rank` (feature_rank), `probing` (easy, hard, their intervals; needs a `balanced` split), `reliance` (reliance_NAME
-    for attributes that occur with every class).
+    What can be asked for is what `evenly.measurements` lists and `evenly measure --help` shows; docs/instruments.md
+    says which numbers each returns.
 
     Parameters
     ----------
@@ -46,6 +47,8 @@ def measure(
         The radius for `rise` and `importance`.
     layer
         The layer whose input is probed; by default the last linear layer.
+    lr
+        The learning rate, which `sam_edge` needs.
     options
         More for one instrument: `{"sharpness": {"tol": 1e-4}}`.
     refused
@@ -56,14 +59,14 @@ def measure(
 
     >>> from evenly.data import load
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
-    >>> found = measure(model, load("spirals"), "sharpness", "importance", rng=torch.Generator().manual_seed(0))
-    >>> sorted(found)[:4]
+    >>> numbers = measure(model, load("spirals"), "sharpness", "importance", rng=torch.Generator().manual_seed(0))
+    >>> sorted(numbers)[:4]
     ['eigenvalue_residuals', 'eigenvalues', 'examples', 'gini']
     """
     more = dict(options or {})
     for name in (*what, *more):
-        if name not in INSTRUMENTS:
-            raise UsageError(f"there is no measurement {name!r}. {did_you_mean(name, INSTRUMENTS)}")
+        if name not in MEASUREMENTS:
+            raise UsageError(f"there is no measurement {name!r}. {did_you_mean(name, MEASUREMENTS)}")
     if examples < 1:
         raise UsageError(f"examples = {examples}: give 1 or more.")
     if not isinstance(rng, torch.Generator):
@@ -71,15 +74,27 @@ def measure(
     seed = int(torch.randint(2**62, (), generator=rng, device=rng.device))
     splits = as_splits(data, model)
     part = even_part(splits.train, examples, generator(seed, "examples"))
-    found: Numbers = {"examples": len(part)}
-    for name in track(what or [name for name in INSTRUMENTS if by_default(name, splits)], "measuring"):
+    numbers: Numbers = {"examples": len(part)}
+    quick = [name for name, entry in MEASUREMENTS.items() if entry.quick and allowed(name, splits)]
+    for name in track(what or quick, "measuring"):
         stream = torch.Generator().manual_seed(key(seed, name))
-        asked = {"rho": rho, "layer": layer}
+        subject = Subject(model, part, splits, stream, rho, layer, lr, dict(more.get(name, {})))
         try:
-            found |= INSTRUMENTS[name](model, part, splits, stream, asked, dict(more.get(name, {})))
+            numbers |= function_of(name)(subject)
         except DataError as error:
             if refused is None:
                 raise
             refused[name] = error
     # JSON has no NaN: what is unknown is null.
-    return {name: None if value != value else value for name, value in found.items()}
+    return {name: None if value != value else value for name, value in numbers.items()}
+
+
+def function_of(name: str) -> Callable[[Subject], Numbers]:
+    """The function that makes a measurement, imported when it is needed.
+
+    >>> function_of("rank").__name__
+    'measure_rank'
+    """
+    module, _, function = MEASUREMENTS[name].where.partition(":")
+    made: Callable[[Subject], Numbers] = getattr(import_module(f"evenly.diagnostics.{module}"), function)
+    return made

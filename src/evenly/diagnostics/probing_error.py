@@ -84,17 +84,7 @@ def probing_errors(
     >>> list(found)
     ['easy', 'hard']
     """
-    if "balanced" not in splits:
-        raise DataError(
-            f"{splits.name} has no 'balanced' split among {', '.join(splits)}: use probing_error with sets of your own "
-            "and balance='subsample'."
-        )
-    test = splits["balanced"]
-    if "probe" in splits:
-        fit = splits["probe"]
-    else:
-        order = torch.randperm(len(test), generator=rng)
-        fit, test = test.subset(order[: len(test) // 2]), test.subset(order[len(test) // 2 :])
+    fit, test = probe_splits(splits, rng)
     for name in attributes:  # before any work: a missing name, an unbalanced set
         for part in (fit, test):
             balanced_groups(part, attribute=name, over=None, balance=balance)
@@ -113,6 +103,20 @@ def probing_errors(
             **options,
         )
     return found
+
+
+def probe_splits(splits: Splits, rng: torch.Generator) -> tuple[Labelled, Labelled]:
+    """The examples that probes are fitted on, and those they are tested on."""
+    if "balanced" not in splits:
+        raise DataError(
+            f"{splits.name} has no 'balanced' split among {', '.join(splits)}: use probing_error with sets of your own "
+            "and balance='subsample'."
+        )
+    test = splits["balanced"]
+    if "probe" in splits:
+        return splits["probe"], test
+    order = torch.randperm(len(test), generator=rng)
+    return test.subset(order[: len(test) // 2]), test.subset(order[len(test) // 2 :])
 
 
 def balanced_groups(data: Labelled, *, attribute: str, over: Sequence[str] | None, balance: Balance) -> Tensor | None:

@@ -1,6 +1,7 @@
 """How sharp the minimum is: eigenvalues of the Hessian, its trace, the size of the weights, the worst loss nearby."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -112,11 +113,13 @@ def worst_rise(
     steps: int = 20,
     restarts: int = 2,
     chunk: int = 250,
+    scale: Sequence[Tensor] | None = None,
 ) -> Rise:
     """The worst-case rise max_{‖ε‖ ≤ ρ} L(w + ε) − L(w) of the mean loss (Foret et al., 2021, eq. 1), by ascent.
 
     Each step goes to ε = ρ g/‖g‖ with g the gradient at w + ε (a maximum on the sphere stays where it is), from SAM's
-    own ε and from random directions; the best point seen counts. For a convex loss every step rises.
+    own ε and from random directions; the best point seen counts. For a convex loss every step rises. With `scale` the
+    ball is ‖ε/scale‖ ≤ ρ, entry by entry (`adaptive_sharpness`).
 
     >>> model = nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.constant_(model.weight, 1.0)
@@ -131,7 +134,8 @@ def worst_rise(
         chunks = chunked(data, model=model, size=chunk)
         x, y = chunks[0]
         mean = mean_loss(loss, soundness.check(model, x), y)
-        start, gradient = _loss_and_gradient(model, params, chunks, mean)
+        start, gradient = loss_and_gradient(model, params, chunks, mean)
+        gradient = _scaled(gradient, scale)
         directions = [gradient]
         for _ in range(restarts):
             directions.append([_draw(p, rng) for p in params])
@@ -140,8 +144,9 @@ def worst_rise(
             previous = -math.inf
             for _ in range(steps):
                 offset = tree.scale(direction, rho / tree.norm(direction).clamp_min(torch.finfo(params[0].dtype).tiny))
-                with tree.displaced(params, offset):
-                    value, direction = _loss_and_gradient(model, params, chunks, mean)
+                with tree.displaced(params, _scaled(offset, scale)):
+                    value, direction = loss_and_gradient(model, params, chunks, mean)
+                direction = _scaled(direction, scale)
                 evaluations += 1
                 best = max(best, value)
                 if value - previous <= 1e-6 * abs(value - start):
@@ -150,9 +155,10 @@ def worst_rise(
     return Rise(rho, start, best - start, rho * float(tree.norm(gradient)), evaluations)
 
 
-def _loss_and_gradient(
-    model: nn.Module, params: list[Tensor], chunks: Chunks, mean: Mean
+def loss_and_gradient(
+    model: nn.Module, params: Sequence[Tensor], chunks: Chunks, mean: Mean
 ) -> tuple[float, list[Tensor]]:
+    """The mean loss over all chunks, and its gradient."""
     total, gradient = 0.0, [torch.zeros_like(p) for p in params]
     for size, (x, y) in zip(chunks.sizes, chunks, strict=True):
         assert y is not None  # mean_loss has refused data without labels
@@ -162,6 +168,10 @@ def _loss_and_gradient(
         total += float(value.detach())
         gradient = tree.add(gradient, part)
     return total, gradient
+
+
+def _scaled(direction: Sequence[Tensor], scale: Sequence[Tensor] | None) -> list[Tensor]:
+    return list(direction) if scale is None else [d * s for d, s in zip(direction, scale, strict=True)]
 
 
 def _draw(like: Tensor, rng: torch.Generator) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from evenly.errors import DataError, UsageError
 from evenly.models.headed import Headed
 from evenly.models.shapes import words
+from evenly.records import seal
 
 WRAPPERS = ("state_dict", "model")
 
@@ -48,8 +49,11 @@ def read(path: Path) -> Mapping[str, Any]:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
+            seal.check(path, run=None, remedy="Fetch or save it again.")
             return load_file(path)
         held = torch.load(path, map_location="cpu", weights_only=True)
+    except DataError:
+        raise
     except pickle.UnpicklingError as error:
         raise DataError(
             f"{path} is damaged, or holds more than tensors and was not opened, because that could run code. "

@@ -1,22 +1,34 @@
 """Sharpness-aware gradients: SAM and its family, LSAM in one pass, Springer's interventions."""
 
-from evenly.optim.face import SharpnessAware
-from evenly.optim.family import ASAM, GSAM, MSAM, SAM, USAM, FriendlySAM, LookSAM, RandomPerturbation
-from evenly.optim.interventions import Intervention
-from evenly.optim.last_layer import LSAM
-from evenly.optim.select import NORMALISATION
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ASAM",
-    "GSAM",
-    "LSAM",
-    "MSAM",
-    "NORMALISATION",
-    "SAM",
-    "USAM",
-    "FriendlySAM",
-    "Intervention",
-    "LookSAM",
-    "RandomPerturbation",
-    "SharpnessAware",
-]
+from evenly.lazy import attach
+from evenly.rules import RULES, module_of
+
+if TYPE_CHECKING:
+    from evenly.optim.displaced_gradient import DisplacedGradient as DisplacedGradient
+    from evenly.optim.interventions import Intervention as Intervention
+    from evenly.optim.optimizer import SharpnessAware as SharpnessAware
+    from evenly.optim.rules.asam import ASAM as ASAM
+    from evenly.optim.rules.friendlysam import FriendlySAM as FriendlySAM
+    from evenly.optim.rules.gsam import GSAM as GSAM
+    from evenly.optim.rules.looksam import LookSAM as LookSAM
+    from evenly.optim.rules.lsam import LSAM as LSAM
+    from evenly.optim.rules.msam import MSAM as MSAM
+    from evenly.optim.rules.random import RandomPerturbation as RandomPerturbation
+    from evenly.optim.rules.sam import SAM as SAM
+    from evenly.optim.rules.usam import USAM as USAM
+    from evenly.optim.rules.vasso import VaSSO as VaSSO
+    from evenly.optim.rules.wsam import WSAM as WSAM
+    from evenly.optim.select import NORMALISATION as NORMALISATION
+
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    {
+        **{known.kind: module_of(name) for name, known in RULES.items()},
+        "DisplacedGradient": "evenly.optim.displaced_gradient",
+        "Intervention": "evenly.optim.interventions",
+        "NORMALISATION": "evenly.optim.select",
+        "SharpnessAware": "evenly.optim.optimizer",
+    },
+)

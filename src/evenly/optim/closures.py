@@ -1,12 +1,13 @@
-"""Calling the user's closure: what it must return, how it is differentiated, and the same random numbers twice."""
+"""The user's closure: what it must return, how its loss is differentiated, and the same random numbers twice."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from evenly import rng
 from evenly.errors import UsageError
 
 # Torch promises neither name: a version without them is slower here, by a tenth of a tiny step, and as right.
@@ -18,8 +19,20 @@ except (ImportError, AttributeError):
     _engine = None
 
 
-def evaluate(closure: Callable[..., Tensor], batch: tuple[Any, ...], params: Sequence[Tensor]) -> Tensor:
-    """The loss, if it is one that can be differentiated.
+class Result(NamedTuple):
+    """What a closure returned: the loss, and whatever came with it."""
+
+    loss: Tensor
+    #: Everything after the loss, as a tuple; None if the closure returned the loss alone.
+    rest: tuple[Any, ...] | None = None
+
+    def detached(self) -> Any:
+        """What `backward` returns: the loss without its graph, with what came with it."""
+        return self.loss.detach() if self.rest is None else (self.loss.detach(), *self.rest)
+
+
+def evaluate(closure: Callable[..., Any], batch: tuple[Any, ...], params: Sequence[Tensor]) -> Result:
+    """The loss, if it is one that can be differentiated, and what the closure returned with it.
 
     >>> evaluate(lambda: 1.0, (), [torch.zeros(1)])
     Traceback (most recent call last):
@@ -38,10 +51,14 @@ def evaluate(closure: Callable[..., Tensor], batch: tuple[Any, ...], params: Seq
     else:
         with torch.enable_grad():
             loss = closure(*batch)
+    rest = None
+    if type(loss) is tuple and loss:
+        loss, *others = loss
+        rest = tuple(others)
     if not isinstance(loss, Tensor):
         raise UsageError(
             f"the closure returned {type(loss).__name__}, not a tensor: return the loss, as in "
-            "sam.backward(lambda: F.cross_entropy(model(x), y))"
+            "sam.backward(lambda: F.cross_entropy(model(x), y)), or (loss, outputs)"
         )
     if loss.numel() != 1:
         raise UsageError(f"the closure returned a tensor of shape {tuple(loss.shape)}: return one number, loss.mean()")
@@ -55,7 +72,51 @@ def evaluate(closure: Callable[..., Tensor], batch: tuple[Any, ...], params: Seq
             "the closure changed .grad: it called backward or zero_grad itself. Return the loss only, and call "
             "optimizer.zero_grad() outside; closures that do call backward go to evenly.optim.SharpnessAware"
         )
-    return loss
+    return Result(loss, rest)
+
+
+def gradients(loss: Tensor, inputs: Sequence[Tensor]) -> list[Tensor | None]:
+    """The gradient for each of `inputs` and nothing else: no `.grad` and no hook of a `.grad` is touched.
+
+    >>> w = torch.tensor(3.0, requires_grad=True)
+    >>> gradients(w**2, [w]), w.grad
+    ([tensor(6.)], None)
+    """
+    if _engine is not None and type(loss) is Tensor and loss.is_floating_point() and not _transforming():
+        root = torch.ones_like(loss)
+        found = _engine((loss,), (root,), False, False, tuple(inputs), allow_unreachable=True, accumulate_grad=False)
+    else:
+        found = torch.autograd.grad(loss, list(inputs), allow_unused=True)
+    hidden = any(g is None for g in found)
+    if hidden and any(type(node).__name__ == "CheckpointFunctionBackward" for node in _nodes(loss)):
+        raise UsageError(
+            "the model uses reentrant checkpointing, which hides parameters from a gradient that leaves .grad alone: "
+            "checkpoint(..., use_reentrant=False), or gradient_checkpointing_kwargs={'use_reentrant': False}"
+        )
+    return list(found)
+
+
+def _nodes(loss: Tensor) -> Iterator[Any]:
+    """Every node of the graph behind a loss, once."""
+    seen: set[Any] = set()
+    nodes = [loss.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            yield node
+            nodes += [following for following, _ in node.next_functions]
+
+
+def other_leaves(loss: Tensor, known: set[int]) -> list[Tensor]:
+    """The tensors outside `known` (by id) whose `.grad` a backward pass would change: inputs, other models.
+
+    >>> w, x = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    >>> [leaf is x for leaf in other_leaves((w * x).sum(), {id(w)})]
+    [True]
+    """
+    leaves = [getattr(node, "variable", None) for node in _nodes(loss)]
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor) and id(leaf) not in known]
 
 
 def differentiate(loss: Tensor, weight: float = 1.0) -> None:
@@ -75,11 +136,11 @@ def differentiate(loss: Tensor, weight: float = 1.0) -> None:
         torch.autograd.backward(loss, None if weight == 1.0 else root)
 
 
-def leave(params: Sequence[Tensor], gradients: Sequence[Tensor | None], weight: float = 1.0) -> None:
+def add_to_grad(params: Sequence[Tensor], gradients: Sequence[Tensor | None], weight: float = 1.0) -> None:
     """Add weight · gradients that were made by hand to `.grad`.
 
     >>> w = torch.tensor(3.0, requires_grad=True)
-    >>> leave([w], [torch.tensor(4.0)], 0.5), leave([w], [torch.tensor(1.0)])
+    >>> add_to_grad([w], [torch.tensor(4.0)], 0.5), add_to_grad([w], [torch.tensor(1.0)])
     (None, None)
     >>> w.grad
     tensor(3.)
@@ -90,13 +151,13 @@ def leave(params: Sequence[Tensor], gradients: Sequence[Tensor | None], weight: 
             p.grad = new if p.grad is None else p.grad + new
 
 
-def replayed(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractContextManager[None]]:
+def same_numbers(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractContextManager[None]]:
     """A context whose every use draws the same random numbers from the global generators.
 
     After each use the generators stand where one pass leaves them, so the numbers drawn later are those of a step
     with one pass.
 
-    >>> same = replayed([])
+    >>> same = same_numbers([])
     >>> with same():
     ...     a = torch.rand(1)
     >>> with same():
@@ -104,15 +165,34 @@ def replayed(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractContex
     >>> torch.equal(a, b)
     True
     """
-    devices = sorted({p.device for p in params if p.device.type == "cuda"}, key=str)
-    cpu = torch.get_rng_state()
-    others = [torch.cuda.get_rng_state(device) for device in devices]
+    generators = [torch.default_generator, *rng.others(p.device for p in params)]
+    states = [generator.get_state() for generator in generators]
 
     @contextlib.contextmanager
     def same() -> Iterator[None]:
-        torch.set_rng_state(cpu)
-        for device, state in zip(devices, others, strict=True):
-            torch.cuda.set_rng_state(state, device)
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
         yield
 
     return same
+
+
+class WithGradients(torch.autograd.Function):
+    """A loss whose gradient for some tensors is given: whoever calls backward on it, at any scale, leaves that."""
+
+    @staticmethod
+    def forward(ctx: Any, loss: Tensor, done: Callable[[], None], gradients: list[Tensor], *inputs: Tensor) -> Tensor:
+        """The value of the loss."""
+        ctx.gradients, ctx.done = gradients, done
+        return loss.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
+        """The gradients, times what the loss was multiplied with."""
+        (factor,) = grad_outputs
+        given, ctx.gradients = ctx.gradients, None
+        if given is None:
+            raise UsageError("backward was called twice on a loss of sam.loss: its gradients are used up")
+        torch.autograd.Variable._execution_engine.queue_callback(ctx.done)
+        one = bool(factor == 1)
+        return (None, None, None, *(g if one else g * factor.to(g.device, g.dtype) for g in given))

@@ -27,26 +27,26 @@ def size_of(batch: Batch) -> int:
     return int(sizes.pop())
 
 
-def part(batch: Batch, start: int, stop: int) -> Batch:
+def cut(batch: Batch, start: int, stop: int) -> Batch:
     """Examples start to stop of every tensor in the batch; anything else is handed on.
 
     >>> import torch
-    >>> part((torch.arange(4), "mean"), 1, 3)
+    >>> cut((torch.arange(4), "mean"), 1, 3)
     (tensor([1, 2]), 'mean')
     """
 
-    def cut(leaf: Any) -> Any:
+    def cut_leaf(leaf: Any) -> Any:
         return leaf[start:stop] if isinstance(leaf, Tensor) and leaf.ndim else leaf
 
-    result: Batch = tree_map(cut, batch)
+    result: Batch = tree_map(cut_leaf, batch)
     return result
 
 
-def divided(batch: Batch, m: int, ranks: int) -> tuple[list[Batch], bool]:
+def divide(batch: Batch, m: int, ranks: int) -> tuple[list[Batch], bool]:
     """The groups of m examples, and whether one group spans all ranks.
 
     >>> import torch
-    >>> groups, spans = divided((torch.arange(6),), 3, 1)
+    >>> groups, spans = divide((torch.arange(6),), 3, 1)
     >>> [g[0].tolist() for g in groups], spans
     ([[0, 1, 2], [3, 4, 5]], False)
     """
@@ -54,26 +54,28 @@ def divided(batch: Batch, m: int, ranks: int) -> tuple[list[Batch], bool]:
     if m == num * ranks:
         return [batch], ranks > 1
     if m <= num and num % m == 0:
-        return [part(batch, i, i + m) for i in range(0, num, m)], False
-    every, shared = (f" on each of {ranks} ranks", f" ({num * ranks} for all ranks)") if ranks > 1 else ("", "")
+        return [cut(batch, i, i + m) for i in range(0, num, m)], False
+    every, shared = "", ""
+    if ranks > 1:
+        every, shared = f" on each of {ranks} ranks", f' ({num * ranks} or "all" for all ranks)'
     raise UsageError(
         f"m={m} does not divide the batch of {num}{every}: take m from {_divisors(num)}{shared}, or drop_last=True in "
         "the DataLoader if this batch is the short one at the end of an epoch"
     )
 
 
-def head_of(batch: Batch, fraction: float) -> Batch:
+def first_part(batch: Batch, fraction: float) -> Batch:
     """The first ⌈fraction · N⌉ examples.
 
     >>> import torch
-    >>> head_of((torch.arange(5),), 0.5)[0].tolist()
+    >>> first_part((torch.arange(5),), 0.5)[0].tolist()
     [0, 1, 2]
     """
-    batch = needed(batch, f"fraction={fraction}")
-    return part(batch, 0, max(1, math.ceil(fraction * size_of(batch))))
+    batch = require_batch(batch, f"fraction={fraction}")
+    return cut(batch, 0, max(1, math.ceil(fraction * size_of(batch))))
 
 
-def needed(batch: Batch, option: str) -> Batch:
+def require_batch(batch: Batch, option: str) -> Batch:
     """The batch, if there is one; a complaint where an option divides the batch but the closure came without."""
     if not batch:
         raise UsageError(

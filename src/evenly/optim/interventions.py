@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from evenly.errors import UsageError, did_you_mean
 from evenly.optim.closures import evaluate
+from evenly.optim.displaced_gradient import Closure
 from evenly.optim.replay import Replay, find_head
 from evenly.optim.select import named_parameters
-from evenly.optim.sharpness_aware import Closure
 
 Effect = Literal["importance", "rate", "both"]
 
@@ -90,7 +90,7 @@ class Intervention:
         hook = self.head.register_forward_hook(lambda module, inputs, output: caught.append(output))
         try:
             with context:
-                loss = evaluate(closure, batch, self.params)
+                loss = evaluate(closure, batch, self.params).loss
         finally:
             hook.remove()
         return loss, caught[-1]

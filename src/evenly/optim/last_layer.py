@@ -1,81 +1,104 @@
-"""LSAM: only the last layer is displaced, so one pass through the body is enough."""
+"""SAM of the last layer in one pass through the body: the features are the same before and after the ascent."""
 
 import contextlib
 import math
-from typing import Any, Unpack
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from evenly import tree
 from evenly.errors import UsageError
-from evenly.optim import ascent
-from evenly.optim.closures import differentiate, evaluate
-from evenly.optim.options import Options
-from evenly.optim.replay import Replay, find_head
-from evenly.optim.rules import Rule
-from evenly.optim.sharpness_aware import Closure, Displaced
+from evenly.optim.closures import differentiate, evaluate, gradients
+from evenly.optim.device_space import space_of
+from evenly.optim.displaced_gradient import DisplacedGradient
+from evenly.optim.groups import Batch
+from evenly.optim.radius import radius_at
+from evenly.optim.replay import Replay
+from evenly.optim.rule import Here
 
 
-class LSAM(Displaced):
-    """SAM of the last layer v: the gradient at (θ, v + ρ ∇_v L/‖∇_v L‖) (Springer et al., 2024, eq. 5).
+class LastLayer(Protocol):
+    """What is needed of `LSAM` beside what every `DisplacedGradient` has."""
 
-    The descent updates everything; only the ascent is restricted to the head, and only the head's norm divides. The
-    features are the same before and after, so the body is run forward and backward once; the result is, bit for
-    bit, that of two passes. `head` names the last layer; by default it is the last `nn.Linear`.
+    head_name: str
+    head: nn.Module
+    replay: Replay
 
-    >>> net = nn.Sequential(nn.Linear(2, 1, bias=False), nn.Linear(1, 1, bias=False))
-    >>> _ = torch.nn.init.ones_(net[0].weight), torch.nn.init.ones_(net[1].weight)
-    >>> LSAM(net, rho=0.5).backward(lambda: net(torch.ones(1, 2)).sum())   # f = v·(θ·x): ∂f/∂v = 2, ṽ = 1.5
-    tensor(2.)
-    >>> net[0].weight.grad, net[1].weight.grad                             # ∂f/∂θ = ṽ·x, ∂f/∂v = θ·x
-    (tensor([[1.5000, 1.5000]]), tensor([[2.]]))
+
+def one_pass_suffices(sam: DisplacedGradient, last: LastLayer) -> bool:
+    """Whether this step needs the body once only.
+
+    Parts of a batch have features of their own, shards must be gathered again, torch.compile hides the head, and a
+    framework's own backward wants a loss of its own: these take two passes, with the same result.
     """
+    if sam.m is not None or sam.fraction < 1 or sam.replicas.sharded or sam.weight_decay or sam.radii:
+        return False
+    if sam.own_backward is not None or _is_compiled(sam.model, last.head):
+        return False
+    step, _ = sam.begin()
+    if step % sam.every or radius_at(sam._rho, step) == 0:
+        return False
+    return not any(p._post_accumulate_grad_hooks for p in sam.params)
 
-    def __init__(
-        self,
-        model: nn.Module,
-        *,
-        rho: float = 0.05,
-        head: nn.Module | str | None = None,
-        **options: Unpack[Options],
-    ) -> None:
-        if "where" in options:
-            raise UsageError("LSAM displaces its head: name it with head=, or use SAM(model, where=...)")
-        self.head_name, self.head = find_head(model, head)
-        options["where"] = self.head
-        super().__init__(model, Rule(), rho=rho, **options)
-        self.replay = Replay(model, self.head_name, self.head)
 
-    def backward(self, closure: Closure, *batch: Any) -> Tensor:
-        """Add the gradient at the displaced head to `.grad`, and return the loss at the weights, detached."""
-        once = self.m is None and self.fraction == 1.0 and not self.replicas.sharded and not self.weight_decay
-        if not once or self._rho == 0 or self.step % self.every:
-            # Parts of a batch have features of their own, and shards must be gathered again: two passes.
-            return super().backward(closure, *batch)
-        w = [p for p in self.head.parameters() if p.requires_grad]
-        if not w:
-            raise UsageError(f"the head {self.head_name!r} is frozen, so there is nothing to displace")
-        replay = self.replay
+def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[..., Any], batch: Batch) -> Any:
+    """`DisplacedGradient.backward` with one pass through the body."""
+    step, micro = sam.begin()
+    at = [i for i in sam.moved if sam.params[i].requires_grad]
+    if not at:
+        raise UsageError(f"the head {last.head_name!r} is frozen, so there is nothing to displace")
+    replay = last.replay
+    try:
+        with replay.recording(), sam.replicas.alone() if sam.replicas.wrappers else contextlib.nullcontext():
+            result = evaluate(closure, batch, sam.params)
+        found = gradients(sam.scaled(result.loss), [sam.params[i] for i in at])
+        here = [(i, t) for i, t in zip(at, found, strict=True) if t is not None]
+        w = [sam.params[i] for i, _ in here]
+        g = [t.to_dense() if t.is_sparse else t for _, t in here]
+        adaptive = None if sam.adaptive is None else [sam.adaptive[i] for i, _ in here]
+        space = space_of(w, adaptive, scaler=sam.scaler)
+        ascent = sam.rule.ascent(Here(space, w, g, None, step), radius_at(sam._rho, step))
+        size = 0.0 if ascent is None else ascent.size
+        if isinstance(size, Tensor):
+            size = sam.skips.note(size)
+        elif not math.isfinite(size):
+            sam.skipped += 1
+            size = 0.0
+        moves = ascent is not None and (isinstance(size, Tensor) or size != 0)
+        home = tree.displace(w, ascent.direction, size) if ascent is not None and moves else None
+        torch.clear_autocast_cache()
         try:
-            with replay.recording(), self.replicas.alone() if self.replicas.wrappers else contextlib.nullcontext():
-                loss = evaluate(closure, batch, self.params)
-            found = torch.autograd.grad(self.scaled(loss), w, allow_unused=True)
-            here = [(p, t) for p, t in zip(w, found, strict=True) if t is not None]
-            g = [t.to_dense() if t.is_sparse else t for _, t in here]
-            direction, size = ascent.sam([p for p, _ in here], g, rho=self._rho)
-            if not math.isfinite(size):
-                self.skipped += 1
-                size = 0.0
-            home = tree.displace([p for p, _ in here], direction, size) if size else None
-            try:
-                with replay.replaying(), self.statistics.frozen():
-                    again = evaluate(closure, batch, self.params)
-                differentiate(self.scaled(again))
-            finally:
-                if home is not None:
-                    tree.restore(home)
+            with replay.replaying(), sam.statistics.frozen():
+                again = evaluate(closure, batch, sam.params)
+            _differentiate(sam.scaled(again.loss), last)
         finally:
-            replay.forget()
-        self.step += 1
-        return loss.detach()
+            if home is not None:
+                tree.restore(home)
+                torch.clear_autocast_cache()
+    finally:
+        replay.forget()
+    sam.num_steps, sam.micro = step + 1, micro
+    sam.note()
+    return result.detached()
+
+
+def _differentiate(loss: Tensor, last: LastLayer) -> None:
+    try:
+        differentiate(loss)
+    except RuntimeError as error:
+        if "second time" in str(error):
+            raise UsageError(
+                f"the closure is compiled as a whole, so that the head {last.head_name!r} cannot be told from the "
+                "body: compile the model or its body, not the closure"
+            ) from error
+        raise
+
+
+def _is_compiled(model: nn.Module | None, head: nn.Module) -> bool:
+    """Whether the head is inside something that torch.compile has made one graph of."""
+    if model is None:
+        return False
+    compiled = [m for m in model.modules() if hasattr(m, "_orig_mod") or m._compiled_call_impl is not None]
+    return any(inner is head for m in compiled for inner in m.modules())

@@ -1,25 +1,33 @@
-"""What can be said of any rule, and what cannot be meant."""
+"""Options that any rule takes, and combinations of them that cannot be meant."""
 
 import inspect
 import math
-from collections.abc import Iterable
-from typing import Any, TypedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypedDict
+
+from torch import Tensor
 
 from evenly.errors import UsageError, did_you_mean
-from evenly.optim.rules import Rule
+from evenly.optim.rule import Rule
 from evenly.optim.select import Where
+
+Radius = float | Callable[[int], float]
 
 
 class Options(TypedDict, total=False):
-    """The options that every member of the family takes; `Displaced` says what each does."""
+    """The options that every member of the family takes; `DisplacedGradient` says what each does."""
 
     where: Where
     every: int
     fraction: float
-    m: int | None
+    m: int | Literal["all"] | None
     weight_decay: float
+    adaptive: bool
+    eta: float
+    adapt: str
     same_dropout: bool
     scaler: Any
+    backward: Callable[[Tensor], Any] | None
 
 
 def refuse_unknown(kind: type, given: Iterable[str]) -> None:
@@ -47,10 +55,19 @@ def refuse_unknown(kind: type, given: Iterable[str]) -> None:
             raise UsageError(f"{called} has no option {name!r}. {did_you_mean(name, known - {'self', 'model'})}")
 
 
-def check(rule: Rule, *, every: int, fraction: float, m: int | None, weight_decay: float, same_dropout: bool) -> None:
+def check(
+    rule: Rule,
+    *,
+    every: int,
+    fraction: float,
+    m: int | str | None,
+    weight_decay: float,
+    adaptive: bool,
+    same_dropout: bool,
+) -> None:
     """Complain of options that cannot be meant, alone or together.
 
-    >>> check(Rule(), every=0, fraction=1.0, m=None, weight_decay=0.0, same_dropout=False)
+    >>> check(Rule(), every=0, fraction=1.0, m=None, weight_decay=0.0, adaptive=False, same_dropout=False)
     Traceback (most recent call last):
     evenly.errors.UsageError: every=0 is not a number of steps: give 1 (each step) or more
     """
@@ -58,10 +75,20 @@ def check(rule: Rule, *, every: int, fraction: float, m: int | None, weight_deca
         raise UsageError(f"every={every} is not a number of steps: give 1 (each step) or more")
     if not 0 < fraction <= 1:
         raise UsageError(f"fraction={fraction} of a batch cannot be taken: give a number in (0, 1]")
-    if m is not None and (m < 1 or m != int(m)):
-        raise UsageError(f"m={m} is not a number of examples: give 1 or more, or None for the whole batch")
+    if isinstance(m, str):
+        if m != "all":
+            raise UsageError(f'm={m!r} is not a number of examples: give 1 or more, "all" or None')
+    elif m is not None and (m < 1 or m != int(m)):
+        raise UsageError(
+            f'm={m} is not a number of examples: give 1 or more, None for what one process is given, or "all" for the '
+            "batch of all processes"
+        )
     if not (math.isfinite(weight_decay) and weight_decay >= 0):
         raise UsageError(f"weight_decay={weight_decay} in the ascent: give a finite number, 0 or more")
+    if weight_decay and not rule.climbs:
+        raise UsageError(f"weight_decay={weight_decay}: this rule climbs no objective; leave weight_decay out")
+    if adaptive and not (rule.normalises and rule.climbs):
+        raise UsageError("adaptive=True stretches the ball that a rule climbs in, and this rule has none; leave it out")
     if fraction < 1 and not rule.looks_first:
         raise UsageError(f"fraction={fraction}: this rule makes no pass before it moves; leave fraction out")
     if fraction < 1 and same_dropout:

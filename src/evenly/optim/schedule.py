@@ -1,8 +1,8 @@
-"""How the learning rate changes over training: a pure function of where training stands."""
+"""How learning rate and radius change over training: pure functions of where training stands."""
 
 import math
 
-from evenly.recipe import Schedule
+from evenly.recipe import Ascent, Schedule
 
 
 def multiplier(schedule: Schedule, *, epoch: float, epochs: int) -> float:
@@ -28,3 +28,24 @@ def multiplier(schedule: Schedule, *, epoch: float, epochs: int) -> float:
     if schedule.kind == "cosine" and epoch >= warmup:
         return 0.5 * (1 + math.cos(math.pi * (epoch - warmup) / (epochs - warmup)))
     return rise
+
+
+def radius(ascent: Ascent, *, part: float, lr_factor: float) -> float:
+    """The radius after a part of training, from `rho` to `rho_end`.
+
+    `lr` is GSAM's schedule: ρ falls as the learning rate does, which is `lr_factor` of its largest (Zhuang et al.,
+    2022).
+
+    >>> falling = Ascent("sam", 0.2, schedule="linear", rho_end=0.1)
+    >>> [round(radius(falling, part=part, lr_factor=1.0), 3) for part in (0, 0.5, 1)]
+    [0.2, 0.15, 0.1]
+    >>> radius(Ascent("gsam", 0.2, schedule="lr"), part=0.9, lr_factor=0.25)
+    0.05
+    """
+    left = {
+        "constant": 1.0,
+        "linear": 1.0 - part,
+        "cosine": 0.5 * (1 + math.cos(math.pi * part)),
+        "lr": lr_factor,
+    }[ascent.schedule]
+    return ascent.rho_end + (ascent.radius - ascent.rho_end) * left

@@ -33,11 +33,13 @@ def named_parameters(model: nn.Module | Iterable[Any]) -> Named:
     ['0']
     """
     if isinstance(model, nn.Module):
-        pairs: Iterable[tuple[str, Any]] = model.named_parameters()
+        # torch.compile puts a name of its own before those of the model.
+        named_by_model = model.named_parameters()
+        pairs: Iterable[tuple[str, Any]] = ((name.replace("_orig_mod.", ""), p) for name, p in named_by_model)
     elif isinstance(model, Tensor):
         raise UsageError("got one tensor where a model or an iterable of parameters was expected: pass [tensor]")
     else:
-        pairs = _unpacked(model)
+        pairs = _unpack(model)
     seen: set[int] = set()
     named: Named = []
     for name, parameter in pairs:
@@ -56,10 +58,10 @@ def named_parameters(model: nn.Module | Iterable[Any]) -> Named:
     return named
 
 
-def held(model: nn.Module | Tensor | Iterable[Any]) -> Any:
+def reusable(model: nn.Module | Tensor | Iterable[Any]) -> Any:
     """The model, or the parameters as a list that can be gone over again.
 
-    >>> held(None)
+    >>> reusable(None)
     Traceback (most recent call last):
     evenly.errors.UsageError: got NoneType where a model or its parameters were expected: pass the model...
     """
@@ -123,7 +125,7 @@ def _matching(model: nn.Module | Iterable[Any], named: Named, choice: Any) -> It
         )
 
 
-def _unpacked(parameters: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+def _unpack(parameters: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     place = 0
     for item in parameters:
         if isinstance(item, dict):
@@ -137,3 +139,21 @@ def _unpacked(parameters: Iterable[Any]) -> Iterator[tuple[str, Any]]:
             else:
                 yield str(place), each
             place += 1
+
+
+def group_radii(model: nn.Module | Iterable[Any]) -> list[tuple[dict[str, Any], list[Tensor]]]:
+    """The parameter groups that name a radius of their own, with their parameters.
+
+    >>> w = nn.Parameter(nn.Linear(1, 1).weight.data)
+    >>> [group["rho"] for group, _ in group_radii([{"params": [w], "rho": 0.1}])]
+    [0.1]
+    """
+    if isinstance(model, nn.Module | Tensor):
+        return []
+    found = []
+    for item in model:
+        if isinstance(item, dict) and item.get("rho") is not None:
+            inside = item.get("params", [])
+            members = [inside] if isinstance(inside, Tensor) else list(inside)
+            found.append((item, [p[1] if isinstance(p, tuple) else p for p in members]))
+    return found

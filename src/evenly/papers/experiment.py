@@ -4,9 +4,7 @@ An experiment is data. The work itself is named, as `module:function`, and impor
 be read, listed and checked without torch.
 """
 
-import hashlib
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -14,8 +12,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evenly.errors import UsageError
+from evenly.papers.behaviour import Identity, digest, of_this_package
+from evenly.recipe import Recipe, Until
+from evenly.typed import Settings, from_mapping, identifying
 
 SCALES = ("smoke", "small", "full")
+DIRECTIONS = ("less", "greater", "equal")
+#: What a row is about: a claim of the paper, tested as the paper has it; the same in a stand-in; a remark of ours.
+KINDS = ("paper", "stand-in", "remark")
+Kind = Literal["paper", "stand-in", "remark"]
 Direction = Literal["less", "greater", "equal"]
 ScaleName = Literal["smoke", "small", "full"]
 
@@ -70,18 +75,21 @@ class Claim:
     note: str = ""
 
     def __post_init__(self) -> None:
-        if self.direction not in ("less", "greater", "equal"):
+        if self.direction not in DIRECTIONS:
             raise UsageError(f"claim {self.name!r}: direction is less, greater or equal, not {self.direction!r}.")
         if self.direction == "equal" and self.margin is None:
             raise UsageError(f"claim {self.name!r}: equal needs a margin, up to which.")
         if self.paper is not None and self.margin is None:
             raise UsageError(f"claim {self.name!r}: the paper's number {self.paper} needs a margin, set in advance.")
+        if self.paper is not None and self.paper_against is None and isinstance(self.against, str):
+            raise UsageError(f"claim {self.name!r}: the paper's number for {self.against!r} is missing.")
 
     @property
-    def rule(self) -> list[Any]:
-        """All that decides its verdict; words do not."""
-        decides = (self.name, self.value, self.direction, self.against, self.margin, self.corrects)
-        return [*decides, self.paper, self.paper_against]
+    def effect(self) -> float | None:
+        """The difference that the paper states; None where it gives no numbers."""
+        if self.paper is None:
+            return None
+        return self.paper - (float(self.against) if self.paper_against is None else self.paper_against)
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,11 @@ class Scale:
     """One size of an experiment: `settings` go to its plan.
 
     `levels` says whether numbers can be held against the paper's (the same network, data and length) or only their
-    order can; `minutes` is the time on two cores.
+    order can; `minutes` is the time on two cores. A `stand_in` has other data, another network or another regime than
+    the paper's: what is seen there does not judge the paper.
+
+    `value` says how much it would be worth to know the verdict, for a campaign that chooses what to run next: 0 leaves
+    the experiment out of it. `wanted` is the number of seeds at which it is known well enough.
     """
 
     seeds: tuple[int, ...]
@@ -98,6 +110,9 @@ class Scale:
     data: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     levels: bool = False
+    stand_in: bool = False
+    value: float = 0.0
+    wanted: int = 0
 
 
 @dataclass(frozen=True)
@@ -129,9 +144,24 @@ class Part:
     arguments: Mapping[str, Any]
 
     @property
+    def identity(self) -> Identity:
+        """What it computes, whatever its seeds: its code, and its arguments with defaults filled in."""
+        code = of_this_package().of(self.work)
+        return Identity(digest([code.digest, _without_seeds(self.resolved)]), code.outside)
+
+    @property
     def digest(self) -> str:
-        """Twelve hex digits that name the work, not the experiment it is for."""
-        return _digest([self.work, self.arguments])
+        """Twelve hex digits that name the work with its seeds, not the experiment it is for.
+
+        What is kept under it was computed by these functions, also outside of papers: those count by name here.
+        """
+        return digest([self.identity.digest, self.resolved, sorted(self.identity.outside)])
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The arguments with the defaults of the work, and recipes among them with every setting."""
+        filled = of_this_package().arguments(self.work, self.arguments)
+        return {name: _resolved(name, value) for name, value in filled.items()}
 
     def function(self) -> Callable[..., Found]:
         """The function that does it, checked to take the arguments."""
@@ -147,12 +177,13 @@ class Part:
 class Measured:
     """All that the parts of an experiment found: quantities by seed, and what is drawn by the name of its part.
 
-    `sources` are the revisions of the code that did the work, which may be older than the one that judges it.
+    `origins` says of every seed which revision of the code measured it, on which processor and when: it may be older
+    than the one that judges it, and on another machine.
     """
 
     values: Mapping[str, Mapping[int, float]]
     series: Mapping[str, Mapping[str, Any]]
-    sources: tuple[str, ...] = ()
+    origins: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -174,6 +205,11 @@ class Experiment:
     derived
         `module:function` of `f(values) -> more values`, for what takes all seeds together, such as a choice by their
         mean. Of two values of one name its own counts.
+    primary
+        The name of the claim that is the sentence of the paper; the verdict of a row is this claim's, and the others
+        are details. By default the first.
+    remark
+        It is a remark or a correction of ours on the paper, and no claim of the paper's.
     """
 
     key: str
@@ -185,6 +221,8 @@ class Experiment:
     charts: str
     errata: tuple[str, ...] = ()
     derived: str = ""
+    primary: str = ""
+    remark: bool = False
 
     def __post_init__(self) -> None:
         if self.key.count("/") != 1:
@@ -199,8 +237,26 @@ class Experiment:
         if "smoke" not in self.scales:
             raise UsageError(f"{self.key}: declare a smoke scale, of seconds: it is how the experiment is tested.")
         names = [claim.name for claim in self.claims]
-        if not any(not claim.corrects for claim in self.claims) or len(set(names)) < len(names):
-            raise UsageError(f"{self.key}: declare at least one claim of the paper, and each name once.")
+        if len(set(names)) < len(names):
+            raise UsageError(f"{self.key}: two claims have one name.")
+        if self.primary_claim.corrects != self.remark:
+            whose = "a statement of ours, since this is a remark" if self.remark else "the sentence of the paper"
+            raise UsageError(f"{self.key}: the primary claim is {whose}, and not {self.primary_claim.name!r}.")
+
+    @property
+    def primary_claim(self) -> Claim:
+        """The claim whose verdict is the row's."""
+        own = [claim for claim in self.claims if claim.corrects == self.remark]
+        found = next((claim for claim in self.claims if claim.name == self.primary), own[0] if own else None)
+        if found is None or (self.primary and found.name != self.primary):
+            raise UsageError(f"{self.key}: there is no claim {self.primary!r} to be the primary one.")
+        return found
+
+    def kind(self, scale: str) -> Kind:
+        """What a row at this scale is about."""
+        if self.remark:
+            return "remark"
+        return "stand-in" if self.scales[scale].stand_in or scale == "smoke" else "paper"
 
     @property
     def stem(self) -> str:
@@ -217,17 +273,28 @@ class Experiment:
             raise UsageError(f"{self.key} at {scale}: two parts have one name.")
         return parts
 
+    def identity(self, scale: str, seeds: Sequence[int] | None = None) -> Identity:
+        """What a row measures: what its parts compute, and what is derived from them.
+
+        Seeds are no part of it: a row with more of them is the same row, grown. Neither are the claims: the numbers of
+        a row can be judged again when these are declared differently.
+        """
+        work = {part.identity for part in self.parts(scale, seeds)}
+        if self.derived:
+            work.add(of_this_package().of(self.derived))
+        outside = frozenset().union(*(each.outside for each in work))
+        return Identity(digest(sorted({each.digest for each in work})), outside)
+
     def digest(self, scale: str, seeds: Sequence[int] | None = None) -> str:
-        """Twelve hex digits of all that decides the row: the work and the rules of the claims."""
-        work = [part.digest for part in self.parts(scale, seeds)]
-        return _digest([work, [claim.rule for claim in self.claims], *([self.derived] if self.derived else [])])
+        """Twelve hex digits of what the row measures."""
+        return self.identity(scale, seeds).digest
 
 
 def referred(name: str) -> Any:
     """What `module:function` under `evenly.papers` names.
 
-    >>> referred("verdict:judged").__name__
-    'judged'
+    >>> referred("verdict:judge").__name__
+    'judge'
     """
     module, _, function = name.partition(":")
     try:
@@ -236,6 +303,21 @@ def referred(name: str) -> Any:
         raise UsageError(f"{name!r} names nothing under evenly.papers: {error}.") from error
 
 
-def _digest(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+# Arguments of this name are settings, and count with all their defaults.
+_SETTINGS: Mapping[str, type[Settings]] = {"recipe": Recipe, "until": Until}
+
+
+def _resolved(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if name in _SETTINGS:
+            return identifying(from_mapping(_SETTINGS[name], value))
+        return {inner: _resolved(inner, each) for inner, each in value.items()}
+    return [_resolved("", each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _without_seeds(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        # A recipe's own seed is overruled by its part's; the seed of its data is not.
+        kept = {name: each for name, each in value.items() if name not in ("seed", "seeds")}
+        return {name: each if name in _SETTINGS else _without_seeds(each) for name, each in kept.items()}
+    return [_without_seeds(each) for each in value] if isinstance(value, list) else value

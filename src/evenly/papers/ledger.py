@@ -3,8 +3,10 @@
 A row says what was claimed, what was found, with every seed, and what that is worth; nothing of it is written by hand.
 """
 
+import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,14 +14,34 @@ from typing import Any
 
 from evenly import atomic, environment
 from evenly.errors import DataError, UsageError
-from evenly.papers.experiment import Experiment, Measured
-from evenly.papers.verdict import Judged, judged, overall
+from evenly.papers import shape
+from evenly.papers.behaviour import Identity, of_this_package
+from evenly.papers.experiment import DIRECTIONS, KINDS, SCALES, Experiment, Measured
+from evenly.papers.verdict import VERDICTS, Judged, judge
 
 Row = dict[str, Any]
-NEEDED = {
-    "key", "title", "claim", "scale", "verdict", "claims", "seeds",
-    "levels", "deviations", "errata", "quantities", "digest", "parts", "command",
-    "minutes", "version", "revisions", "machine", "date", "figure",
+_SEED = re.compile(r"-?[0-9]{1,18}")
+_TEXT = re.compile(r".*", re.DOTALL)
+_NUMBERS = {_SEED: float}
+_VERDICT = frozenset(VERDICTS)
+_MEAN = {"mean": float, "n": int, "level": float}
+_INTERVAL = ({**_MEAN, "low": float, "high": float}, {**_MEAN, "low": None, "high": None})  # one value has no width
+_CLAIM = {
+    "name": str, "says": str, "value": str, "against": (str, float), "direction": frozenset(DIRECTIONS),
+    "ours": _INTERVAL, "ours_against": (*_INTERVAL, None), "difference": _INTERVAL,
+    "paper": (float, None), "paper_against": (float, None), "margin": (float, None), "effect": (float, None),
+    "same_level": (bool, None), "seeds_needed": (int, None), "verdict": _VERDICT, "primary": bool, "corrects": bool,
+    "after": bool, "note": str, "values": _NUMBERS, "references": _NUMBERS,
+}  # fmt: skip
+ROW = {
+    "key": str, "title": str, "claim": str, "scale": frozenset(SCALES), "kind": frozenset(KINDS),
+    "verdict": _VERDICT, "claims": [_CLAIM],
+    "seeds": [int], "declared_seeds": bool, "levels": bool, "deviations": [str], "errata": [str],
+    "quantities": {_TEXT: _NUMBERS}, "digest": str, "outside?": [str], "parts": {_TEXT: str}, "command": str,
+    "minutes": float, "version": str, "origins": {_SEED: {"revision": str, "cpu": str, "date": str}}, "date": str,
+    "figure": (str, None), "drawn": [int], "checksum": str,
+    "machine": {"cpu": str, "usable_cpus": (int, None), "machine": str, "python": str,
+                "libraries": {_TEXT: (str, None)}},
 }  # fmt: skip
 
 
@@ -41,39 +63,69 @@ def path_of(ledger: str | os.PathLike[str], key: str, scale: str) -> Path:
 def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequence[int], minutes: float) -> Row:
     """The row of what was measured: every claim judged, and all it takes to run it again."""
     size = experiment.scales[scale]
-    claims = [judged(claim, measured.values, levels=size.levels) for claim in experiment.claims]
-    stamp = environment.stamp()
+    stamp, identity = environment.stamp(), experiment.identity(scale, seeds)
     declared = tuple(seeds) == size.seeds
     return {
         "key": experiment.key,
         "title": experiment.title,
         "claim": experiment.claim,
         "scale": scale,
-        "verdict": overall(claims),
-        "claims": [_judged(each) for each in claims],
+        **_verdicts(experiment, scale, measured.values),
         "seeds": list(seeds),
         "declared_seeds": declared,
         "levels": size.levels,
         "deviations": list(size.deviations),
         "errata": list(experiment.errata),
         "quantities": {name: {str(s): v for s, v in by.items()} for name, by in measured.values.items()},
-        "digest": experiment.digest(scale, seeds),
+        "digest": identity.digest,
+        "outside": sorted(identity.outside),
         "parts": {part.name: part.digest for part in experiment.parts(scale, seeds)},
         "command": f"evenly reproduce {experiment.key} --scale {scale}"
         + ("" if declared else f" --seeds {','.join(map(str, seeds))} --ledger DIR"),
         "minutes": round(minutes, 2),
         "version": stamp["evenly"],
-        "revisions": list(measured.sources),
+        "origins": {str(seed): dict(origin) for seed, origin in measured.origins.items()},
         "machine": {name: stamp[name] for name in ("cpu", "usable_cpus", "machine", "python", "libraries")},
         "date": stamp["time"],
         "figure": None if scale == "smoke" else f"{experiment.stem}-{scale}.svg",
+        "drawn": list(seeds),
+    }
+
+
+def values_of(made: Row) -> dict[str, dict[int, float]]:
+    """The quantities of a row, by seed."""
+    return {name: {int(seed): v for seed, v in by.items()} for name, by in made["quantities"].items()}
+
+
+def origins_of(made: Row) -> dict[int, dict[str, str]]:
+    """Where each seed of a row was measured."""
+    return {int(seed): origin for seed, origin in made["origins"].items()}
+
+
+def judge_again(made: Row, experiment: Experiment) -> Row:
+    """The same numbers, judged by the claims as they are declared now; nothing is measured for it."""
+    values, size = values_of(made), experiment.scales[made["scale"]]
+    words = {"title": experiment.title, "claim": experiment.claim, "errata": list(experiment.errata)}
+    declared = {"levels": size.levels, "deviations": list(size.deviations)}
+    return {**made, **words, **declared, **_verdicts(experiment, made["scale"], values)}
+
+
+def _verdicts(experiment: Experiment, scale: str, values: Mapping[str, Mapping[int, float]]) -> dict[str, Any]:
+    """Every claim, judged; the verdict of the row is that of the primary one."""
+    levels, primary = experiment.scales[scale].levels, experiment.primary_claim
+    claims = [judge(claim, values, levels=levels) for claim in experiment.claims]
+    return {
+        "kind": experiment.kind(scale),
+        "verdict": next(each.verdict for each in claims if each.claim == primary),
+        "claims": [{**_judged(each), "primary": each.claim == primary} for each in claims],
     }
 
 
 def write(ledger: str | os.PathLike[str], made: Row) -> Path:
-    """Write a row to its place."""
+    """Write a row to its place, with a checksum of what it says."""
     path = path_of(ledger, made["key"], made["scale"])
     path.parent.mkdir(parents=True, exist_ok=True)
+    made = {**made, "checksum": _checksum(made)}
     atomic.write_text(path, json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     return path
 
@@ -92,20 +144,33 @@ def rows(ledger: str | os.PathLike[str]) -> list[Row]:
 
 
 def stale(made: Row, experiment: Experiment) -> bool:
-    """Whether a row was written by another revision: its work or its claims are declared differently now."""
+    """Whether what a row holds is not what would be measured now: a default, a formula, a quantity changed."""
     if made["scale"] not in experiment.scales:
         return True
-    return bool(made["digest"] != experiment.digest(made["scale"], made["seeds"]))
+    asked = {name for claim in experiment.claims for name in (claim.value, claim.against) if isinstance(name, str)}
+    if asked - made["quantities"].keys():
+        return True
+    written = Identity(made["digest"], frozenset(made.get("outside", ())))
+    return not of_this_package().same(written, experiment.identity(made["scale"], made["seeds"]))
 
 
 def _read(path: Path) -> Row:
-    try:
-        made: Row = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(made, Mapping) or NEEDED - set(made):
-            raise ValueError("it is no row of a ledger, or one of another version of evenly")
-    except (ValueError, OSError) as error:
-        raise DataError(f"{path} cannot be read ({error}). Remove it and run `evenly reproduce` again.") from error
+    remedy = "Remove it and run `evenly reproduce` again, or give another --ledger."
+    made: Row = shape.read(path, ROW, remedy=remedy)
+    named = path_of(path.parent, made["key"], made["scale"]).name
+    if named != path.name:
+        raise DataError(f"{path} holds the row of {made['key']} at {made['scale']}: call it {named}, or remove it.")
+    if made["checksum"] != _checksum(made):
+        raise DataError(f"{path} was edited: its numbers are not those that were written. {remedy}")
+    if not made["claims"] or not made["seeds"]:
+        raise DataError(f"{path} cannot be read (it has no {'seeds' if made['claims'] else 'claims'}). {remedy}")
     return made
+
+
+def _checksum(made: Row) -> str:
+    """Sixteen hex digits over all that a row says."""
+    text = json.dumps({name: value for name, value in made.items() if name != "checksum"}, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _judged(each: Judged) -> dict[str, Any]:
@@ -122,8 +187,10 @@ def _judged(each: Judged) -> dict[str, Any]:
         "paper": claim.paper,
         "paper_against": claim.paper_against,
         "margin": claim.margin,
-        "within": each.within,
+        "effect": each.effect,
+        "same_level": each.same_level,
         "verdict": each.verdict,
+        "seeds_needed": each.seeds_needed,
         "corrects": claim.corrects,
         "after": claim.after,
         "note": claim.note,

@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evenly.errors import UsageError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
-from evenly.papers.experiment import Experiment, Measured, referred
-from evenly.papers.running import measured
-from evenly.papers.verdict import worse
+from evenly.papers.experiment import Context, Experiment, Measured, referred
+from evenly.papers.keeping import gathered, is_kept
+from evenly.papers.running import derived, measured
+from evenly.papers.verdict import is_worse
 from evenly.report.wording import lasting
 
 LONG = 600.0  # minutes from which on an experiment asks before it begins
@@ -39,6 +41,81 @@ def reproduce(
     return made
 
 
+def grow(
+    experiment: Experiment,
+    scale: str,
+    more: int,
+    *,
+    ledger: str | os.PathLike[str],
+    runs: str | os.PathLike[str] = "runs",
+    data_root: str | None = None,
+    processes: int | None = None,
+) -> book.Row:
+    """Add `more` seeds to the row that the ledger has: the declared ones first, then those that follow.
+
+    The seeds that are there may have been measured on other machines and are not measured again. A row of another
+    identity is refused: its numbers are of something else.
+    """
+    if more < 1:
+        raise UsageError(f"--more {more}: give 1 or more seeds.")
+    before = book.read(ledger, experiment.key, scale)
+    if before is not None and book.stale(before, experiment):
+        raise UsageError(
+            f"the row of {experiment.key} at {scale} in {ledger} measures something else than this version does: its "
+            f"seeds cannot be joined with new ones. Begin a new row: evenly reproduce {experiment.key} --scale {scale}"
+        )
+    old = tuple(before["seeds"]) if before is not None else ()
+    seeds = next_seeds(old, experiment.scales[scale].seeds, more)
+    found, minutes = measured(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, processes=processes)
+    if before is not None:
+        found = derived(experiment, _joined(before, found))
+        minutes += before["minutes"]
+    made = book.row(experiment, scale, found, seeds=(*old, *seeds), minutes=minutes)
+    context, drawn = Context(Path(runs), data_root), tuple(before["drawn"]) if before is not None else ()
+    parts = experiment.parts(scale, made["seeds"])
+    if made["figure"] and all(is_kept(context, part) for part in parts):
+        draw(experiment, derived(experiment, gathered(context, parts)[0]), Path(ledger) / made["figure"])
+        drawn = tuple(made["seeds"])
+    elif made["figure"] and not drawn:
+        draw(experiment, found, Path(ledger) / made["figure"])
+        drawn = seeds
+    made["drawn"] = list(drawn)
+    book.write(ledger, made)
+    return made
+
+
+def next_seeds(known: Sequence[int], declared: Sequence[int], more: int) -> tuple[int, ...]:
+    """The seeds that come next: the declared ones that are missing, then the whole numbers from there on.
+
+    >>> next_seeds((0, 1), (0, 1, 2), 3)
+    (2, 3, 4)
+    """
+    candidates = [*declared, *range(max((*known, *declared), default=-1) + 1 + more)]
+    return tuple(list(dict.fromkeys(seed for seed in candidates if seed not in known))[:more])
+
+
+def _joined(before: book.Row, found: Measured) -> Measured:
+    """The seeds of a row, and those that were measured now; what is derived from all seeds is derived anew."""
+    old = book.values_of(before)
+    values = {name: {**old.get(name, {}), **by} for name, by in found.values.items()}
+    return replace(found, values=values, origins={**book.origins_of(before), **found.origins})
+
+
+def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
+    """Judge every row by the claims as they are declared now, and give the keys of those whose verdict changed."""
+    changed = []
+    for row in book.rows(ledger):
+        experiment = CATALOGUE.get(row["key"])
+        if experiment is None or book.stale(row, experiment):
+            continue
+        made = book.judge_again(row, experiment)
+        if made != row:
+            book.write(ledger, made)
+        if made["verdict"] != row["verdict"]:
+            changed.append(f"{row['key']} at {row['scale']}: {row['verdict']} → {made['verdict']}")
+    return changed
+
+
 def draw(experiment: Experiment, found: Measured, path: Path) -> None:
     """The experiment's figure, in the paper's form, as the suffix of `path` says."""
     from evenly.report.sheet import save
@@ -55,7 +132,7 @@ def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
     >>> line = overview("nowhere")[0]
     >>> sorted(line), line["state"]
-    (['claim', 'cost', 'key', 'scale', 'state', 'verdict'], 'not run')
+    (['claim', 'cost', 'key', 'kind', 'scale', 'state', 'verdict'], 'not run')
     """
     lines = []
     for experiment in CATALOGUE.values():
@@ -86,13 +163,13 @@ def worsened(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> list[s
             where = f"{place}, {name}" if name else place
             if name not in now:
                 found.append(f"{where}: {verdict} → not declared any more")
-            elif worse(now[name], verdict) and (row["scale"] != "smoke" or _turned(now[name], verdict)):
+            elif is_worse(now[name], verdict) and (row["scale"] != "smoke" or _turned(now[name], verdict)):
                 found.append(f"{where}: {verdict} → {now[name]}")
     return found
 
 
 def _turned(now: str, before: str) -> bool:
-    return (before, now) == ("reproduced", "not reproduced")
+    return (before, now) == ("reproduced", "contradicted")
 
 
 def affordable(experiment: Experiment, scale: str, *, yes: bool) -> None:
@@ -113,6 +190,7 @@ def _line(experiment: Experiment, scale: str, state: str, verdict: str, minutes:
         "key": experiment.key,
         "claim": experiment.claim,
         "scale": scale,
+        "kind": experiment.kind(scale) if scale in experiment.scales else "paper",
         "state": state,
         "verdict": verdict,
         "cost": round(minutes, 2),

@@ -4,7 +4,6 @@ import functools
 import json
 import multiprocessing
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,20 +12,17 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from evenly import environment
 from evenly.data.catalogue import data_root as root_of
 from evenly.data.catalogue import entry
-from evenly.errors import DataError, EvenlyError, SetupError, UsageError, did_you_mean
+from evenly.errors import DataError, EvenlyError, SetupError, Stopped, UsageError, did_you_mean
 from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, referred
+from evenly.papers.keeping import forget, gathered, is_kept, keep
 from evenly.progress import Bar
 from evenly.recipe import Recipe
-from evenly.records import Run
 from evenly.typed import from_mapping
 
-PARTS = "parts"  # of a folder of runs: what is kept of the work of experiments
-FOUND = "found.json"
 Values = Mapping[str, Mapping[int, float]]  # of a quantity, by seed
 
 
@@ -83,8 +79,8 @@ def measured(
     context = Context(Path(runs), data_root)
     if fresh:
         for part in parts:
-            _forget(context, part)
-    waiting = [part for part in parts if not _kept(context, part).is_file()]
+            forget(context, part)
+    waiting = [part for part in parts if not is_kept(context, part)]
     cores = environment.stamp()["usable_cpus"] or 1
     workers = min(processes or cores, len(waiting))
     if processes is not None and processes < 1:
@@ -101,26 +97,28 @@ def measured(
                 for future in as_completed(futures):
                     future.result()
                     bar.advance()
-    found, minutes = _together(context, parts)
-    if experiment.derived:
-        derive: Callable[[Values], Values] = referred(experiment.derived)
-        found = replace(found, values={**found.values, **derive(found.values)})
-    return found, minutes
+    found, minutes = gathered(context, parts)
+    return derived(experiment, found), minutes
+
+
+def derived(experiment: Experiment, found: Measured) -> Measured:
+    """What was measured, and what follows from all seeds together."""
+    if not experiment.derived:
+        return found
+    derive: Callable[[Values], Values] = referred(experiment.derived)
+    return replace(found, values={**found.values, **derive(found.values)})
 
 
 def done(context: Context, part: Part) -> None:
     """Do one part and keep what it finds; another process that does the same one is refused by its lock."""
-    recipe = {"work": part.work, "arguments": dict(part.arguments)}
-    with Run.create(context.runs / PARTS, recipe, part.digest, environment=environment.stamp()) as run:
-        if run.state == "done":
-            return
-        begun = time.monotonic()
+
+    def work() -> Found:
         found = part.function()(context, **part.arguments)
         if not isinstance(found, Found):
             raise UsageError(f"{part.work} returned {type(found).__name__}: return a Found.")
-        values = {name: {str(seed): float(v) for seed, v in by.items()} for name, by in found.values.items()}
-        run.write_json(FOUND, {"values": values, "series": found.series})
-        run.finish({"part": part.name, "minutes": (time.monotonic() - begun) / 60})
+        return found
+
+    keep(context, part, work)
 
 
 @contextmanager
@@ -133,6 +131,11 @@ def _pool(workers: int, cores: int) -> Iterator[ProcessPoolExecutor]:
     )
     try:
         yield pool
+    except (KeyboardInterrupt, Stopped):
+        # Training answers by keeping where it stands; Ctrl-C reaches only this process.
+        for process in list(pool._processes.values()):
+            process.terminate()
+        raise
     except BrokenProcessPool:
         # The others were asked to end, which training answers at its next step and the next part then does not.
         for process in list(pool._processes.values()):
@@ -150,6 +153,7 @@ def _share(threads: int) -> None:
     import torch
 
     os.environ["TERM"] = "dumb"
+    os.setpgrp()  # out of reach of the terminal's Ctrl-C, which the parent passes on once
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     torch.set_num_threads(threads)
 
@@ -159,49 +163,3 @@ def _leave_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.2)
     os._exit(1)
-
-
-def _kept(context: Context, part: Part) -> Path:
-    return context.runs / PARTS / part.digest / "done"
-
-
-def _forget(context: Context, part: Part) -> None:
-    """Leave nothing of a part that was done, neither what it found nor the runs that it trained."""
-    folder = _kept(context, part).parent
-    if not folder.is_dir():
-        return
-    if (folder / FOUND).is_file():
-        series = Run(folder).read_json(FOUND)["series"]
-        trained = [series["run"]] if "run" in series else list(series.get("runs", {}).values())
-        for name in trained:
-            shutil.rmtree(context.runs / str(name), ignore_errors=True)
-    shutil.rmtree(folder)
-
-
-def _together(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
-    values: dict[str, dict[int, float]] = {}
-    series: dict[str, dict[str, Any]] = {}
-    minutes = 0.0
-    sources: set[str] = set()
-    for part in parts:
-        run = Run.open(context.runs / PARTS / part.digest)
-        sources |= {_revision(stamp) for stamp in run.stamps()}
-        found = run.read_json(FOUND)
-        minutes += run.summary()["minutes"]
-        series[part.name] = found["series"]
-        for name, by_seed in found["values"].items():
-            mine = values.setdefault(name, {})
-            for seed, number in by_seed.items():
-                if int(seed) in mine and mine[int(seed)] != number:
-                    raise UsageError(f"two parts measured {name!r} for seed {seed} and do not agree: name them apart.")
-                mine[int(seed)] = number
-    ordered = {name: dict(sorted(by.items())) for name, by in values.items()}
-    return Measured(ordered, series, tuple(sorted(sources))), minutes
-
-
-def _revision(stamp: Mapping[str, Any]) -> str:
-    """The code that did a piece of work, as its stamp tells."""
-    source = stamp.get("source")
-    if not source:
-        return f"evenly {stamp['evenly']}"
-    return f"{source['revision']} with changes" if source["dirty"] else str(source["revision"])

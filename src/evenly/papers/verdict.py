@@ -6,43 +6,66 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenly.errors import UsageError, did_you_mean
-from evenly.intervals import Interval, interval
+from evenly.intervals import Interval, interval, num_seeds
 from evenly.papers.experiment import Claim
 
-Verdict = Literal["reproduced", "same direction only", "not reproduced", "not run"]
-LEVEL = 0.3  # where the paper gives both sides of a comparison, the part of each by which ours may differ
-# From best to worst.
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "same direction only", "not reproduced", "not run")
+Verdict = Literal[
+    "reproduced", "stronger than claimed", "weaker than claimed", "inconclusive", "contradicted", "not run"
+]
+#: From best to worst.
+VERDICTS: tuple[Verdict, ...] = (
+    "reproduced",
+    "stronger than claimed",
+    "weaker than claimed",
+    "inconclusive",
+    "contradicted",
+    "not run",
+)
+#: The verdicts under which the direction that was claimed is established.
+HOLDS = frozenset({"reproduced", "stronger than claimed", "weaker than claimed"})
+LEVEL = 0.3  # where the paper gives both sides of a comparison, the part of each by which ours may differ unremarked
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim beside what was measured: ours, the difference seed by seed, and what the rule says."""
+    """A claim beside what was measured: ours, the difference seed by seed, and what the rule says.
+
+    `effect` is the difference that the paper states, None where it gives none or where its numbers cannot be held
+    against ours. `seeds_needed` is given for an inconclusive claim: the number of seeds that would settle it with
+    probability 0.9, None where no number that can be run would. `same_level` says whether the two numbers compared are
+    of the size of the paper's: a drop of the right height from another level is remarked on.
+    """
 
     claim: Claim
     value: Interval
     against: Interval | None
     difference: Interval
-    within: bool | None
+    effect: float | None
+    same_level: bool | None
     verdict: Verdict
+    seeds_needed: int | None
     seeds: tuple[int, ...]
     values: tuple[float, ...]
     references: tuple[float, ...]
 
 
-def judged(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: bool = True) -> Judged:
-    """The verdict on one claim.
+def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: bool = True) -> Judged:
+    """The verdict on one claim, from the paired differences d, their 95 % interval and the paper's effect e.
 
-    - *reproduced*: the difference has the claimed sign and its 95 % interval excludes zero ("equal": the interval lies
-      within the margin); and, where the paper gives a number and `levels` are comparable, ours is within the margin.
-    - *same direction only*: the mean has the claimed sign (is within the margin), but not all of the above.
-    - *not reproduced*: it has not.
+    - *reproduced*: the interval excludes 0 on the claimed side, and the mean is within the margin of e, if given;
+    - *weaker*, *stronger than claimed*: it excludes 0 on the claimed side, and the mean is outside the margin;
+    - *contradicted*: it lies wholly on the other side of 0, or excludes even half of e;
+    - *inconclusive*: everything else, and always where there is one seed.
+
+    "Equal" up to a margin is reproduced where the interval lies within the margin, contradicted where it lies wholly
+    outside, and inconclusive where it does neither. With `levels=False` the paper's numbers are not held against ours.
 
     >>> claim = Claim("gap", "b is below a", "b", "less", "a")
-    >>> judged(claim, {"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 0.5, 1: 1.6, 2: 2.4}}).verdict
+    >>> judge(claim, {"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 0.5, 1: 1.6, 2: 2.4}}).verdict
     'reproduced'
-    >>> judged(claim, {"a": {0: 1.0, 1: 2.0}, "b": {0: 0.9, 1: 0.0}}).verdict
-    'same direction only'
+    >>> wide = judge(claim, {"a": {0: 1.0, 1: 2.0}, "b": {0: 0.9, 1: 0.0}})
+    >>> wide.verdict, wide.seeds_needed
+    ('inconclusive', 20)
     """
     own = _quantity(claim.value, measured)
     if isinstance(claim.against, str):
@@ -54,68 +77,76 @@ def judged(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels:
     else:
         seeds, references = tuple(own), (float(claim.against),) * len(own)
     values = tuple(float(own[seed]) for seed in seeds)
+    value, against = interval(values), interval(references)
     difference = interval([a - b for a, b in zip(values, references, strict=True)])
-    within = _within(claim, interval(values), interval(references), difference) if levels else None
+    effect = claim.effect if levels else None
+    if claim.direction == "equal":
+        verdict, aim = _equality(claim, difference), claim.margin or 0.0
+    else:
+        verdict = _direction(claim, difference, effect)
+        aim = difference.mean if effect is None else effect
     return Judged(
         claim=claim,
-        value=interval(values),
-        against=interval(references) if isinstance(claim.against, str) else None,
+        value=value,
+        against=against if isinstance(claim.against, str) else None,
         difference=difference,
-        within=within,
-        verdict=_rule(claim, difference, within),
+        effect=effect,
+        same_level=_same_level(claim, value, against) if levels else None,
+        verdict=verdict,
+        seeds_needed=num_seeds(aim, difference.deviation) if verdict == "inconclusive" else None,
         seeds=seeds,
         values=values,
         references=references,
     )
 
 
-def overall(claims: Sequence[Judged]) -> Verdict:
-    """The verdict on an experiment: the worst among the paper's own claims.
+def num_holding(verdicts: Sequence[str]) -> int:
+    """How many verdicts establish the direction that was claimed.
 
-    >>> overall([])
-    'not run'
+    >>> num_holding(["reproduced", "weaker than claimed", "inconclusive"])
+    2
     """
-    own = [each.verdict for each in claims if not each.claim.corrects]
-    return max(own, key=VERDICTS.index, default="not run")
+    return sum(verdict in HOLDS for verdict in verdicts)
 
 
-def worse(now: str, before: str) -> bool:
+def is_worse(now: str, before: str) -> bool:
     """Whether a verdict is worse than it was; what was not run cannot worsen.
 
-    >>> worse("not reproduced", "reproduced"), worse("reproduced", "reproduced"), worse("reproduced", "not run")
+    >>> is_worse("contradicted", "reproduced"), is_worse("reproduced", "reproduced"), is_worse("reproduced", "not run")
     (True, False, False)
     """
     return before != "not run" and VERDICTS.index(now) > VERDICTS.index(before)
 
 
-def _rule(claim: Claim, difference: Interval, within: bool | None) -> Verdict:
-    mean = difference.mean
-    if claim.direction == "equal":
-        bound = claim.margin if claim.margin is not None else 0.0
-        holds, surely = abs(mean) <= bound, max(abs(difference.low), abs(difference.high)) <= bound
-        if math.isnan(difference.low):
-            surely = False
-    else:
-        holds = mean < 0 if claim.direction == "less" else mean > 0
-        surely = holds and difference.excludes_zero
-    if not holds:
-        return "not reproduced"
-    return "reproduced" if surely and within is not False else "same direction only"
+def _direction(claim: Claim, difference: Interval, effect: float | None) -> Verdict:
+    if difference.n < 2:
+        return "inconclusive"
+    sign = -1.0 if claim.direction == "less" else 1.0
+    low, high = sorted((sign * difference.low, sign * difference.high))
+    if low > 0:
+        if effect is not None and abs(difference.mean - effect) > (claim.margin or 0.0):
+            return "weaker than claimed" if sign * difference.mean < sign * effect else "stronger than claimed"
+        return "reproduced"
+    # An interval of no width at 0, as exact computations have it, shows that there is no difference.
+    if high <= 0 or (effect is not None and high < sign * effect / 2):
+        return "contradicted"
+    return "inconclusive"
 
 
-def _within(claim: Claim, value: Interval, reference: Interval, difference: Interval) -> bool | None:
-    """Whether ours is as near to the paper's numbers as was asked in advance; None where there are none.
+def _equality(claim: Claim, difference: Interval) -> Verdict:
+    bound = claim.margin or 0.0
+    if difference.n < 2:
+        return "inconclusive"
+    if max(abs(difference.low), abs(difference.high)) <= bound:
+        return "reproduced"
+    return "contradicted" if difference.low > bound or difference.high < -bound else "inconclusive"
 
-    One number is held against ours by the margin. Of two, their difference is, and each of them must be of the paper's
-    size: a drop of the right height from another level is another result.
-    """
-    if claim.paper is None or claim.margin is None:
+
+def _same_level(claim: Claim, value: Interval, against: Interval) -> bool | None:
+    if claim.paper is None or claim.paper_against is None or claim.margin is None:
         return None
-    if claim.paper_against is None:
-        return abs(value.mean - claim.paper) <= claim.margin
-    near = abs(difference.mean - (claim.paper - claim.paper_against)) <= claim.margin
-    pairs = ((value.mean, claim.paper), (reference.mean, claim.paper_against))
-    return near and all(abs(ours - theirs) <= max(claim.margin, LEVEL * abs(theirs)) for ours, theirs in pairs)
+    pairs = ((value.mean, claim.paper), (against.mean, claim.paper_against))
+    return all(abs(ours - theirs) <= max(claim.margin, LEVEL * abs(theirs)) for ours, theirs in pairs)
 
 
 def _quantity(name: str, measured: Mapping[str, Mapping[int, float]]) -> Mapping[int, float]:

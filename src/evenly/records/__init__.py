@@ -1,6 +1,7 @@
 """Run folders: what was asked, where it ran, what came out; and questions over many of them.
 
-    runs/<digest>/recipe.yaml         the resolved recipe
+    runs/<id>/    recipe.yaml         the resolved recipe
+                  identity.json       what the run is of: digests of every setting and of the data
                   environment.json    a stamp for every sitting
                   metrics.jsonl       a line for every `log`
                   checkpoints/        the training loop's own

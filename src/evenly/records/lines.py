@@ -1,12 +1,11 @@
 """A JSONL file that only grows by whole lines, whatever happens to the process that writes it."""
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evenly.atomic import replacing
+from evenly.atomic import replacing, unwritable
 from evenly.errors import DataError, SetupError
 from evenly.records import plain
 
@@ -39,9 +38,7 @@ def append(path: Path, values: Mapping[str, Any]) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        raise SetupError(
-            f"cannot write {path}: {error.strerror}. Free some space or make it writable, and repeat the command."
-        ) from error
+        raise unwritable(path, error) from error
 
 
 def mend(path: Path) -> None:
@@ -68,7 +65,7 @@ def keep(path: Path, wanted: int | Callable[[Row], bool]) -> None:
         raise DataError(
             f"{path} has {len(lines)} lines, {wanted} should be kept: some are lost. Remove the folder and begin again."
         )
-    with replacing(path) as file:
+    with replacing(path, parents=False) as file:
         file.writelines(text + b"\n" for text in kept)
 
 
@@ -83,8 +80,8 @@ def _whole(path: Path) -> list[bytes]:
 
 def _row(path: Path, number: int, text: bytes) -> Row:
     try:
-        row = json.loads(text)
-    except ValueError:  # not JSON, or not UTF-8
+        row = plain.parse(text, source=f"{path}, line {number}")
+    except DataError:
         row = None
     if not isinstance(row, dict):
         found = repr(text[:60].decode(errors="replace")) if text else "an empty line"
@@ -92,4 +89,4 @@ def _row(path: Path, number: int, text: bytes) -> Row:
             f"{path}, line {number}: expected a JSON object, found {found}. "
             "The file was changed by something else: remove that line, or the run's folder to begin again."
         )
-    return {name: plain.decode(value) for name, value in row.items()}
+    return row

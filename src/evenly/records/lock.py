@@ -9,6 +9,11 @@ from types import ModuleType
 
 from evenly.errors import SetupError, UsageError
 
+
+class Busy(UsageError):
+    """Another process writes to the run."""
+
+
 PATIENCE = 0.5  # seconds; whoever only asks `held` has the lock for an instant, and must not look like a writer
 
 
@@ -23,6 +28,7 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -32,7 +38,16 @@ class Lock:
         except BaseException:
             os.close(handle)
             raise
+        self._handle = handle
         self.release = weakref.finalize(self, _release, handle, os.getpid())
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the file at the path is still the one that is held: its folder was not moved, renamed or deleted."""
+        try:
+            return os.path.samestat(os.fstat(self._handle), os.stat(self.path))
+        except OSError:
+            return False
 
 
 def held(path: Path) -> bool:
@@ -69,7 +84,7 @@ def _take(handle: int, path: Path) -> None:
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     except BlockingIOError:
         holder = os.pread(handle, 20, 0).decode(errors="replace").strip() or "unknown"
-        raise UsageError(
+        raise Busy(
             f"{path.parent} is being written by another process (number {holder}). "
             "Wait for it to end, stop it, or choose another folder for this run."
         ) from None

@@ -4,9 +4,10 @@ import json
 import math
 import numbers
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from evenly.errors import UsageError
+from evenly.errors import DataError, SetupError, UsageError
 
 _SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -55,6 +56,42 @@ def decode(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: decode(item) for key, item in value.items()}
     return [decode(item) for item in value] if isinstance(value, list) else value
+
+
+def parse(text: bytes, *, source: str) -> Any:
+    """What JSON text says, with NaN and the infinities as numbers; text that is no JSON is a `DataError`.
+
+    >>> parse(b'{"loss": "NaN"}', source="done")
+    {'loss': nan}
+    >>> parse(b"[" * 100_000, source="runs/3f2a/done")
+    Traceback (most recent call last):
+    evenly.errors.DataError: runs/3f2a/done is not JSON that evenly wrote: nested too deeply. ...
+    """
+    try:
+        return decode(json.loads(text))
+    except RecursionError:
+        reason = "nested too deeply"
+    except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
+        reason = str(error)
+    raise DataError(
+        f"{source} is not JSON that evenly wrote: {reason}. Something else changed it: restore "
+        "it, or remove the folder and repeat the command that made it."
+    )
+
+
+def read(path: Path) -> Any:
+    """What the JSON file `path` says; FileNotFoundError where there is none."""
+    try:
+        return parse(path.read_bytes(), source=str(path))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror}. Make it readable.") from error
+
+
+def text(value: Any, *, path: str) -> str:
+    """A whole file of JSON, for people to read."""
+    return json.dumps(encode(value, path=path), indent=2, ensure_ascii=False) + "\n"
 
 
 def line(values: Mapping[str, Any], *, path: str) -> bytes:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import DataError, SetupError, UsageError, did_you_mean
-from evenly.records.run import RESERVED, Run, flat
+from evenly.records.run import RESERVED, Run
+from evenly.typed.mappings import flat
 
 _log = logging.getLogger(__name__)
 _MEASURED = re.compile(r"(last|min|max|summary)\((.+)\)")

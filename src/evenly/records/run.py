@@ -1,23 +1,28 @@
 """One run's folder: everything that is known of a run, and the only way to write to it."""
 
+import contextlib
 import csv
 import functools
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
-from evenly import atomic
 from evenly.errors import DataError, SetupError, Stopped, UsageError, did_you_mean
-from evenly.records import lines, plain
-from evenly.records.lock import Lock, held
+from evenly.records import identity as identities
+from evenly.records import index, lines, plain
+from evenly.records.folder import LOCK as LOCK
+from evenly.records.folder import METRICS as METRICS
+from evenly.records.folder import Folder
+from evenly.records.identity import IDENTITY, Identity
+from evenly.records.lock import held
 from evenly.typed import yaml_text
+from evenly.typed.mappings import differing, flat
 
 State = Literal["new", "running", "stopped", "failed", "done"]
-RECIPE, ENVIRONMENT, METRICS, CHECKPOINTS = "recipe.yaml", "environment.json", "metrics.jsonl", "checkpoints"
-FAILED, DONE, LOCK = "failed", "done", "lock"
-RESERVED = {RECIPE, ENVIRONMENT, METRICS, CHECKPOINTS, FAILED, DONE, LOCK}
+RECIPE, ENVIRONMENT, CHECKPOINTS = "recipe.yaml", "environment.json", "checkpoints"
+FAILED, DONE = "failed", "done"
+RESERVED = {RECIPE, IDENTITY, ENVIRONMENT, METRICS, CHECKPOINTS, FAILED, DONE, LOCK}
 
 
 class Run:
@@ -38,7 +43,7 @@ class Run:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._lock: Lock | None = None
+        self._folder = Folder(self.path)
 
     @classmethod
     def create(
@@ -47,35 +52,47 @@ class Run:
         recipe: Mapping[str, Any],
         digest: str,
         *,
+        identity: Identity | None = None,
         environment: Mapping[str, Any] | None = None,
     ) -> "Run":
         """The run of this recipe in `root`: a new folder, or the one that is there, to be continued or found done.
 
-        A run that is not done is locked for this process, and `environment` is added to its stamps.
+        A run that is not done is locked for this process, and `environment` is added to its stamps. A folder that was
+        made with another recipe or `identity` is refused.
         """
         if not digest or not digest.isalnum():
             raise UsageError(f"the digest of a recipe is letters and digits, not {digest!r}. Use evenly.recipe.digest.")
         run = cls(Path(root) / digest)
         if run.state == "done":
-            run._match(recipe)
+            run.check(recipe, identity)
             return run
         try:
             run.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SetupError(f"cannot make {run.path}: {error.strerror}. Choose a writable folder for runs.") from error
-        run._hold()
+        run._folder.hold()
         if (run.path / RECIPE).exists():
-            run._match(recipe)
-        elif foreign := sorted(p.name for p in run.path.iterdir() if p.name != LOCK and not p.name.endswith(".part")):
+            try:
+                run.check(recipe, identity)
+            except BaseException:
+                run.close()
+                raise
+        elif foreign := sorted(p.name for p in run.path.iterdir() if p.name not in (LOCK, IDENTITY)):
+            run.close()
             raise DataError(f"{run.path} holds {foreign[0]} but no {RECIPE}: it is not a run of ours. Move it away.")
         else:
-            atomic.write_text(run.path / RECIPE, yaml_text.render(recipe))
+            if identity is not None:
+                run._folder.write(IDENTITY, identity.record())
+            with run._folder.replacing(RECIPE, "w") as file:  # last, for a folder with a recipe is a run
+                file.write(yaml_text.render(recipe))
+            if identity is not None:
+                index.note(Path(root), run.path.name, index.entry_of(identity.record()))
         if (run.path / DONE).exists():  # another process ended it while this one waited for the lock
             run.close()
             return run
         (run.path / FAILED).unlink(missing_ok=True)
         if environment is not None:
-            run._write(ENVIRONMENT, [*run.stamps(), environment])
+            run._folder.write(ENVIRONMENT, [*run.stamps(), environment])
         return run
 
     @classmethod
@@ -86,12 +103,13 @@ class Run:
             return cls(path)
         if path.is_dir() and path.name != os.fspath(which):
             raise UsageError(f"{path} is not a run's folder: it has no {RECIPE}. `evenly runs` lists those that are.")
-        known = sorted(p.parent.name for p in root.glob(f"*/{RECIPE}"))
-        matches = [name for name in known if name.startswith(os.fspath(which))]
+        named = [name for name in _listed(root) if name.startswith(os.fspath(which))]
+        matches = [name for name in named if (root / name / RECIPE).exists()]
         if len(matches) == 1 or os.fspath(which) in matches:
             return cls(root / (matches[0] if len(matches) == 1 else which))
         if matches:
             raise UsageError(f"{which!r} begins the ID of {len(matches)} runs: {', '.join(matches)}. Give more of it.")
+        known = [name for name in _listed(root) if (root / name / RECIPE).exists()]
         hint = did_you_mean(os.fspath(which), known) if known else "There are none: `evenly train` makes one."
         raise UsageError(f"there is no run {os.fspath(which)!r} in {root}. {hint}")
 
@@ -103,7 +121,7 @@ class Run:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         try:
-            if isinstance(error, Exception) and not isinstance(error, Stopped) and self._lock is not None:
+            if isinstance(error, Exception) and not isinstance(error, Stopped) and self._folder.is_held:
                 self.fail(f"{type(error).__name__}: {error}")
         finally:
             self.close()
@@ -121,6 +139,11 @@ class Run:
         except UsageError as error:
             raise DataError(str(error)) from error
 
+    @functools.cached_property
+    def identity(self) -> dict[str, Any] | None:
+        """What the run is of, as `Identity.record` says it; None for a run of evenly 0.1, which kept none."""
+        return identities.read(self.path)
+
     @property
     def state(self) -> State:
         """What the files tell: `done`, `running` (a live process holds the lock), `failed`, `stopped`, or `new`."""
@@ -136,7 +159,8 @@ class Run:
     def log(self, /, **metrics: Any) -> None:
         """Append one line of metrics; it survives the death of this process."""
         self._continue("log to")
-        lines.append(self.path / METRICS, metrics)
+        with self._folder.writing():
+            lines.append(self.path / METRICS, metrics)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Every line that was logged, in order; a last line that a crash tore is left out."""
@@ -145,7 +169,8 @@ class Run:
     def truncate_metrics(self, keep: int | Callable[[dict[str, Any]], bool]) -> None:
         """Keep the first `keep` lines, or the lines for which `keep(line)` holds: what a checkpoint had seen."""
         self._continue("truncate")
-        lines.keep(self.path / METRICS, keep)
+        with self._folder.writing():
+            lines.keep(self.path / METRICS, keep)
 
     def file(self, name: str) -> Path:
         """Where the artefact `name` lies in the folder, and never outside it."""
@@ -157,10 +182,15 @@ class Run:
             )
         return self.path.joinpath(*parts)
 
+    @contextlib.contextmanager
+    def replacing(self, name: str, mode: str = "wb") -> Iterator[IO[Any]]:
+        """Open an artefact to be written, whole or not at all, and only while the run's folder is where it was."""
+        with self._folder.replacing(str(self.file(name).relative_to(self.path)), mode) as file:
+            yield file
+
     def write_json(self, name: str, value: Any) -> Path:
         """Write an artefact as JSON, whole or not at all."""
-        self._hold()
-        return self._write(str(self.file(name).relative_to(self.path)), value)
+        return self._folder.write(str(self.file(name).relative_to(self.path)), value)
 
     def read_json(self, name: str) -> Any:
         """What `write_json` wrote."""
@@ -173,94 +203,90 @@ class Run:
             if set(row) != set(columns):
                 odd = sorted(set(row) ^ set(columns))
                 raise UsageError(f"{name}, row {number}: every row needs the columns of the first, unlike {odd}.")
-        self._hold()
-        path = self.file(name)
-        with atomic.replacing(path, "w") as file:
+        with self.replacing(name, "w") as file:
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             if columns:
                 writer.writeheader()
             writer.writerows(rows)
-        return path
+        return self.file(name)
 
     def stamps(self) -> list[dict[str, Any]]:
         """The environment of every sitting, the first first."""
-        return list(self._read(ENVIRONMENT)) if (self.path / ENVIRONMENT).exists() else []
+        stamps = self._read(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else []
+        if not isinstance(stamps, list) or not all(isinstance(stamp, dict) for stamp in stamps):
+            raise DataError(f"{self.path / ENVIRONMENT} is damaged: expected a list of JSON objects. {_REMEDY}")
+        return stamps
 
     def summary(self) -> dict[str, Any]:
         """What `finish` was given; empty while the run is not done."""
-        return dict(self._read(DONE)) if (self.path / DONE).exists() else {}
+        return self._object(DONE)
 
     def failure(self) -> str | None:
         """Why the run failed, if it did and was not continued since."""
-        return str(self._read(FAILED)["reason"]) if (self.path / FAILED).exists() else None
+        found = self._object(FAILED)
+        return str(found.get("reason", "no reason was recorded")) if (self.path / FAILED).exists() else None
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Mark the run as done, with what it comes to, and give back the lock."""
         self._continue("finish")
-        self._write(DONE, summary)
+        self._folder.write(DONE, summary)
         self.close()
 
     def fail(self, reason: str) -> None:
         """Record why the run cannot go on, and give back the lock; the next `create` tries again."""
         self._continue("fail")
-        self._write(FAILED, {"reason": reason})
+        self._folder.write(FAILED, {"reason": reason})
         self.close()
 
     def close(self) -> None:
         """Give back the lock; the next write takes it again."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._folder.release()
 
-    def _hold(self) -> None:
-        if self._lock is None:
-            if not self.path.is_dir():
-                raise UsageError(f"{self.path} does not exist. `Run.create` makes a run's folder.")
-            self._lock = Lock(self.path / LOCK)
-            lines.mend(self.path / METRICS)
-
-    def _continue(self, verb: str) -> None:
-        self._hold()
-        if (self.path / DONE).exists():
-            self.close()
-            raise UsageError(f"cannot {verb} run {self.id}: it is done. To run it again, remove {self.path}.")
-
-    def _match(self, recipe: Mapping[str, Any]) -> None:
-        """Refuse to continue under the same name what was another recipe: an edited file, or a changed default."""
-        was, wanted = flat(self.recipe), flat(yaml_text.parse(yaml_text.render(recipe), source="recipe"))
-        both = [name for name in was if name in wanted]
-        changed = [f"{name}: {was[name]!r} → {wanted[name]!r}" for name in both if was[name] != wanted[name]]
+    def check(self, recipe: Mapping[str, Any], identity: Identity | None = None) -> None:
+        """Refuse a folder that was made with another recipe: an edited file, a changed default, another's run."""
+        wanted = yaml_text.parse(yaml_text.render(recipe), source="recipe")
+        # A setting that older versions did not have may be missing, at the value that means what they did.
+        optional = flat(wanted).keys() - flat(identity.settings).keys() if identity is not None else frozenset()
+        changed = [line for name, line in differing(self.recipe, wanted).items() if name not in optional]
         if changed:
-            self.close()
             raise UsageError(
                 f"{self.path} was made with another recipe ({'; '.join(changed)}). "
                 "Use another folder for runs, or move that one away."
             )
+        if identity is not None:
+            identity.check(self.path)
 
-    def _write(self, name: str, value: Any) -> Path:
-        atomic.write_json(self.path / name, plain.encode(value, path=name))
-        return self.path / name
+    def _continue(self, verb: str) -> None:
+        self._folder.hold()
+        if (self.path / DONE).exists():
+            self.close()
+            raise UsageError(f"cannot {verb} run {self.id}: it is done. To run it again, remove {self.path}.")
+
+    def _object(self, name: str) -> dict[str, Any]:
+        """What a file says that holds a JSON object; empty where there is none."""
+        try:
+            found = plain.read(self.path / name)
+        except FileNotFoundError:
+            return {}
+        if not isinstance(found, dict):
+            raise DataError(f"{self.path / name} is damaged: expected a JSON object, found {found!r:.40}. {_REMEDY}")
+        return found
 
     def _read(self, name: str) -> Any:
-        path = self.path / name
         try:
-            return plain.decode(json.loads(path.read_bytes()))
+            return plain.read(self.path / name)
         except FileNotFoundError:
             raise DataError(f"run {self.id} has no {name}. {did_you_mean(name, self._artefacts())}") from None
-        except ValueError as error:
-            raise DataError(f"{path} is not JSON: {error}. Something else changed it: remove it and repeat.") from error
 
     def _artefacts(self) -> list[str]:
         return [p.relative_to(self.path).as_posix() for p in self.path.rglob("*.json")]
 
 
-def flat(mapping: Mapping[str, Any], under: str = "") -> dict[str, Any]:
-    """A tree of settings by dotted path.
+_REMEDY = "Restore it, or remove the run's folder and repeat the command that made it."
 
-    >>> flat({"optimizer": {"lr": 0.1}, "data": {"options": {}}})
-    {'optimizer.lr': 0.1, 'data.options': {}}
-    """
-    rows: dict[str, Any] = {}
-    for name, value in mapping.items():
-        rows |= flat(value, f"{under}{name}.") if isinstance(value, Mapping) and value else {under + name: value}
-    return rows
+
+def _listed(root: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(root))
+    except OSError:
+        return []

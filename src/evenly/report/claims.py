@@ -15,15 +15,21 @@ from evenly import atomic
 from evenly.errors import DataError, UsageError
 from evenly.report.blocks import Block, Drawing, Link, Listing, Prose, Section, Table
 from evenly.report.page import render
-from evenly.report.verdict_tables import MARK, Row, number_of_seeds, worded
+from evenly.report.verdict_tables import number_of_seeds, worded
+from evenly.report.verdict_words import Row, counts, open_question, verdict_words
 from evenly.report.wording import difference, lasting, pair
 
 RULE = (
-    "A claim is *reproduced* when its direction holds with a paired 95 % t-interval that excludes zero and, where the "
-    "paper gives a number and size and settings are its own, ours is within a margin that was set in advance; *same "
-    "direction only* when the mean has the claimed sign but not all of that holds; *not reproduced* otherwise. An "
-    "experiment is as good as the worst of the paper's claims in it."
-).replace("*", "")
+    "A claim is judged by the paired differences over seeds, their 95 % t-interval, and the effect that the paper "
+    "states. Reproduced: the interval excludes zero on the claimed side, and the mean is within a margin of the "
+    "paper's effect that was set in advance. Weaker or stronger than claimed: it excludes zero on the claimed side, "
+    "but the mean is outside the margin. Contradicted: it lies wholly on the other side of zero, or excludes even "
+    "half of the effect. Inconclusive: everything else; the number of seeds that would settle it is given for a "
+    "power of 0.9. The verdict of an experiment is that of its primary claim, the sentence of the paper; the others "
+    "are details. A stand-in, with other data, another network or another regime, does not judge the paper: the "
+    "effect is seen there, not seen, or unclear. Remarks and corrections of ours are counted apart."
+)
+KINDS = {"paper": "Claims of the papers", "stand-in": "In stand-ins", "remark": "Our remarks and corrections"}
 
 
 def write_site(
@@ -62,10 +68,8 @@ def index_page(
     lines: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Row]], *, papers: Mapping[str, tuple[str, str]]
 ) -> str:
     """The first page: what became of every claim, paper by paper."""
-    verdicts = [line["verdict"] for line in lines]
-    facts = [(word, str(verdicts.count(word))) for word in MARK if word in verdicts]
-    corrected = sum(_corrected(row) for own in rows.values() for row in own)
-    facts.append(("of these not, our correction is", str(corrected)))
+    counted = counts(lines)
+    facts = [(word, str(number)) for word, number in counted.get("paper", {}).items()]
     sections = []
     for paper, (name, title) in papers.items():
         own = [line for line in lines if line["key"].startswith(f"{paper}/")]
@@ -86,10 +90,8 @@ def index_page(
         )
         sections.append(Section(paper, name, [Prose(title), table]))
     sections.append(Section("rule", "How verdicts come about", [Prose(RULE)]))
-    ran = sum(verdict != "not run" for verdict in verdicts)
-    verdict = (
-        f"{len(verdicts)} experiments of {len(papers)} papers; {ran} were run, and each of them is judged by rule."
-    )
+    told = [f"{KINDS[kind]}: " + ", ".join(f"{n} {word}" for word, n in by.items()) for kind, by in counted.items()]
+    verdict = f"{len(lines)} experiments of {len(papers)} papers, each judged by rule. " + ". ".join(told) + "."
     return render("Claims and what became of them", verdict, sections, "evenly reproduce --list", facts=facts)
 
 
@@ -117,7 +119,8 @@ def experiment_page(
             blocks.append(Prose(f"{_unjudged(row)}: the order of numbers is judged, not their level."))
         blocks.append(_seeds(row))
         blocks.append(Listing("Where it ran", _machine(row)))
-        sections.append(Section(f"{row['scale']}", f"At scale {row['scale']}: {row['verdict']}", blocks))
+        judged = verdict_words(row["verdict"], row["kind"])
+        sections.append(Section(row["scale"], f"At scale {row['scale']}: {judged}", blocks))
     errata = rows[0]["errata"] if rows else []
     if errata:
         sections.append(Section("errata", "What is wrong or left open in the paper", [Prose("\n\n".join(errata))]))
@@ -134,7 +137,7 @@ def _claims(row: Row) -> Table:
     lines = [
         {
             "claim": claim["says"] + _kind(claim) + _note(claim),
-            "verdict": f"{MARK[claim['verdict']]} {claim['verdict']}",
+            "verdict": _verdict(claim, row),
             "the paper": pair(claim["paper"], claim["paper_against"]),
             "ours": pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
             "difference [95 %]": difference(claim["difference"]),
@@ -166,12 +169,21 @@ def _machine(row: Row) -> str:
         "command": row["command"],
         "date": row["date"],
         "time": lasting(row["minutes"]),
-        "evenly": f"{row['version']}; the work was done by {', '.join(row['revisions']) or 'an unknown revision'}",
+        "evenly": row["version"],
         "machine": f"{machine['cpu']}, {machine['usable_cpus']} cores, {machine['python']}",
+        **_origins(row),
         "torch": machine["libraries"].get("torch"),
         "recipes": ", ".join(sorted(set(row["parts"].values()))),
     }
     return "\n".join(f"{name}: {value}" for name, value in lines.items())
+
+
+def _origins(row: Row) -> dict[str, str]:
+    """Which revision measured which seeds, on which processor."""
+    by_origin: dict[tuple[str, str], list[str]] = {}
+    for seed, origin in row["origins"].items():
+        by_origin.setdefault((origin["revision"], origin["cpu"]), []).append(seed)
+    return {f"seeds {', '.join(seeds)}": f"revision {who} on {cpu}" for (who, cpu), seeds in by_origin.items()}
 
 
 def _picture(path: Path) -> str:
@@ -184,10 +196,11 @@ def _page(key: str) -> str:
     return html.escape(key.replace("/", "-")) + ".html"
 
 
-def _corrected(row: Row) -> bool:
-    """Whether the paper's statement fails where ours, beside it, holds throughout."""
-    ours = [claim["verdict"] for claim in row["claims"] if claim["corrects"]]
-    return row["verdict"] == "not reproduced" and bool(ours) and set(ours) == {"reproduced"}
+def _verdict(claim: Mapping[str, Any], row: Row) -> str:
+    left_open = open_question(claim)
+    kind = "remark" if claim["corrects"] else row["kind"]
+    level = "; both numbers are of another size than the paper's" if claim["same_level"] is False else ""
+    return verdict_words(claim["verdict"], kind) + (f": {left_open}" if left_open else "") + level
 
 
 def _kind(claim: Mapping[str, Any]) -> str:

@@ -1,8 +1,12 @@
 """A page that follows a training as it goes: served to this machine alone, and nothing but the page and its news."""
 
 import errno
+import io
 import json
+import socket
+import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,17 +16,27 @@ from evenly.errors import EvenlyError, SetupError, UsageError
 from evenly.report.run_page import RunPage
 
 HOST, PORT, NEWS = "127.0.0.1", 8765, "/news.json"
+MOST_CONNECTIONS = 32
+SECONDS_TO_ASK, SECONDS_TO_ANSWER = 5.0, 30.0
 
 
 class Server(ThreadingHTTPServer):
-    """Serves what `page()` gives at the moment of asking, on 127.0.0.1; `port` 0 takes any that is free."""
+    """Serves what `page()` gives at the moment of asking, on 127.0.0.1; `port` 0 takes any that is free.
+
+    At most `MOST_CONNECTIONS` are open at a time. When another comes, the oldest that has not asked for anything yet
+    makes room, so that half-open connections keep nobody out.
+    """
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, page: Callable[[], RunPage], *, port: int = PORT) -> None:
         if not 0 <= port <= 65535:
             raise UsageError(f"--port {port}: expected 1 to 65535, or 0 for any that is free.")
         self.page, self.turn = page, threading.Lock()
+        self._silent: dict[socket.socket, None] = {}  # those that have not asked yet, the oldest first
+        self._connections: set[socket.socket] = set()
+        self._guard = threading.Lock()
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
@@ -35,16 +49,75 @@ class Server(ThreadingHTTPServer):
         """What to open in a browser."""
         return f"http://{HOST}:{self.server_address[1]}/"
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Give a connection a thread, if there is room or room can be made."""
+        with self._guard:
+            if len(self._connections) >= MOST_CONNECTIONS:
+                waiting = next(iter(self._silent), request)
+                self._silent.pop(waiting, None)
+                self._connections.discard(waiting)
+                with suppress(OSError):
+                    waiting.shutdown(socket.SHUT_RDWR)  # its thread sees the end and closes it
+                if waiting is request:
+                    return self.shutdown_request(request)
+            self._connections.add(request)
+            self._silent[request] = None
+        return super().process_request(request, client_address)
+
+    def has_asked(self, request: Any) -> None:
+        """From now on the connection is being answered, and does not make room for others."""
+        with self._guard:
+            self._silent.pop(request, None)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        # Single operations on a dict and a set, which need no guard: `process_request` calls this while it holds it.
+        self._silent.pop(request, None)
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that broke off is no news; anything else is a bug, and shown."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class _Asked(io.RawIOBase):
+    """What a connection asks, which must be said within `SECONDS_TO_ASK`, however slowly it drips."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection, self.until = connection, time.monotonic() + SECONDS_TO_ASK
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        rest = self.until - time.monotonic()
+        if rest <= 0:
+            raise TimeoutError("it took too long to ask")
+        self.connection.settimeout(rest)
+        return self.connection.recv_into(buffer)
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: Server
     server_version, sys_version = "evenly", ""
 
+    def setup(self) -> None:
+        """Read with patience that ends."""
+        super().setup()
+        self.rfile = io.BufferedReader(_Asked(self.connection))
+
     def do_GET(self) -> None:
         """The page, its news, or nothing."""
+        self.server.has_asked(self.request)
+        self.connection.settimeout(SECONDS_TO_ANSWER)
         port = self.server.server_address[1]
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) != 1:
+            return self._answer(400, "text/plain", f"Name one host, and open {self.server.address} itself.")
         # A site elsewhere could point a name of its own at this machine: only our own names are answered.
-        if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
+        if hosts[0] not in (f"{HOST}:{port}", f"localhost:{port}"):
             return self._answer(403, "text/plain", f"Open {self.server.address} itself.")
         makers: dict[str, tuple[str, Callable[[RunPage], str]]] = {
             "/": ("text/html", lambda page: page.html(live=NEWS)),
@@ -73,6 +146,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
-        with suppress(ConnectionError):  # a page that was closed while it was made
+        with suppress(OSError):  # a page that was closed while it was made, or is not taken
             self.end_headers()
             self.wfile.write(body)

@@ -3,17 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenly.report.verdict_words import Row, num_holding, open_question, verdict_words
 from evenly.report.wording import difference, pair
-
-Row = Mapping[str, Any]
-MARK = {"reproduced": "✓", "same direction only": "~", "not reproduced": "✗", "not run": "·"}
 
 
 def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: str | None = None) -> str:
     """A table of verdicts for a document, of one paper or of all.
 
-    >>> line = {"key": "nguyen2024/fig2", "claim": "SAM is even.", "scale": "full", "state": "not run",
-    ...         "verdict": "not run", "cost": 3.0}
+    >>> line = {"key": "nguyen2024/fig2", "claim": "SAM is even.", "scale": "full", "kind": "paper",
+    ...         "state": "not run", "verdict": "not run", "cost": 3.0}
     >>> print(markdown([line], []))
     | experiment | claim | scale | n | verdict |
     |---|---|---|---|---|
@@ -35,7 +33,7 @@ def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: 
 def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
     """A table of numbers for a document: of each experiment named, at the largest scale that was run, one claim.
 
-    The claim is the first, or the one that stands after a colon: `springer2024/table1-cifar-mnist:hard`.
+    The claim is the primary one, or the one that stands after a colon: `springer2024/table1-cifar-mnist:hard`.
 
     >>> print(results([], ["nguyen2024/fig2"]))
     | experiment | claim | paper | ours | difference [95 %] | n | verdict | all claims |
@@ -49,7 +47,7 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
         row = found.get("full") or found.get("small")
         if row is None:
             continue
-        claim = next(claim for claim in row["claims"] if not wanted or claim["name"] == wanted)
+        claim = next(each for each in row["claims"] if (each["name"] == wanted if wanted else each["primary"]))
         cells = [
             f"`{key}` ({row['scale']})",
             claim["says"].replace("|", "\\|"),
@@ -57,35 +55,30 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
             pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
             difference(claim["difference"]),
             str(claim["difference"]["n"]),
-            f"{MARK[claim['verdict']]} {claim['verdict']}",
-            _held(row),
+            _verdict(claim, row),
+            "{} of {} hold".format(*num_holding(row)),
         ]
         table.append("| " + " | ".join(cells) + " |")
     return "\n".join(table)
 
 
 def worded(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    """The verdict, and where it is not the best how many of the paper's claims in the experiment are reproduced.
+    """The verdict of the primary claim, and how many of the paper's claims in the experiment hold.
 
-    >>> worded({"scale": "full", "verdict": "reproduced", "state": "stale"}, [])
+    >>> worded({"scale": "full", "kind": "paper", "verdict": "reproduced", "state": "stale"}, [])
     '✓ reproduced (stale)'
     """
-    told = f"{MARK[line['verdict']]} {line['verdict']}"
-    own = [
-        claim["verdict"]
-        for row in rows
-        if row["scale"] == line["scale"]
-        for claim in row["claims"]
-        if not claim["corrects"]
-    ]
-    if len(own) > 1 and line["verdict"] != "reproduced":
-        told += f" ({own.count('reproduced')} of {len(own)} claims are)"
+    told = verdict_words(line["verdict"], line["kind"])
+    for row in rows:
+        holding, declared = num_holding(row)
+        if row["scale"] == line["scale"] and declared > 1:
+            told += f" ({holding} of {declared} claims hold)"
     return told + (" (stale)" if line["state"] == "stale" else "")
 
 
-def _held(row: Row) -> str:
-    own = [claim["verdict"] for claim in row["claims"] if not claim["corrects"]]
-    return f"{MARK[row['verdict']]} {own.count('reproduced')} of {len(own)}"
+def _verdict(claim: Mapping[str, Any], row: Row) -> str:
+    left_open = open_question(claim)
+    return verdict_words(claim["verdict"], row["kind"]) + (f": {left_open}" if left_open else "")
 
 
 def number_of_seeds(line: Mapping[str, Any], rows: Sequence[Row]) -> str:

@@ -72,7 +72,7 @@ def random_like(separation: Separation, *, rng: torch.Generator) -> Separation:
     """
     hard_N = drawn(len(separation), separation.num_hard, rng=rng)
     splits = described_all(hard_N, separation.labels, separation.losses)
-    return replace(separation, hard=hard_N, splits=splits, method="random", remarks=())
+    return replace(separation, hard=hard_N, splits=splits, method="random", remarks=(), distinctness={})
 
 
 def upweighted(separation: Separation, *, factor: float = 2.0, dataset: Any = None) -> Tensor:
@@ -93,6 +93,22 @@ def upweighted(separation: Separation, *, factor: float = 2.0, dataset: Any = No
     ordered_N = torch.empty_like(weight_N)
     ordered_N[positions(dataset, separation.index, separation.labels)] = weight_N
     return ordered_N
+
+
+def reweighted(separation: Separation, *, factor: float = 2.0, dataset: Any = None) -> Tensor:
+    """Weights in the proportions of `upweighted` whose mean over all examples is 1: copies without more steps.
+
+    w = N·f/Σf with f = `factor` where an example is hard and 1 elsewhere. The mean loss keeps its scale, so that the
+    learning rate keeps its meaning, and an epoch has as many steps as before. Every example counts in an epoch's
+    gradient as it would with `factor` copies, but each step sees it at most once.
+
+    >>> from evenly.resampling.separating import separate
+    >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
+    >>> reweighted(found, factor=3).tolist()
+    [0.5, 1.5, 0.5, 1.5]
+    """
+    weight_N = upweighted(separation, factor=factor, dataset=dataset)
+    return weight_N / weight_N.mean()
 
 
 def equal_steps(

@@ -1,7 +1,7 @@
 """One class in two parts: sizes, losses, means, and how distinct they are."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -42,6 +42,14 @@ class ClassSplit:
     def share(self) -> float:
         """The part of the class that is hard."""
         return self.num_hard / self.num
+
+    def with_easy(self, loss_K: Tensor) -> "ClassSplit":
+        """The same split with more examples counted as easy, which no cluster was made of; their losses are given."""
+        if not len(loss_K):
+            return self
+        num = self.num_easy + len(loss_K)
+        known = self.loss_easy * self.num_easy if self.num_easy else 0.0
+        return replace(self, num_easy=num, loss_easy=(known + float(loss_K.sum())) / num)
 
 
 def described(

@@ -9,11 +9,14 @@ import torch
 from torch import Tensor
 
 from evenly.resampling.kmeans import two_means
-from evenly.resampling.silhouette import silhouette
+from evenly.resampling.silhouette import SAMPLE, silhouette
+
+FEWEST = 8  # points of which something can be said
+POINTS = 512  # of a cloud
 
 
 class Distinctness(NamedTuple):
-    """The silhouette of 2-means, and those that single Gaussian clouds of the same shape reach."""
+    """The silhouette of two parts, and those that the halves of single Gaussian clouds of the same shape reach."""
 
     silhouette: float
     clouds: tuple[float, ...]
@@ -25,13 +28,20 @@ class Distinctness(NamedTuple):
 
 
 def distinctness(
-    x_ND: Tensor, *, sample: int = 256, clouds: int = 9, rng: torch.Generator | None = None
+    x_ND: Tensor,
+    side_N: Tensor | None = None,
+    *,
+    known: float | None = None,
+    sample: int = SAMPLE,
+    clouds: int = 9,
+    rng: torch.Generator | None = None,
 ) -> Distinctness | None:
-    """The silhouette of 2-means beside that on Gaussian clouds of the same covariance; None for fewer than 8 points.
+    """The silhouette of two parts beside that of Gaussian clouds cut in two; None for fewer than 8 points or no parts.
 
     A silhouette has no scale of its own: halves of one Gaussian cloud reach 0.6 in one dimension and 0.05 in twenty.
-    So the same is done to `clouds` clouds that have no parts: as many points drawn from N(mean, covariance). If there
-    are no two parts, the chance that `distinct` says otherwise is about 1/(clouds + 1).
+    So 2-means is done to `clouds` clouds that have no parts, drawn from N(mean, covariance), and their silhouettes are
+    estimated as that of the points was. If there are no two parts, the chance that `distinct` says otherwise is about
+    1/(clouds + 1). The parts are `side_N`, or those of 2-means; their silhouette can be given if it is `known`.
 
     >>> rng = torch.Generator().manual_seed(0)
     >>> cloud = torch.randn(200, 3, generator=rng)
@@ -41,25 +51,24 @@ def distinctness(
     >>> distinctness(cloud, rng=rng).distinct
     True
     """
-    if len(x_ND) < 8:
+    if len(x_ND) < FEWEST:
         return None
     if rng is None:
         rng = torch.Generator().manual_seed(0)
-    num = min(sample, len(x_ND))
-    chosen_M = torch.randperm(len(x_ND), generator=rng, device=rng.device)[:num]
-    found = _silhouette(x_ND[chosen_M.to(x_ND.device)], rng)
-    if found is None:
+    if known is None:
+        parts = two_means(x_ND, rng=rng) if side_N is None else None
+        side_N = parts.side if parts is not None else side_N
+        known = float("nan") if side_N is None else silhouette(x_ND, side_N, sample=sample, rng=rng)
+    if known != known:
         return None
-    centred_ND = x_ND - x_ND.mean(dim=0)
+    num = min(POINTS, len(x_ND))
+    some_M = torch.randperm(len(x_ND), generator=rng, device=rng.device)[: 2 * POINTS].to(x_ND.device)
+    centred_MD = x_ND[some_M] - x_ND[some_M].mean(dim=0)
     nulls = []
     for _ in range(clouds):
-        # Random combinations of the points have exactly their covariance, without ever forming it.
-        mix_MN = torch.randn(num, len(x_ND), generator=rng, device=rng.device, dtype=torch.float32)
-        cloud_MD = mix_MN.to(x_ND.device, x_ND.dtype) @ centred_ND / len(x_ND) ** 0.5
-        nulls.append(_silhouette(cloud_MD, rng) or 0.0)
-    return Distinctness(found, tuple(nulls))
-
-
-def _silhouette(x_MD: Tensor, rng: torch.Generator) -> float | None:
-    parts = two_means(x_MD, rng=rng, restarts=4)
-    return None if parts is None else silhouette(x_MD, parts.side, sample=len(x_MD))
+        # Random combinations of points have their covariance, without ever forming it.
+        mix = torch.randn(num, len(some_M), generator=rng, device=rng.device, dtype=torch.float32)
+        cloud_PD = mix.to(x_ND.device, x_ND.dtype) @ centred_MD / len(some_M) ** 0.5
+        halves = two_means(cloud_PD, rng=rng, restarts=4)
+        nulls.append(0.0 if halves is None else silhouette(cloud_PD, halves.side, sample=sample, rng=rng))
+    return Distinctness(known, tuple(nulls))

@@ -10,6 +10,7 @@ import csv
 import os
 import re
 import shutil
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,10 @@ from torch import Tensor
 
 from evenly.atomic import replacing
 from evenly.errors import DataError, SetupError, UsageError
+from evenly.files.cells import whole_number
+from evenly.files.numpy_files import read_npy
+from evenly.files.tables import Table
+from evenly.files.tables import read_csv as read_table
 from evenly.resampling.multiset import Factor, expand
 from evenly.resampling.separation import Separation
 from evenly.resampling.storage import example_rows
@@ -50,15 +55,12 @@ def read_indices(path: PathLike) -> Tensor:
     ...     read_indices(f"{folder}/indices.npy").tolist()
     [0, 1, 2, 3, 1, 3]
     """
-    try:
-        array = np.load(path, allow_pickle=False)
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: there is no such file. Export the indices first.") from error
-    except (ValueError, EOFError, OSError) as error:
-        raise DataError(f"{path}: is not a .npy array of numbers ({error}). Export the indices again.") from error
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise DataError(f"{path}: holds {array.dtype} of shape {array.shape}, expected a row of whole numbers.")
-    return torch.from_numpy(array.astype(np.int64))
+    if not Path(path).exists():
+        raise DataError(f"{path}: there is no such file. Export the indices first.")
+    numbers = read_npy(path, advice="Export the indices again.")
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise DataError(f"{path}: holds {numbers.dtype} of shape {numbers.shape}, expected a row of whole numbers.")
+    return torch.from_numpy(numbers.astype(np.int64))
 
 
 class Manifest(NamedTuple):
@@ -108,29 +110,35 @@ def read_csv(path: PathLike) -> Manifest:
     ...     read_csv(f"{folder}/m.csv").indices().tolist()
     [0, 1, 0]
     """
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, strict=True)
-            rows, columns = list(reader), reader.fieldnames or ()
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: there is no such file. Export the manifest first.") from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: is not a CSV file ({error}). Export the manifest again.") from error
+    if not Path(path).exists():
+        raise DataError(f"{path}: there is no such file. Export the manifest first.")
+    table = read_table(path)
+    columns = table.columns
     if "repeat" not in columns:
-        raise DataError(f"{path}: there is no column 'repeat'; its columns: {', '.join(columns) or 'none'}.")
-    try:
-        repeat_N = torch.tensor([int(row["repeat"]) for row in rows], dtype=torch.int64)
-        index_N = torch.tensor([int(row.get("index", place)) for place, row in enumerate(rows)], dtype=torch.int64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{path}: 'repeat' and 'index' must be whole numbers in every row ({error}).") from error
-    if len(rows) and int(repeat_N.min()) < 1:
+        raise DataError(f"{path}: there is no column 'repeat'; its columns: {', '.join(columns)}.")
+    repeat_N = _whole(path, table, "repeat")
+    index_N = _whole(path, table, "index") if "index" in columns else torch.arange(len(table))
+    if len(table) and int(repeat_N.min()) < 1:
         first = int((repeat_N < 1).nonzero()[0])
         raise DataError(
             f"{path}: 'repeat' is {int(repeat_N[first])} in row {first + 1:,}: every example occurs at least once. "
             "To leave one out, remove its row."
         )
-    labels = [row.get("label") or "" for row in rows]
-    return Manifest(index_N, labels, repeat_N, [row["path"] for row in rows] if "path" in columns else None)
+    labels = list(columns["label"]) if "label" in columns else [""] * len(table)
+    return Manifest(index_N, labels, repeat_N, list(columns["path"]) if "path" in columns else None)
+
+
+def _whole(path: PathLike, table: Table, column: str) -> Tensor:
+    found = array("q")
+    for row, cell in enumerate(table.columns[column]):
+        number = whole_number(cell)
+        if number is None:
+            raise DataError(
+                f"{path}, {table.place(row)}: {column!r} is {cell!r}: 'repeat' and 'index' must be whole numbers in "
+                "every row."
+            )
+        found.append(number)
+    return torch.tensor(found, dtype=torch.int64)
 
 
 def write_links(

@@ -1,16 +1,18 @@
 """A look at a separation before anything is upsampled: are the clusters distinct, are labels wrong, does it last?"""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-import torch
-
 from evenly.errors import DataError
 from evenly.resampling.agreement import Agreement
 from evenly.resampling.distinctness import Distinctness, distinctness
-from evenly.resampling.outputs import Array, On, checked
+from evenly.resampling.label_noise import LabelNoise, label_noise, on_noise
+from evenly.resampling.outputs import Array, On, Outputs, checked
+from evenly.resampling.remarks import CLUSTERLESS, examined, on_clusters
 from evenly.resampling.separation import Separation
+from evenly.resampling.silhouette import SAMPLE
 from evenly.resampling.suspects import NOBODY, Suspects, suspects
 from evenly.rng import generator
 
@@ -23,13 +25,15 @@ class Health:
 
     `distinctness` is that of every class with enough examples, by label, where clusters were made; `indistinct` are the
     labels of those whose clusters are halves of one cloud; `suspects` look mislabelled (none where features were
-    clustered, which say no class); `agreements` compare with the other separations in the order given. `sentences` say
-    what deserves attention; none of them means none does.
+    clustered, which say no class), and `noise` is the share of wrong labels, as far as outputs tell; `agreements`
+    compare with the other separations in the order given. `sentences` say what deserves attention; none of them means
+    none does.
     """
 
     distinctness: dict[int, Distinctness]
     indistinct: tuple[int, ...]
     suspects: Suspects
+    noise: LabelNoise | None
     agreements: tuple[Agreement, ...]
     sentences: tuple[str, ...]
 
@@ -40,8 +44,7 @@ def health(
     *,
     others: Sequence[Separation] = (),
     sure: float = 0.9,
-    sample: int = 256,
-    rng: torch.Generator | None = None,
+    sample: int = SAMPLE,
 ) -> Health:
     """Look at a separation together with the outputs it was made from.
 
@@ -61,43 +64,46 @@ def health(
         )
     on = separation.on if separation.on in get_args(On) else "logits"  # a CSV file does not say
     outputs = checked(logits, separation.labels, losses=separation.losses, on=on)
-    if rng is None:
-        rng = generator(0, "health")
-    found: dict[int, Distinctness] = {}
-    room = outputs.room()
-    # Whether clusters are distinct is asked of clusters: other rules make none.
-    for label, members_K in outputs.by_class() if separation.method == "k-means" else ():
-        facts = distinctness(outputs.points(outputs.read(members_K, room), room), sample=sample, rng=rng)
-        if facts is not None:
-            found[label] = facts
+    found = dict(separation.distinctness) or _distinctness(separation, outputs, sample=sample)
     indistinct = tuple(label for label, facts in found.items() if not facts.distinct)
     # Features say no class, and so not that a label is wrong.
     suspected = suspects(logits, separation.labels, losses=separation.losses, sure=sure) if outputs.predict else NOBODY
+    noise = label_noise(logits, separation.labels) if outputs.predict else None
     agreements = tuple(separation.agreement(other) for other in others)
+    told = any(CLUSTERLESS in remark for remark in separation.remarks)
     sentences = (
         *separation.remarks,
-        *_on_clusters(separation, found, indistinct),
+        *(() if told else on_clusters(separation.name, found)),
+        *(on_noise(noise, hard_share=separation.share) if noise is not None else ()),
         *_on_suspects(separation, suspected),
         *_on_agreement(agreements),
     )
-    return Health(found, indistinct, suspected, agreements, sentences)
+    return Health(found, indistinct, suspected, noise, agreements, sentences)
 
 
-def _on_clusters(separation: Separation, found: dict[int, Distinctness], indistinct: Sequence[int]) -> list[str]:
-    if not indistinct:
-        return []
-    worst = sorted(indistinct, key=lambda label: found[label].silhouette)
-    names = ", ".join(
-        f"{separation.name(label)} (silhouette {found[label].silhouette:.2f}, a single cloud reaches "
-        f"{max(found[label].clouds):.2f})"
-        for label in worst[:5]
-    )
-    more = f" and {len(worst) - 5} more" if len(worst) > 5 else ""
-    return [
-        f"{len(indistinct)} of {len(found)} classes do not fall into two clusters: what is called hard there is one "
-        f"end of a single cloud, not a group of its own: {names}{more}. See whether it lasts in the next epoch or "
-        "with another seed."
-    ]
+def _distinctness(separation: Separation, outputs: Outputs, *, sample: int) -> dict[int, Distinctness]:
+    """That of a separation that does not carry it: one that was read from a file."""
+    found: dict[int, Distinctness] = {}
+    # Whether clusters are distinct is asked of clusters: other rules make none.
+    if separation.method != "k-means":
+        return found
+    known = {split.label: split.silhouette for split in separation.splits}
+    room, looked_at = outputs.room(), examined(outputs.labels)
+    for label, members_K in outputs.by_class():
+        if label not in looked_at:
+            continue
+        x_KD = outputs.points(outputs.read(members_K, room), room)
+        silhouette = known.get(label, math.nan)
+        facts = distinctness(
+            x_KD,
+            separation.hard[members_K].to(x_KD.device),
+            known=silhouette if math.isfinite(silhouette) else None,
+            sample=sample,
+            rng=generator(0, "distinct", label),
+        )
+        if facts is not None:
+            found[label] = facts
+    return found
 
 
 def _on_suspects(separation: Separation, suspected: Suspects) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from evenly.errors import DataError, UsageError
+from evenly.errors import UsageError
 
 MAX_ACCURACY = 0.99
 
@@ -104,34 +104,6 @@ def first(moment: Moment, errors: Sequence[float]) -> int | None:
         if moment(errors[: epoch + 1]):
             return epoch
     return None
-
-
-def refuse_fitted(errors: Sequence[float], *, max_accuracy: float = MAX_ACCURACY) -> None:
-    """A `DataError` if the last of `errors` is that of a network which fits everything, with the epoch to use instead.
-
-    The epoch named is the one `GainShrinks` would have chosen, or the last before `max_accuracy` was passed.
-
-    >>> refuse_fitted([0.9, 0.2, 0.05, 0.002])
-    Traceback (most recent call last):
-    evenly.errors.DataError: after epoch 3 the network fits 99.80% of the training set: ... Use epoch 2 (95.00%) ...
-    """
-    errors = _checked(errors)
-    least = 1 - max_accuracy
-    if errors[-1] >= least:
-        return
-    usable = [epoch for epoch in range(1, len(errors)) if errors[epoch] >= least]
-    chosen = first(GainShrinks(), errors)
-    if chosen not in usable:
-        chosen = usable[-1] if usable else None
-    remedy = (
-        "Already the first epoch fits that much: separate within it, or with a smaller network or learning rate."
-        if chosen is None
-        else f"Use epoch {chosen} ({1 - errors[chosen]:.2%}) instead: AtEpoch({chosen})."
-    )
-    raise DataError(
-        f"after epoch {len(errors) - 1} the network fits {1 - errors[-1]:.2%} of the training set: the examples left "
-        f"are few, and a split of the others would be noise. {remedy}"
-    )
 
 
 def _lowest(errors: Sequence[float]) -> list[float]:

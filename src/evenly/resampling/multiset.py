@@ -14,6 +14,7 @@ from torch import Tensor
 from evenly.data.batches import occurrences
 from evenly.errors import UsageError
 
+MOST_COPIES, MORE_COPIES = 100, 1_000_000  # for each example, and beyond that for all together
 Factor = int | Tensor | NDArray[Any] | Sequence[int]
 
 
@@ -46,9 +47,13 @@ def expand(repeat_N: Tensor | Sequence[int]) -> Tensor:
     [0, 1, 2, 1, 2, 1]
     """
     repeat_N = whole_factors(repeat_N, len(repeat_N))
-    rounds = range(int(repeat_N.max()) if len(repeat_N) else 0)
-    parts = [(repeat_N > copy).nonzero().flatten() for copy in rounds]
-    return torch.cat(parts) if parts else torch.empty(0, dtype=torch.int64)
+    if int(repeat_N.sum()) > (most := MOST_COPIES * len(repeat_N) + MORE_COPIES):
+        raise UsageError(f"{int(repeat_N.sum()):,} copies of {len(repeat_N):,} examples: at most {most:,} are made.")
+    # All copies, those of an example together, and then in the order of their numbers.
+    position_M = torch.arange(len(repeat_N)).repeat_interleave(repeat_N)
+    first_N = repeat_N.cumsum(0) - repeat_N
+    copy_M = torch.arange(len(position_M)) - first_N[position_M]
+    return position_M[copy_M.argsort(stable=True)]
 
 
 def copies(index_M: Tensor | Sequence[int]) -> Tensor:

@@ -109,16 +109,16 @@ class Outputs:
         loss_K = [functional.softplus(_others(x, label) - x[:, label]) for x in torch.split(x_KD, self.piece)]
         return torch.cat(loss_K).cpu().double()
 
-    def num_right(self, x_KD: Tensor, label: int) -> int:
-        """How many of one class are predicted as it: no later output is higher than its own, no earlier one as high."""
+    def right(self, x_KD: Tensor, label: int) -> Tensor:
+        """Which of one class are predicted as it: no later output is higher than its own, no earlier one as high."""
         if self.binary:
-            return int(((x_KD[:, 0] > 0) == bool(label)).sum())
+            return ((x_KD[:, 0] > 0) == bool(label)).cpu()
         right_K = torch.ones(len(x_KD), dtype=torch.bool, device=x_KD.device)
         if label > 0:
             right_K &= x_KD[:, :label].amax(dim=1) < x_KD[:, label]
         if label < x_KD.shape[1] - 1:
             right_K &= x_KD[:, label + 1 :].amax(dim=1) <= x_KD[:, label]
-        return int(right_K.sum())
+        return right_K.cpu()
 
     def predictions(self, x_KD: Tensor) -> Tensor:
         """The class each row says."""

@@ -14,10 +14,13 @@ from torch import Tensor
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.resampling.baselines import drawn, misclassified, upper_share
 from evenly.resampling.class_split import ClassSplit, described
+from evenly.resampling.distinctness import Distinctness, distinctness
 from evenly.resampling.kmeans import centre, means_of, sides
 from evenly.resampling.multiset import copies
 from evenly.resampling.outputs import Array, On, Outputs, as_numbers, checked, per_example
+from evenly.resampling.remarks import examined, on_clusters, on_fit, on_right_only, on_unsplit, refuse_equal
 from evenly.resampling.separation import Separation, SeparationWarning
+from evenly.resampling.silhouette import SAMPLE
 from evenly.rng import generator
 
 Method = Literal["k-means", "quantile", "misclassified", "random", "score"]
@@ -32,11 +35,12 @@ def separate(
     on: On = "logits",
     score: Array | Sequence[float] | None = None,
     share: float | None = None,
+    among: Literal["all", "right"] = "all",
     index: Array | Sequence[int] | None = None,
     classes: Sequence[str] | None = None,
     rng: torch.Generator | None = None,
     restarts: int = 10,
-    silhouette_sample: int = 128,
+    silhouette_sample: int = SAMPLE,
     max_accuracy: float = 0.99,
 ) -> Separation:
     """Split the examples of each class by the outputs of a network early in training; the part of higher loss is hard.
@@ -61,6 +65,10 @@ def separate(
         Cluster `logits`, their `probabilities`, or `features`, which need `losses`.
     share
         The part of all examples to call hard, for quantile, random and score; a half by default.
+    among
+        Which examples are clustered: `all`; or, where labels may be wrong, those that the network predicts `right`, and
+        the others are kept once. That loses the minority whose easy feature contradicts the label, which is just what
+        an early network predicts wrongly.
     index
         The number of the example behind each row, where the rows are not in the order of the data set, or are those
         of a part of it; 0, 1, 2, … by default. Rows of a shuffled loader need it.
@@ -73,7 +81,8 @@ def separate(
     silhouette_sample
         Points per class from which the silhouette is estimated; 0 leaves it out.
     max_accuracy
-        Above this share of right predictions the network has fitted all there is to find, and we refuse.
+        Above this share of right predictions the network has fitted nearly everything, and a split is refused unless
+        most classes fall into two clusters all the same.
 
     Examples
     --------
@@ -84,10 +93,12 @@ def separate(
     >>> separation.indices(factor=2).tolist()
     [0, 1, 2, 3, 4, 5, 2, 5]
     """
-    _check(method, share=share, score=score, restarts=restarts)
+    _check(method, share=share, score=score, restarts=restarts, among=among)
     outputs = checked(logits, labels, losses=losses, on=on, classes=classes)
     if method == "misclassified" and not outputs.predict:
         raise UsageError("method='misclassified' needs predictions, which features do not give: use on='logits'.")
+    if among == "right" and not outputs.predict:
+        raise UsageError("among='right' needs predictions, which features do not give: use on='logits'.")
     index_N = _numbers(index, len(outputs))
     if rng is None:
         rng = generator(0, "separate")
@@ -105,12 +116,23 @@ def separate(
     loss_N = torch.empty(len(outputs))
     right = 0
     splits: list[ClassSplit] = []
+    distinct: dict[int, Distinctness] = {}
     by_class, room_KE = outputs.by_class(), outputs.room(extra=1)
+    looked_at = examined(outputs.labels) if method == "k-means" and silhouette_sample else frozenset()
     for label, members_K in by_class:
         x_KD = outputs.read(members_K, room_KE)
         loss_K = outputs.losses(x_KD, members_K, label)
+        loss_N[members_K] = loss_K.float()
+        rest_K = None
         if outputs.predict:
-            right += outputs.num_right(x_KD, label)
+            right_K = outputs.right(x_KD, label)
+            right += int(right_K.sum())
+            if among == "right":
+                rest_K, members_K, loss_K = loss_K[~right_K], members_K[right_K], loss_K[right_K]
+                if not len(members_K):
+                    splits.append(described(label, torch.zeros(len(rest_K), dtype=torch.bool), rest_K))
+                    continue
+                x_KD = outputs.read(members_K, room_KE)
         x_KD = outputs.points(x_KD, room_KE)
         # From here on the points are centred where they lie: a second copy of a large class would be too much.
         center_D = centre(room_KE[: len(members_K)])
@@ -118,16 +140,28 @@ def separate(
             hard_K = _hard_cluster(sides(room_KE[: len(members_K)], center_D, draws_CR2[label]), loss_K)
         else:
             hard_K = chosen_N[members_K]
-        splits.append(described(label, hard_K, loss_K, x_KD, center_D=center_D, sample=silhouette_sample, rng=rng))
-        hard_N[members_K], loss_N[members_K] = hard_K, loss_K.float()
+        split = described(label, hard_K, loss_K, x_KD, center_D=center_D, sample=silhouette_sample, rng=rng)
+        splits.append(split if rest_K is None else split.with_easy(rest_K))
+        hard_N[members_K] = hard_K
+        if label in looked_at:
+            facts = distinctness(
+                x_KD, known=split.silhouette, sample=silhouette_sample, rng=generator(0, "distinct", label)
+            )
+            if facts is not None:
+                distinct[label] = facts
 
     accuracy = right / len(outputs) if outputs.predict else math.nan
-    remarks = _remarks(outputs, splits) if method == "k-means" else ()
+    remarks: tuple[str, ...] = ()
     if method == "k-means":
-        _refuse_equal(outputs, splits, float(loss_N.mean()))
-        _refuse_fitted(accuracy, max_accuracy)
-    for remark in remarks:
-        warnings.warn(remark, SeparationWarning, stacklevel=2)
+        refuse_equal(outputs, splits, float(loss_N.mean()), accuracy)
+        unsplit = on_unsplit(outputs, splits)
+        clusters = on_clusters(outputs.name, distinct)
+        fit = on_fit(accuracy, max_accuracy, distinct)
+        left_out = on_right_only(len(outputs), right) if among == "right" else ()
+        remarks = (*unsplit, *left_out, *fit, *clusters)
+        spoken = (*unsplit, *fit, *(clusters if not any(facts.distinct for facts in distinct.values()) else ()))
+        for remark in spoken:
+            warnings.warn(remark, SeparationWarning, stacklevel=2)
     return Separation(
         hard=hard_N,
         labels=outputs.labels,
@@ -139,6 +173,7 @@ def separate(
         accuracy=accuracy,
         classes=outputs.classes,
         remarks=remarks,
+        distinctness=distinct,
     )
 
 
@@ -168,7 +203,11 @@ def _by_rule(outputs: Outputs, method: str, *, score_N: Tensor | None, share: fl
     return wrong_N if method == "misclassified" else upper_share(loss_N, share)
 
 
-def _check(method: str, *, share: float | None, score: object, restarts: int) -> None:
+def _check(method: str, *, share: float | None, score: object, restarts: int, among: str) -> None:
+    if among not in ("all", "right"):
+        raise UsageError(f"among={among!r}: give 'all' or 'right'.")
+    if among == "right" and method != "k-means":
+        raise UsageError(f"among='right' is for clusters, and method={method!r} makes none.")
     if method not in get_args(Method):
         raise UsageError(f"method={method!r} is not known. {did_you_mean(method, get_args(Method))}")
     if (method == "score") != (score is not None):
@@ -198,40 +237,3 @@ def _numbers(index: Array | Sequence[int] | None, num: int) -> Tensor:
             "several devices, repeats some."
         )
     return index_N.long()
-
-
-def _remarks(outputs: Outputs, splits: Sequence[ClassSplit]) -> tuple[str, ...]:
-    """One sentence for each kind of class that could not be split."""
-    remarks = []
-    for alone, what in ((True, "only one example"), (False, "equal outputs for all its examples")):
-        names = [outputs.name(split.label) for split in splits if not split.divided and (split.num == 1) == alone]
-        if names:
-            listing = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-            remarks.append(
-                f"not split, each example kept once: class {listing} ({what}). To repeat them all the same, give "
-                "`indices` a factor for every example."
-            )
-    return tuple(remarks)
-
-
-def _refuse_equal(outputs: Outputs, splits: Sequence[ClassSplit], loss: float) -> None:
-    if any(split.divided for split in splits):
-        return
-    if all(split.num == 1 for split in splits):
-        raise DataError(
-            f"each of the {len(splits):,} classes has one example: there is nothing to split within classes."
-        )
-    num = max(outputs.rows.shape[1], 2)
-    raise DataError(
-        f"all outputs of every class are equal: the mean loss is {loss:.4f}, a network that knows nothing has "
-        f"ln({num}) = {math.log(num):.4f}. Train longer before separating, and check the learning rate."
-    )
-
-
-def _refuse_fitted(accuracy: float, max_accuracy: float) -> None:
-    if accuracy > max_accuracy:
-        raise DataError(
-            f"the network fits {accuracy:.2%} of the training set: what is left is noise, and the split would be too. "
-            f"Take the outputs of an earlier epoch, below {max_accuracy:.0%} (evenly.resampling.moment chooses one); "
-            "max_accuracy=1 splits all the same."
-        )

@@ -3,8 +3,8 @@
 Shapes: N examples, M places in the multiset, C classes.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from evenly.errors import UsageError
 from evenly.resampling import matching, multiset
 from evenly.resampling.agreement import Agreement, agreement
 from evenly.resampling.class_split import ClassSplit
+from evenly.resampling.distinctness import Distinctness
 
 T = TypeVar("T")
 
@@ -45,7 +46,9 @@ class Separation:
     classes
         Names of the classes, or nothing.
     remarks
-        What was warned of, such as classes that could not be split.
+        What its user should know: classes that could not be split, or that do not fall into two clusters.
+    distinctness
+        By label, how distinct the clusters of a class are; not kept in files.
     """
 
     hard: Tensor
@@ -58,6 +61,7 @@ class Separation:
     accuracy: float
     classes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    distinctness: Mapping[int, Distinctness] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.hard)

@@ -6,8 +6,10 @@ Shapes: N points, D coordinates, M of them in the sample.
 import torch
 from torch import Tensor
 
+SAMPLE = 128  # points from which it is estimated: everywhere the same, so that two numbers can be compared
 
-def silhouette(x_ND: Tensor, side_N: Tensor, *, sample: int = 128, rng: torch.Generator | None = None) -> float:
+
+def silhouette(x_ND: Tensor, side_N: Tensor, *, sample: int = SAMPLE, rng: torch.Generator | None = None) -> float:
     """The mean of (b − a)/max(a, b): a the mean distance to one's own part, b to the other (Rousseeuw, 1987).
 
     From −1 to 1; near 0 where the parts are halves of one cloud. With more than `sample` points it is estimated from

@@ -3,24 +3,29 @@
 Shapes: N examples, S classes, D outputs.
 """
 
+import array
 import csv
 import json
 import math
 import os
-import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from evenly.atomic import replacing, write_text
-from evenly.errors import DataError, UsageError
+from evenly.errors import DataError, EvenlyError, UsageError
+from evenly.files.cells import number, whole_number
+from evenly.files.numpy_files import read_npz
+from evenly.files.regular import read_text
+from evenly.files.tables import Table, read_csv
 from evenly.resampling.class_split import ClassSplit, described_all
 from evenly.resampling.separation import Separation
 
+T = TypeVar("T", int, float)
 VERSION = 1
 _COUNTS = ("label", "num_easy", "num_hard")
 _NUMBERS = ("loss_easy", "loss_hard", "inertia", "silhouette")
@@ -45,13 +50,18 @@ def save(separation: Separation, path: str | os.PathLike[str]) -> None:
         write_text(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
     elif path.suffix == ".csv":
         with replacing(path, "w") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(_ROWS)
-            writer.writerows(example_rows(separation))
+            write_rows(separation, file)
     else:
         raise UsageError(
             f"{path}: a separation is saved as .npz, .json or .csv, not {path.suffix or 'without a suffix'!r}."
         )
+
+
+def write_rows(separation: Separation, file: IO[str]) -> None:
+    """Write what is known of each example as CSV."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_ROWS)
+    writer.writerows(example_rows(separation))
 
 
 def load(path: str | os.PathLike[str]) -> Separation:
@@ -70,13 +80,13 @@ def load(path: str | os.PathLike[str]) -> Separation:
     readers = {".npz": _from_npz, ".json": _from_json, ".csv": _from_csv}
     if path.suffix not in readers:
         raise UsageError(f"{path}: a separation is read from .npz, .json or .csv.")
-    if not path.is_file():
+    if not path.exists():
         raise DataError(f"{path}: there is no such file. Separate first, or give the path of a saved separation.")
     try:
         return readers[path.suffix](path)
-    except DataError:
+    except EvenlyError:
         raise
-    except (KeyError, ValueError, TypeError, EOFError, StopIteration, zipfile.BadZipFile, csv.Error) as error:
+    except Exception as error:  # whatever a damaged file leads to: a missing name, a row of the wrong kind, …
         raise DataError(
             f"{path}: is not a separation saved by evenly, or is damaged ({type(error).__name__}: {error}). "
             "Separate again."
@@ -119,9 +129,7 @@ def _arrays(separation: Separation) -> dict[str, Any]:
 
 
 def _from_npz(path: Path) -> Separation:
-    # Opened here: numpy leaves the file open when it is not an archive.
-    with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    arrays = read_npz(path, advice="Separate again.")
     facts = json.loads(str(arrays["facts"]))
     splits = []
     for row in range(len(arrays["split_label"])):
@@ -133,7 +141,7 @@ def _from_npz(path: Path) -> Separation:
 
 
 def _from_json(path: Path) -> Separation:
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(read_text(path))
     examples = content["examples"]
     kinds = {"hard": torch.bool, "labels": torch.int64, "losses": torch.float32, "index": torch.int64}
     tensors = {name: torch.tensor(_numbers(examples[name]), dtype=kind) for name, kind in kinds.items()}
@@ -147,18 +155,29 @@ def _from_json(path: Path) -> Separation:
 
 
 def _from_csv(path: Path) -> Separation:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        lacking = [name for name in _ROWS if name not in (reader.fieldnames or ())]
-        if lacking:
-            raise DataError(f"{path}: lacks the column {lacking[0]!r}; a separation has {', '.join(_ROWS)}.")
-        rows = [tuple(row[name] for name in _ROWS) for row in reader]
-    index, label, hard, loss = zip(*rows, strict=True)
-    hard_N = torch.tensor([int(cell) for cell in hard]).bool()
-    label_N, loss_N = torch.tensor([int(cell) for cell in label]), torch.tensor([float(cell) for cell in loss])
-    examples = {"hard": hard_N, "labels": label_N, "losses": loss_N, "index": torch.tensor([int(c) for c in index])}
+    table = read_csv(path)
+    lacking = [name for name in _ROWS if name not in table.columns]
+    if lacking:
+        raise DataError(f"{path}: lacks the column {lacking[0]!r}; a separation has {', '.join(_ROWS)}.")
+    if not len(table):
+        raise DataError(f"{path}: has no rows. Separate again.")
+    index_N, label_N, hard_N = (_column(path, table, name, whole_number, int) for name in ("index", "label", "hard"))
+    loss_N = _column(path, table, "loss", number, float)
+    hard_N = hard_N.bool()
+    examples = {"hard": hard_N, "labels": label_N, "losses": loss_N, "index": index_N}
     facts = {"method": "csv", "on": "unknown", "accuracy": None, "classes": (), "remarks": ()}
     return _assembled(path, facts, examples, described_all(hard_N, label_N, loss_N))
+
+
+def _column(path: Path, table: Table, name: str, parse: Callable[[str], T | None], kind: type[T]) -> Tensor:
+    found = array.array("q" if kind is int else "d")
+    for row, cell in enumerate(table.columns[name]):
+        value = parse(cell)
+        if value is None:
+            expected = "a whole number" if kind is int else "a finite number"
+            raise DataError(f"{path}, {table.place(row)}: {name!r} is {cell!r}, expected {expected}. Separate again.")
+        found.append(value)
+    return torch.tensor(found, dtype=torch.int64 if kind is int else torch.float32)
 
 
 def _assembled(
@@ -168,21 +187,49 @@ def _assembled(
         raise DataError(
             f"{path}: written by another version of evenly (format {facts['version']}, this reads {VERSION})."
         )
+    _check_examples(path, examples)
+    splits = tuple(splits)
+    _check_facts(path, facts, splits, num_classes=int(examples["labels"].max()) + 1)
     found = Separation(
         **examples,
-        splits=tuple(splits),
+        splits=splits,
+        distinctness={},
         method=facts["method"],
         on=facts["on"],
         accuracy=_number(facts["accuracy"]),
         classes=tuple(facts["classes"]),
         remarks=tuple(facts["remarks"]),
     )
-    if len({len(values) for values in examples.values()}) > 1 or facts.get("fingerprint") not in (
-        None,
-        found.fingerprint,
-    ):
+    if facts.get("fingerprint") not in (None, found.fingerprint):
         raise DataError(f"{path}: its examples do not match its own fingerprint: the file was changed. Separate again.")
     return found
+
+
+def _check_examples(path: Path, examples: Mapping[str, Tensor]) -> None:
+    """Refuse what no separation holds: what is done with it later would fail far from the file."""
+    kinds = {"hard": torch.bool, "labels": torch.int64, "losses": torch.float32, "index": torch.int64}
+    for name, kind in kinds.items():
+        values = examples[name]
+        if values.dtype != kind or values.shape != examples["labels"].shape or values.ndim != 1 or not len(values):
+            found = f"{str(values.dtype).removeprefix('torch.')} of shape {tuple(values.shape)}"
+            raise DataError(f"{path}: {name!r} is {found}, not one value for each example. Separate again.")
+    for name in ("labels", "index"):
+        if int(examples[name].min()) < 0:
+            raise DataError(f"{path}: {name!r} holds {int(examples[name].min())}, which is negative. Separate again.")
+
+
+def _check_facts(path: Path, facts: Mapping[str, Any], splits: Sequence[ClassSplit], *, num_classes: int) -> None:
+    """Refuse what is not of the kind that `save` writes."""
+    right = all(isinstance(facts[name], str) for name in ("method", "on"))
+    right = right and all(isinstance(word, str) for name in ("classes", "remarks") for word in facts[name])
+    right = right and isinstance(facts["accuracy"], int | float | None)
+    right = right and (not facts["classes"] or len(facts["classes"]) >= num_classes)
+    for split in splits:
+        right = right and all(type(getattr(split, name)) is int for name in _COUNTS) and 0 <= split.label < num_classes
+        right = right and split.num_easy >= 0 and split.num_hard >= 0 and split.num > 0
+        right = right and all(isinstance(getattr(split, name), int | float) for name in _NUMBERS)
+    if not right:
+        raise DataError(f"{path}: what it says of its classes is not what a separation says. Separate again.")
 
 
 def _split_record(split: ClassSplit) -> dict[str, Any]:

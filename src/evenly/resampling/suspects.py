@@ -1,6 +1,6 @@
-"""Examples that look mislabelled: the network is sure that they belong to another class.
+"""Examples that look mislabelled, the most suspicious first.
 
-Shapes: N examples, K of one class, C classes.
+Shapes: N examples, K of one class, C classes, D outputs.
 """
 
 from collections.abc import Sequence
@@ -10,25 +10,33 @@ import torch
 from torch import Tensor
 
 from evenly.errors import UsageError
-from evenly.resampling.outputs import Array, checked
+from evenly.resampling.label_noise import label_noise, thresholds
+from evenly.resampling.outputs import Array, Outputs, checked
 
 
 @dataclass(frozen=True, eq=False)
 class Suspects:
-    """Rows that look mislabelled, worst first: label, the class predicted, how surely, and the loss."""
+    """Rows that look mislabelled, the most suspicious first: label, the class predicted, how surely, and the loss.
+
+    `ranking` orders all rows, whether suspected or not: who has time for a hundred looks at its first hundred.
+    `reason` says why the number of suspects could not be estimated from the outputs, where it could not: then only
+    those stand here of which the network is sure.
+    """
 
     rows: Tensor
     labels: Tensor
     predicted: Tensor
     probability: Tensor
     losses: Tensor
+    ranking: Tensor
+    reason: str = ""
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
 _NONE = torch.empty(0, dtype=torch.int64)
-NOBODY = Suspects(_NONE, _NONE, _NONE, _NONE.float(), _NONE.float())
+NOBODY = Suspects(_NONE, _NONE, _NONE, _NONE.float(), _NONE.float(), _NONE)
 
 
 def suspects(
@@ -39,22 +47,30 @@ def suspects(
     sure: float = 0.9,
     fence: float = 3.0,
 ) -> Suspects:
-    """The examples predicted as another class with probability ≥ `sure`, with a loss far beyond that of their class.
+    """The examples most likely to be mislabelled, as many as `label_noise` estimates.
 
-    Far beyond is Tukey's outer fence (1977): above the third quartile of the class by more than `fence` times the
-    distance between the quartiles. Both conditions are needed: a class the network has not yet learned is often taken
-    for another, all of it; a hard example has a high loss, but nobody is sure of it. Early in training the network has
-    not yet fitted wrong labels, which is what makes them show (Arpit et al., 2017).
+    All examples are ranked by the posterior of their label in a linear discriminant of the outputs, P(label | z) under
+    N(μ_c, Σ) with the class means and the shared covariance of all outputs: calibrated to the network, which early in
+    training is sure of nothing. (Of 3 % wrong labels in 3,000 pictures of CIFAR-10 it has more among its first 3 %
+    than the order of losses.) Of the ranking, those are suspects that the network predicts confidently as another
+    class (with at least the mean probability that examples of that class have), as many as `label_noise` says are
+    wrong.
+
+    Where that abstains, only the surest are: predicted as another class with probability ≥ `sure`, with a loss beyond
+    Tukey's outer fence (1977) of their class, the third quartile plus `fence` times the distance between the quartiles.
+    Early in training the network has not yet fitted wrong labels, which is what makes them show (Arpit et al., 2017).
 
     >>> z = torch.tensor([[5.0, 0.0], [4.0, 0.0], [4.5, 0.0], [5.5, 0.0], [0.0, 6.0], [0.0, 4.0], [0.0, 5.0]])
     >>> found = suspects(z, [0, 0, 0, 0, 0, 1, 1])
-    >>> found.rows.tolist(), found.predicted.tolist()
-    ([4], [1])
+    >>> found.rows.tolist(), found.predicted.tolist(), found.ranking[0].item()
+    ([4], [1], 4)
     """
     if not 0 < sure < 1 or fence < 0:
         raise UsageError(f"sure={sure}, fence={fence}: a probability between 0 and 1, and a multiple of 0 or more.")
     outputs = checked(logits, labels, losses=losses)
-    parts: list[tuple[Tensor, ...]] = []
+    num = len(outputs)
+    loss_N, probability_N = torch.empty(num, dtype=torch.float64), torch.empty(num)
+    predicted_N, surely_N = torch.empty(num, dtype=torch.int64), torch.zeros(num, dtype=torch.bool)
     for label, members_K in outputs.by_class():
         x_KD = outputs.read(members_K)
         loss_K = outputs.losses(x_KD, members_K, label)
@@ -62,8 +78,47 @@ def suspects(
         ordered_K = loss_K.sort().values
         low, high = ordered_K[(len(ordered_K) - 1) // 4], ordered_K[(3 * (len(ordered_K) - 1) + 3) // 4]
         beyond_K = loss_K > high + fence * (high - low)
-        chosen_K = beyond_K & (predicted_K != label) & (probability_K >= sure)
-        parts.append(tuple(v[chosen_K] for v in (members_K, predicted_K, probability_K, loss_K)))
-    row, predicted, probability, loss = (torch.cat(column) for column in zip(*parts, strict=True))
-    order = loss.argsort(descending=True)
-    return Suspects(row[order], outputs.labels[row[order]], predicted[order], probability[order], loss[order].float())
+        surely_N[members_K] = beyond_K & (predicted_K != label) & (probability_K >= sure)
+        loss_N[members_K], probability_N[members_K], predicted_N[members_K] = loss_K, probability_K.float(), predicted_K
+    # Of equal posteriors, as in a single class, the larger loss is the more suspicious.
+    by_loss_N = loss_N.argsort(descending=True, stable=True)
+    ranking_N = by_loss_N[posteriors(outputs)[by_loss_N].argsort(stable=True)]
+    noise = label_noise(logits, labels)
+    if noise.share is None:
+        rows = ranking_N[surely_N[ranking_N]]
+    else:
+        confident_N = probability_N >= thresholds(outputs)[predicted_N]
+        likely = ranking_N[(confident_N & (predicted_N != outputs.labels))[ranking_N]]
+        rows = likely[: round(min(noise.share, noise.disagreement) * num)]
+    return Suspects(
+        rows,
+        outputs.labels[rows],
+        predicted_N[rows],
+        probability_N[rows],
+        loss_N[rows].float(),
+        ranking_N,
+        noise.reason,
+    )
+
+
+def posteriors(outputs: Outputs) -> Tensor:
+    """Log P(label | outputs) of each example by linear discriminant analysis with equal priors (Fisher, 1936).
+
+    >>> z = torch.tensor([[3.0, 0.0], [4.0, 1.0], [0.0, 3.0], [1.0, 4.0], [0.0, 4.0]])
+    >>> posteriors(checked(z, [0, 0, 1, 1, 0])).argmin().item()
+    4
+    """
+    found = [(label, members_K, outputs.read(members_K).double().cpu()) for label, members_K in outputs.by_class()]
+    mean_CD = torch.stack([x_KD.mean(dim=0) for _, _, x_KD in found])
+    within_DD = torch.zeros(mean_CD.shape[1], mean_CD.shape[1], dtype=torch.float64)
+    for (_, _, x_KD), mean_D in zip(found, mean_CD, strict=True):
+        within_DD += (x_KD - mean_D).T @ (x_KD - mean_D)
+    within_DD /= len(outputs)
+    # Softmax does not see what is added to all outputs alike, so that the covariance may be singular.
+    within_DD.diagonal().add_(1e-3 * within_DD.diagonal().mean() + 1e-12)
+    weight_CD = torch.linalg.solve(within_DD, mean_CD.T).T
+    offset_C = -0.5 * (weight_CD * mean_CD).sum(dim=1)
+    log_N = torch.empty(len(outputs), dtype=torch.float64)
+    for place, (_, members_K, x_KD) in enumerate(found):
+        log_N[members_K] = (x_KD @ weight_CD.T + offset_C).log_softmax(dim=1)[:, place]
+    return log_N

@@ -5,16 +5,16 @@ grow because of ever rarer explosions while the run that anybody sees vanishes. 
 """
 
 from collections.abc import Callable
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from evenly.errors import UsageError
-from evenly.stability.curvatures import Diagonal
 from evenly.stability.exact import mean_square_threshold
 from evenly.stability.lyapunov import Estimate, coordinates, lyapunov_spectrum
+from evenly.stability.method import Method
 from evenly.stability.problem import Problem
-from evenly.stability.sampling import Sampling
 
 PIECES = 256  # searched at a time
 
@@ -23,40 +23,34 @@ def almost_sure_threshold(
     problem: Problem,
     *,
     batch: int,
-    sampling: Sampling = "bernoulli",
-    rho_over_alpha: float = 0.0,
     rng: torch.Generator | None = None,
     steps: int = 2000,
     replicas: int = 16,
+    **method: Unpack[Method],
 ) -> Estimate:
     """The smallest η at which the top Lyapunov exponent is 0: exact for diagonal sets, by QR (with `rng`) otherwise.
 
     Larger η may be stable again in narrow windows, because a batch with ηs near 1 wipes out all that grew; `lyapunov_
     exponent` answers for a given η. The QR method uses the same batches for every η that it tries, starts at the
-    mean-square threshold, which is never above, and needs about 20 evaluations.
+    mean-square threshold, which is never above, and needs about 20 evaluations. The other keywords are those of
+    `mean_square_threshold`; with momentum the answer is always by QR.
 
     >>> almost_sure_threshold(Problem.from_diagonal(torch.tensor([[2.0]])), batch=1).value  # 2/λ
     1.0
     """
-    there = problem.sam(rho_over_alpha)
-    if isinstance(there.curvatures, Diagonal):
-        try:
-            laws = coordinates(there, batch=batch, sampling=sampling)
-            return Estimate(min(first_crossing(s, prob) for s, prob in laws))
-        except UsageError:
-            if rng is None:
-                raise
-    if rng is None:
-        raise UsageError("this set is not diagonal: give rng= (a torch.Generator) to estimate the threshold by QR.")
+    try:
+        laws = coordinates(problem, batch=batch, **method)
+        return Estimate(min(first_crossing(a, prob) for a, prob in laws))
+    except UsageError:
+        if rng is None:
+            raise
     state = rng.get_state()
 
     def exponent(lr: float) -> Estimate:
         rng.set_state(state)
-        return lyapunov_spectrum(there, lr=lr, batch=batch, rng=rng, steps=steps, replicas=replicas, sampling=sampling)[
-            0
-        ]
+        return lyapunov_spectrum(problem, lr=lr, batch=batch, rng=rng, steps=steps, replicas=replicas, **method)[0]
 
-    low = mean_square_threshold(there, batch=batch, sampling=sampling)
+    low = mean_square_threshold(problem, batch=batch, **method)
     high = 1.1 * low
     while exponent(high).value < 0:
         low, high = high, 1.1 * high

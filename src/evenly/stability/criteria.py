@@ -95,10 +95,10 @@ def chang_theorem_c9(problem: Problem, *, batch: int, rho_over_alpha: float = 0.
     >>> chang_theorem_c9(Problem.from_diagonal(torch.tensor([[1.0], [1.0]])), batch=1).lr
     1.2360679774997898
     """
-    check_batch("bernoulli", num_examples=problem.num_examples, batch=batch)
+    check_batch("bernoulli", num_examples=problem.population, batch=batch)
     notes = _restriction(problem)
     problem = problem.sam(rho_over_alpha)
-    noise = (1 / batch - 1 / problem.num_examples) * sandwich_radius(problem)
+    noise = (1 / batch - 1 / problem.population) * sandwich_radius(problem)
     name, top = "Chang & Khanna 2025, theorem C.9", problem.lambda_max
     if noise == 0:
         return Critical(name, 2 / top, "converges below", notes)
@@ -138,7 +138,7 @@ def sharpest_example(problem: Problem, *, batch: int) -> Critical:
     """
     spread = _spread(problem, batch)
     largest = float(problem.curvatures.largest().max())
-    lr = problem.num_examples / (largest * spread) if spread else inf
+    lr = problem.population / (largest * spread) if spread else inf
     return Critical("sharpest example", lr, "diverges above")
 
 
@@ -168,13 +168,14 @@ def all_criteria(problem: Problem, *, batch: int, rho_over_alpha: float = 0.0) -
 def _sigma_over_lambda(problem: Problem) -> float:
     sigma = coherence(problem).sigma
     assert sigma is not None  # a Problem is positive semidefinite, so no pair is undefined
-    return sigma / problem.lambda_max
+    # λmax(S) grows with the number of examples: a part's is that of the whole set times its share.
+    return sigma / problem.lambda_max * problem.population / problem.num_examples
 
 
 def _spread(problem: Problem, batch: int) -> float:
     """(n/B − 1)^½, the relative spread of the number of times an example is drawn."""
-    check_batch("bernoulli", num_examples=problem.num_examples, batch=batch)
-    return sqrt(problem.num_examples / batch - 1)
+    check_batch("bernoulli", num_examples=problem.population, batch=batch)
+    return sqrt(problem.population / batch - 1)
 
 
 def _restriction(problem: Problem) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ Shapes: N examples, C rows of a factor (outputs of a network), R directions in w
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -15,9 +16,17 @@ class Factored:
     """Hᵢ = AᵢᵀAᵢ, given by the factors A."""
 
     factors_NCR: Tensor
+    #: Tr(HᵢHⱼ) and λmax(Hᵢ) where they are known for more than the directions that the factors cover.
+    known_traces_NN: Tensor | None = None
+    known_largest_N: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.factors_NCR)
+
+    @property
+    def width(self) -> int:
+        """C, the rows of a factor."""
+        return self.factors_NCR.shape[1]
 
     def sandwich(self, m_RR: Tensor) -> Tensor:
         """meanᵢ Hᵢ M Hᵢ = (1/n) Σᵢ Aᵢᵀ (Aᵢ M Aᵢᵀ) Aᵢ: two products of NC × R × R."""
@@ -31,6 +40,10 @@ class Factored:
 
     def traces(self) -> Tensor:
         """Tr(HᵢHⱼ) = ‖AᵢAⱼᵀ‖²_F, N × N."""
+        return self._traces if self.known_traces_NN is None else self.known_traces_NN
+
+    @cached_property
+    def _traces(self) -> Tensor:
         num, width, dims = self.factors_NCR.shape
         a = self.factors_NCR.reshape(num * width, dims)
         gram: Tensor = a @ a.mT
@@ -39,6 +52,8 @@ class Factored:
 
     def largest(self) -> Tensor:
         """λmax(Hᵢ) = λmax(AᵢAᵢᵀ), one per example."""
+        if self.known_largest_N is not None:
+            return self.known_largest_N
         values_NC: Tensor = torch.linalg.eigvalsh(self.factors_NCR @ self.factors_NCR.mT)
         return values_NC[:, -1]
 
@@ -63,6 +78,11 @@ class Diagonal:
 
     def __len__(self) -> int:
         return len(self.values_NR)
+
+    @property
+    def width(self) -> int:
+        """One number per coordinate."""
+        return 1
 
     def sandwich(self, m_RR: Tensor) -> Tensor:
         """meanᵢ Hᵢ M Hᵢ, entry by entry: M_ab meanᵢ hᵢₐhᵢ_b."""

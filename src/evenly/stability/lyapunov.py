@@ -1,19 +1,23 @@
 """Lyapunov exponents: the rates at which ‖w‖ grows along almost every sequence of batches.
 
-Shapes: K replicas, Q exponents, R = rank of H.
+Shapes: K replicas, Q exponents, R = rank of H, S = R numbers of the state, or 2R with momentum.
 """
 
 from dataclasses import dataclass
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from evenly.errors import UsageError
+from evenly.stability.batch_moments import group_size
 from evenly.stability.curvatures import Diagonal
 from evenly.stability.exact import check_lr
+from evenly.stability.gradient_map import Ascent
+from evenly.stability.method import Method, split_method
 from evenly.stability.outcomes import batch_values
 from evenly.stability.problem import Problem
-from evenly.stability.sampling import Sampling, check_batch, draw
+from evenly.stability.sampling import Sampling, check_batch, draw, draw_groups
 
 
 @dataclass(frozen=True)
@@ -28,39 +32,26 @@ class Estimate:
 
 
 def lyapunov_exponent(
-    problem: Problem,
-    *,
-    lr: float,
-    batch: int,
-    sampling: Sampling = "bernoulli",
-    rho_over_alpha: float = 0.0,
-    rng: torch.Generator | None = None,
+    problem: Problem, *, lr: float, batch: int, rng: torch.Generator | None = None, **method: Unpack[Method]
 ) -> Estimate:
     """γ = lim (1/t) log‖w_t‖ on the range of H, almost surely: w vanishes for γ < 0 and explodes for γ > 0.
 
-    γ = maxₐ E log|1 − ηsₐ|, exactly, for diagonal sets (sₐ is the batch's curvature in coordinate a); otherwise, and
-    where the batches are too many to list, the top of `lyapunov_spectrum`, which needs `rng`.
+    γ = maxₐ E log|1 − ηAₐ|, exactly, for diagonal sets without momentum (Aₐ is the batch's curvature in coordinate a,
+    and what SAM and the decay make of it); otherwise, and where the batches are too many to list, the top of
+    `lyapunov_spectrum`, which needs `rng`. The other keywords are those of `mean_square_threshold`.
 
     >>> half = Problem.from_diagonal(torch.tensor([[1.0], [1.0]]))
     >>> lyapunov_exponent(half, lr=0.5, batch=1).value  # ¼ log 1 + ½ log ½ + ¼ log 0
     -inf
     """
     check_lr(lr)
-    there = problem.sam(rho_over_alpha)
-    if isinstance(there.curvatures, Diagonal):
-        try:
-            return Estimate(
-                max(
-                    float((prob * (1 - lr * s).abs().log()).sum())
-                    for s, prob in coordinates(there, batch=batch, sampling=sampling)
-                )
-            )
-        except UsageError:
-            if rng is None:
-                raise
-    if rng is None:
-        raise UsageError("this set is not diagonal: give rng= (a torch.Generator) to estimate the exponent by QR.")
-    return lyapunov_spectrum(there, lr=lr, batch=batch, sampling=sampling, rng=rng)[0]
+    try:
+        laws = coordinates(problem, batch=batch, **method)
+        return Estimate(max(float((prob * (1 - lr * a).abs().log()).sum()) for a, prob in laws))
+    except UsageError:
+        if rng is None:
+            raise
+    return lyapunov_spectrum(problem, lr=lr, batch=batch, rng=rng, **method)[0]
 
 
 def lyapunov_spectrum(
@@ -72,12 +63,13 @@ def lyapunov_spectrum(
     num: int = 1,
     steps: int = 2000,
     replicas: int = 16,
-    sampling: Sampling = "bernoulli",
+    **method: Unpack[Method],
 ) -> list[Estimate]:
     """The `num` largest Lyapunov exponents by the QR method (Benettin et al., 1980), with standard errors.
 
-    `num` orthonormal vectors are carried along by J_t = I − ηH_t and made orthonormal again after each step; the
-    logarithms of the diagonals of R average to the exponents. The first tenth of the steps is not counted.
+    `num` orthonormal vectors are carried along by the step of w, or of (w, u) with momentum, and made orthonormal again
+    after each step; the logarithms of the diagonals of R average to the exponents. The first tenth of the steps is not
+    counted.
 
     >>> rng = torch.Generator().manual_seed(0)
     >>> top = lyapunov_spectrum(Problem.from_diagonal(torch.tensor([[1.0]])), lr=0.5, batch=1, rng=rng, steps=20)[0]
@@ -85,20 +77,21 @@ def lyapunov_spectrum(
     (-0.693147181, 0.0)
     """
     check_lr(lr)
-    check_batch(sampling, num_examples=problem.num_examples, batch=batch)
-    if not 1 <= num <= problem.rank:
-        raise UsageError(f"num = {num}: a problem of rank {problem.rank} has exponents 1 to {problem.rank}.")
+    optimizer, rest = split_method(method)
+    walk = _Walk(problem, batch, **rest)
+    size = problem.rank if optimizer.plain else 2 * problem.rank
+    if not 1 <= num <= size:
+        raise UsageError(f"num = {num}: a problem of rank {problem.rank} has exponents 1 to {size}.")
     if replicas < 2 or steps < 10:
         raise UsageError(f"replicas = {replicas}, steps = {steps}: give at least 2 replicas and 10 steps.")
     tiny = torch.finfo(torch.float64).tiny
-    start = torch.randn((replicas, problem.rank, num), generator=rng, dtype=torch.float64, device=rng.device)
-    w_KQR = torch.linalg.qr(start).Q.mT
-    sizes = torch.tensor([batch], device=rng.device)
-    total_KQ, skipped = w_KQR.new_zeros(replicas, num), steps // 10
+    start = torch.randn((replicas, size, num), generator=rng, dtype=torch.float64, device=rng.device)
+    z_KQS = torch.linalg.qr(start).Q.mT
+    total_KQ, skipped = z_KQS.new_zeros(replicas, num), steps // 10
     for step in range(steps):
-        counts_KN = draw(sampling, num_examples=problem.num_examples, batches_L=sizes, repeats=replicas, rng=rng)[0]
-        w_KQR = w_KQR - lr / batch * problem.curvatures.pull(counts_KN[:, None, :], w_KQR)
-        w_KQR, growth_KQ = _orthonormal(w_KQR)
+        w, u = (z_KQS, torch.zeros_like(z_KQS)) if optimizer.plain else z_KQS.chunk(2, -1)
+        w, u = optimizer.step(w, u, walk.gradient(w, rng), lr)
+        z_KQS, growth_KQ = _orthonormal(w if optimizer.plain else torch.cat([w, u], -1))
         if step >= skipped:
             total_KQ += growth_KQ.clamp_min(tiny).log()
     rates_KQ = total_KQ / (steps - skipped)
@@ -106,14 +99,61 @@ def lyapunov_spectrum(
     return [Estimate(float(v), float(e)) for v, e in zip(rates_KQ.mean(0), errors_Q, strict=True)]
 
 
-def coordinates(problem: Problem, *, batch: int, sampling: Sampling) -> list[tuple[Tensor, Tensor]]:
-    """For each coordinate of a diagonal problem the values of a batch's curvature and their probabilities.
+class _Walk:
+    """Random gradients A_t w for many replicas at once."""
 
-    Coordinates that hold the same curvatures in another order share their law and are listed once.
+    def __init__(
+        self,
+        problem: Problem,
+        batch: int,
+        sampling: Sampling = "bernoulli",
+        rho_over_alpha: float = 0.0,
+        ascent: Ascent = "full",
+        m: int | None = None,
+    ) -> None:
+        check_batch(sampling, num_examples=problem.num_examples, batch=batch)
+        self.ratio = rho_over_alpha if ascent == "batch" else 0.0
+        self.problem = problem.sam(rho_over_alpha) if ascent == "full" else problem
+        self.sampling, self.batch = sampling, batch
+        self.m = group_size(batch, m) if self.ratio else batch
+
+    def gradient(self, w_KQR: Tensor, rng: torch.Generator) -> Tensor:
+        num, curvatures = self.problem.num_examples, self.problem.curvatures
+        if self.m == self.batch:
+            sizes = torch.tensor([self.batch], device=rng.device)
+            counts = draw(self.sampling, num_examples=num, batches_L=sizes, repeats=len(w_KQR), rng=rng)[0]
+            groups = [counts[:, None, :] / self.batch]
+        else:
+            counts = draw_groups(
+                self.sampling, num_examples=num, batch=self.batch, m=self.m, repeats=len(w_KQR), rng=rng
+            )
+            groups = [group[:, None, :] / self.m for group in counts.unbind(1)]
+        total = torch.zeros_like(w_KQR)
+        for group in groups:
+            climbed = w_KQR + self.ratio * curvatures.pull(group, w_KQR) if self.ratio else w_KQR
+            total += curvatures.pull(group, climbed)
+        return total / len(groups)
+
+
+def coordinates(problem: Problem, *, batch: int, **method: Unpack[Method]) -> list[tuple[Tensor, Tensor]]:
+    """For each coordinate of a diagonal problem the values of A_t, decay included, and their probabilities.
+
+    Coordinates that hold the same curvatures in another order share their law and are listed once. Refused where there
+    is no such list: other sets, momentum, groups of a batch.
     """
-    assert isinstance(problem.curvatures, Diagonal)
-    columns = problem.curvatures.values_NR.sort(0).values.unique(dim=1)  # type: ignore[no-untyped-call]  # untyped in torch
-    return [batch_values(column, batch=batch, sampling=sampling) for column in columns.unbind(1)]
+    optimizer, rest = split_method(method)
+    sampling, ratio = rest.get("sampling", "bernoulli"), rest.get("rho_over_alpha", 0.0)
+    same = rest.get("ascent", "full") == "batch"
+    there = problem if same else problem.sam(ratio)
+    grouped = same and ratio and group_size(batch, rest.get("m")) < batch
+    if not isinstance(there.curvatures, Diagonal) or not optimizer.plain or grouped:
+        raise UsageError(
+            "this set is not diagonal, or the method has momentum or groups: give rng= (a torch.Generator) to estimate "
+            "its exponent by the QR method."
+        )
+    columns = there.curvatures.values_NR.sort(0).values.unique(dim=1)  # type: ignore[no-untyped-call]  # untyped in torch
+    laws = [batch_values(column, batch=batch, sampling=sampling) for column in columns.unbind(1)]
+    return [((s + ratio * s.square() if same else s) + optimizer.weight_decay, prob) for s, prob in laws]
 
 
 def _orthonormal(w_KQR: Tensor) -> tuple[Tensor, Tensor]:

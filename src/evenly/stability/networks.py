@@ -20,6 +20,8 @@ from evenly.stability.problem import Problem
 from evenly.stability.tables import threshold_report
 
 MEMORY = 2 << 30  # bytes that exact per-example Hessians may take
+RANK = 300  # leading directions that are kept of a large Gram
+DENSE = 1200  # rows up to which all directions of a Gram are kept
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,19 @@ class Nearness:
 
 
 def network_problem(
-    model: nn.Module, data: Data, *, loss: Name | None = None, only: Sequence[str] | None = None
+    model: nn.Module,
+    data: Data,
+    *,
+    loss: Name | None = None,
+    only: Sequence[str] | None = None,
+    rank: int | None = None,
 ) -> Problem:
     """The Gauss–Newton curvatures Hᵢ = JᵢᵀQᵢJᵢ of a network's examples, from their block Gram.
 
     Qᵢ is the Hessian of the loss in the outputs. Hᵢ is the exact Hessian where the residual is 0, and positive
     semidefinite everywhere. `loss` is "squared", "logistic" or "cross-entropy", by default as for `curvature.gram`.
+    With `rank`, a Gram of more than 1,200 rows (examples × outputs) is kept in so many leading directions, and the
+    problem's `truncation` bounds the error: seconds instead of minutes for 500 examples of ten classes.
 
     >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> network_problem(nn.Linear(2, 1, bias=False), (x, torch.zeros(2)), loss="squared").trace  # mean ‖x‖²
@@ -48,7 +57,9 @@ def network_problem(
     with observing(model, training=None):
         outputs, labels = outputs_of(model, data)
     name = name_of(loss, outputs, labels)
-    return Problem.from_gram(block_gram(model, data, loss=name, only=only), num_outputs=outputs[0].numel())
+    gram = block_gram(model, data, loss=name, only=only)
+    kept = rank if len(gram) > DENSE else None
+    return Problem.from_gram(gram, num_outputs=outputs[0].numel(), rank=kept)
 
 
 def nearness(model: nn.Module, data: Data, *, loss: Loss | None = None) -> Nearness:

@@ -55,3 +55,44 @@ def _top_ritz(alphas: list[float], betas: list[float], beta: float) -> tuple[flo
     values, vectors = torch.linalg.eigh(tridiagonal)
     gap = float(values[-1] - values[-2]) if len(values) > 1 else 0.0
     return float(values[-1]), beta * abs(float(vectors[-1, -1])), gap
+
+
+def perron_pair(
+    apply: Callable[[Tensor], Tensor], start: Tensor, *, tol: float = 1e-10, depth: int = 16
+) -> tuple[float, Tensor]:
+    """The spectral radius of a map that keeps positive matrices positive, and its eigenmatrix, by Arnoldi's method.
+
+    The map need not be symmetric. `depth` steps from `start`, begun again from the best vector until the residual is at
+    most tol·radius.
+
+    >>> d = torch.tensor([[1.0, 2.0], [2.0, 5.0]], dtype=torch.float64)
+    >>> value, matrix = perron_pair(lambda m: d * m, torch.ones_like(d))
+    >>> round(value, 9), round(float(matrix[1, 1].abs() / matrix.norm()), 6)
+    (5.0, 1.0)
+    """
+    shape, current = start.shape, start.reshape(-1) / start.norm()
+    for _ in range(MAX_ITERATIONS):
+        basis, upper = [current], torch.zeros(depth + 1, depth, dtype=torch.float64)
+        for k in range(depth):
+            image = apply(basis[k].view(shape)).reshape(-1)
+            for _again in range(2):  # twice: once leaves rounding errors in the basis
+                held = torch.stack(basis)
+                overlap = held @ image
+                image = image - held.mT @ overlap
+                upper[: k + 1, k] += overlap.cpu()
+            beta = float(image.norm())
+            values, vectors = torch.linalg.eig(upper[: k + 1, : k + 1])
+            top = int(values.real.argmax())
+            theta, weights = float(values[top].real), vectors[:, top].real
+            weights = weights / weights.norm()
+            residual = beta * abs(float(weights[-1]))
+            scale = max(abs(theta), torch.finfo(start.dtype).tiny)
+            if residual <= tol * scale or beta <= 1e-14 * float(upper.abs().max()) or k + 1 == depth:
+                break
+            upper[k + 1, k] = beta
+            basis.append(image / beta)
+        current = torch.stack(basis).mT @ weights.to(start)
+        current = current / current.norm()
+        if residual <= tol * scale or beta <= 1e-14 * scale:
+            return theta, current.view(shape)
+    raise ArithmeticError(f"Arnoldi did not settle in {MAX_ITERATIONS} restarts: {theta} with residual {residual}.")

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from evenly.errors import DataError, UsageError
 from evenly.stability.curvatures import Curvatures, Diagonal, Factored
+from evenly.stability.low_rank import OVERSAMPLING, Truncation, leading_factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +36,26 @@ class Problem:
     eigenvalues_R: Tensor
     curvatures: Curvatures
     basis_PR: Tensor | None = None
+    #: The size of the data set that the N examples are a part of, if it is larger than N.
+    drawn_from: int | None = None
+    #: What was left out, for a problem that was projected on the leading directions of H.
+    truncation: Truncation | None = None
 
     @classmethod
-    def from_gram(cls, gram: Tensor, *, num_outputs: int = 1) -> "Problem":
+    def from_gram(cls, gram: Tensor, *, num_outputs: int = 1, rank: int | None = None) -> "Problem":
         """From K_ij = AᵢAⱼᵀ alone: N × N, N × N × C × C, or (N·C) × (N·C) with C = `num_outputs` rows per example.
 
         The last is what `evenly.curvature.block_gram` gives for a network. With K = U Λ Uᵀ the factors are Aᵢ = UᵢΛ^½
-        in the basis where H = Λ/n.
+        in the basis where H = Λ/n. With `rank`, only so many leading directions are kept where K has more, and
+        `truncation` bounds what that changes (`low_rank`): the dense eigenproblem of thousands of rows is avoided.
         """
         num, width = _gram_shape(gram, num_outputs)
         flat = gram if gram.ndim == 2 else gram.permute(0, 2, 1, 3).reshape(num * width, num * width)
         flat = _symmetric(_finite(flat, "the Gram matrix"), "the Gram matrix")
+        if rank is not None and rank < 1:
+            raise UsageError(f"rank = {rank}: give 1 direction or more, or None for all.")
+        if rank is not None and rank + OVERSAMPLING < len(flat):
+            return cls._from_large_gram(flat, num, width, rank)
         eigenvalues, vectors = torch.linalg.eigh(flat.double())
         low, rounding = float(eigenvalues[0]), _rounding(flat) * float(eigenvalues[-1].clamp_min(0))
         if low < -4 * rounding:
@@ -57,6 +67,18 @@ class Problem:
         _check_some(kept)
         factors = (vectors[:, kept] * eigenvalues[kept].sqrt()).view(num, width, -1)
         return cls(eigenvalues[kept] / num, Factored(factors))
+
+    @classmethod
+    def _from_large_gram(cls, flat: Tensor, num: int, width: int, rank: int) -> "Problem":
+        if not float(flat.diagonal().max()) > 0:
+            _check_some(flat.diagonal() > 0)
+        lam_R, factors_NCR, lost = leading_factors(flat, num=num, width=width, rank=rank)
+        traces_NN = torch.stack(
+            [row.double().square().sum((0, 2)) for row in flat.view(num, width, num, width)]
+        )  # a row at a time: all squares in double would take three times the Gram
+        blocks_NCC = flat.view(num, width, num, width).diagonal(dim1=0, dim2=2).permute(2, 0, 1).double()
+        largest_N = torch.linalg.eigvalsh(blocks_NCC)[:, -1]
+        return cls(lam_R, Factored(factors_NCR, traces_NN, largest_N), truncation=lost)
 
     @classmethod
     def from_factors(cls, factors: Tensor) -> "Problem":
@@ -145,6 +167,23 @@ class Problem:
         return len(self.curvatures)
 
     @property
+    def population(self) -> int:
+        """How many examples batches are drawn from: N, or more where the N examples stand for a larger set."""
+        return self.drawn_from or self.num_examples
+
+    def part_of(self, num_examples: int) -> "Problem":
+        """The same curvatures as a random part of a larger data set: means are the part's, noise is the whole set's.
+
+        >>> Problem.from_factors(torch.eye(3)).part_of(50_000).population
+        50000
+        """
+        if num_examples < self.num_examples:
+            raise UsageError(
+                f"{self.num_examples} examples cannot be a part of {num_examples}: give the larger set's size."
+            )
+        return replace(self, drawn_from=num_examples)
+
+    @property
     def rank(self) -> int:
         """R, the number of directions in which the mean curvature is not zero."""
         return len(self.eigenvalues_R)
@@ -167,7 +206,7 @@ class Problem:
     @property
     def trace(self) -> float:
         """Tr H."""
-        return float(self.eigenvalues_R.sum())
+        return float(self.eigenvalues_R.sum()) if self.truncation is None else self.truncation.trace
 
 
 def _gram_shape(gram: Tensor, num_outputs: int) -> tuple[int, int]:

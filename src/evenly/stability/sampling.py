@@ -62,6 +62,27 @@ def draw(sampling: Sampling, *, num_examples: int, batches_L: Tensor, repeats: i
     return (u.argsort(-1).argsort(-1) < sizes_L11).double()
 
 
+def draw_groups(
+    sampling: Sampling, *, num_examples: int, batch: int, m: int, repeats: int, rng: torch.Generator
+) -> Tensor:
+    """Counts of `repeats` batches, each divided into B/m groups of m examples: float64 of shape repeats × B/m × n.
+
+    Bernoulli batches put every example into a group with probability m/n each, or into none.
+
+    >>> x = draw_groups("without", num_examples=6, batch=4, m=2, repeats=3, rng=torch.Generator().manual_seed(0))
+    >>> x.sum(-1)[0].tolist(), float(x.sum(1).max())
+    ([2.0, 2.0], 1.0)
+    """
+    groups = batch // m
+    if sampling == "with":
+        places = torch.randint(num_examples, (repeats, groups, m), generator=rng, device=rng.device)
+        counts = torch.zeros((repeats, groups, num_examples), dtype=torch.float64, device=rng.device)
+        return counts.scatter_add_(-1, places, torch.ones_like(places, dtype=torch.float64))
+    u = torch.rand((repeats, num_examples), generator=rng, device=rng.device, dtype=torch.float64)
+    group_KN = (u * num_examples / m).long() if sampling == "bernoulli" else u.argsort(-1).argsort(-1) // m
+    return (group_KN[:, None, :] == torch.arange(groups, device=rng.device)[:, None]).double()
+
+
 def check_batch(sampling: str, *, num_examples: int, batch: int) -> None:
     """Refuse an unknown scheme and a batch that cannot be drawn."""
     if sampling not in get_args(Sampling):

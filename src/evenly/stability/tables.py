@@ -1,7 +1,7 @@
 """Plain rows for people and programs: the solutions side by side, and where a run's learning rate stands."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -11,9 +11,21 @@ from evenly.stability.alignment import coherence
 from evenly.stability.criteria import all_criteria, chang_theorem_3_2, coherence_criterion
 from evenly.stability.exact import check_lr, mean_square_threshold
 from evenly.stability.problem import Problem
+from evenly.stability.sampling import Sampling
 from evenly.stability.solutions import Solution, feature_solution, memorising_solution
 
 MEMORISING = "memorising"
+
+
+class Settings(TypedDict, total=False):
+    """The keywords of `mean_square_threshold` that a report passes on."""
+
+    sampling: Sampling
+    momentum: float
+    nesterov: bool
+    dampening: float
+    weight_decay: float
+    decoupled: bool
 
 
 def solutions_table(
@@ -54,8 +66,12 @@ def threshold_report(
     rho_over_alpha: float = 0.0,
     gradient_norm: float | None = None,
     residual: float | None = None,
+    **method: Unpack[Settings],
 ) -> dict[str, Any]:
     """Where a learning rate stands among the criteria, for SGD and, with ρ/α > 0, for SAM; plain values throughout.
+
+    The published criteria are for plain SGD, and for SAM that climbs on all examples. With `momentum`, `weight_decay`
+    or another `sampling` (as for `mean_square_threshold`) the method that has them follows, with its exact threshold.
 
     Without `lr` the report holds the thresholds only. An `eta` of None is infinite: JSON has no infinity.
     `gradient_norm` and `residual` (the largest |∂loss/∂output|), where they are known, say how near to a minimum the
@@ -69,16 +85,21 @@ def threshold_report(
         check_lr(lr)
     problem = gram if isinstance(gram, Problem) else Problem.from_gram(gram)
     ratios = {"SGD": 0.0} | ({f"SAM ρ/α={rho_over_alpha:g}": rho_over_alpha} if rho_over_alpha else {})
-    methods = {name: _standing(problem, batch=batch, lr=lr, ratio=ratio) for name, ratio in ratios.items()}
+    methods = {name: criteria_rows(problem, batch=batch, lr=lr, ratio=ratio) for name, ratio in ratios.items()}
+    words = _words(method)
+    if rho_over_alpha:
+        ratios[f"SAM ρ/α={rho_over_alpha:g} on its own batch"] = rho_over_alpha
+    for name, ratio in ratios.items():
+        own = name.endswith("batch")
+        if words or own:
+            eta = mean_square_threshold(
+                problem, batch=batch, rho_over_alpha=ratio, ascent="batch" if own else "full", **method
+            )
+            methods[", ".join([name, *words])] = exact_row(problem, eta, lr)
     notes = [
         f"{row['name']}: {note}." for method in methods.values() for row in method["criteria"] for note in row["notes"]
     ]
-    if (gradient_norm or 0) > 1e-3 * problem.lambda_max or (residual or 0) > 1e-2:
-        notes.append(
-            f"The network is not at a minimum ({_known('gradient norm', gradient_norm)}, "
-            f"{_known('largest residual', residual)}). Linear stability is about minima: train longer, or read these "
-            "numbers as those of the model linearised here."
-        )
+    notes += minimum_note(gradient_norm, residual, problem.lambda_max)
     return {
         "num_examples": problem.num_examples,
         "batch": batch,
@@ -94,19 +115,69 @@ def threshold_report(
     }
 
 
+def exact_row(problem: Problem, eta: float, lr: float | None, *, approximate: bool = False) -> dict[str, Any]:
+    """A method that only the exact threshold is known for, in the shape of `criteria_rows`."""
+    return {
+        "lambda_max": problem.lambda_max,
+        "largest_example": float(problem.curvatures.largest().max()),
+        "eta_exact": eta,
+        "stands": verdict(lr, eta, approximate=approximate),
+        "criteria": [
+            {
+                "name": f"{'approximate' if approximate else 'exact'}, mean square",
+                "eta": eta,
+                "says": "both",
+                "lr_over_eta": None if lr is None else lr / eta,
+                "notes": [],
+            }
+        ],
+    }
+
+
+def _words(method: Settings) -> list[str]:
+    """What differs from plain SGD on Bernoulli batches."""
+    words = []
+    if method.get("sampling", "bernoulli") != "bernoulli":
+        words.append(f"{method['sampling']} replacement")
+    if method.get("momentum"):
+        words.append(f"{'Nesterov ' if method.get('nesterov') else ''}momentum {method['momentum']:g}")
+    if method.get("weight_decay"):
+        words.append(f"{'decoupled ' if method.get('decoupled') else ''}weight decay {method['weight_decay']:g}")
+    return words
+
+
+def minimum_note(gradient_norm: float | None, residual: float | None, lambda_max: float) -> list[str]:
+    """A sentence where a network is not at a minimum: ‖∇L‖ above λmax(H)/1000, or a residual above 0.01."""
+    if (gradient_norm or 0) <= 1e-3 * lambda_max and (residual or 0) <= 1e-2:
+        return []
+    return [
+        f"The network is not at a minimum ({_known('gradient norm', gradient_norm)}, "
+        f"{_known('largest residual', residual)}). Linear stability is about minima: train longer, or read these "
+        "thresholds as those of the model linearised here."
+    ]
+
+
+def verdict(lr: float | None, threshold: float, *, approximate: bool = False) -> str:
+    """Where a learning rate stands, as a phrase.
+
+    >>> verdict(0.1, 0.4)
+    'stable: lr is 0.25 of the exact threshold'
+    """
+    if lr is None:
+        return f"stable in mean square below lr = {threshold:.3g}"
+    word = "stable" if lr < threshold else "unstable in mean square"
+    return f"{word}: lr is {lr / threshold:.3g} of the {'approximate' if approximate else 'exact'} threshold"
+
+
 def _known(name: str, value: float | None) -> str:
     return f"{name} unknown" if value is None else f"{name} {float(f'{value:.3g}')}"
 
 
-def _standing(problem: Problem, *, batch: int, lr: float | None, ratio: float) -> dict[str, Any]:
+def criteria_rows(problem: Problem, *, batch: int, lr: float | None, ratio: float = 0.0) -> dict[str, Any]:
+    """Every published criterion for SGD (or SAM on all examples, for ρ/α > 0) beside the exact threshold."""
     found = coherence(problem, rho_over_alpha=ratio)
     criteria = all_criteria(problem, batch=batch, rho_over_alpha=ratio)
     exact = criteria[-1].lr
-    if lr is None:
-        stands = f"stable in mean square below lr = {exact:.3g}"
-    else:
-        word = "stable" if lr < exact else "unstable in mean square"
-        stands = f"{word}: lr is {lr / exact:.3g} of the exact threshold"
     return {
         "lambda_max": found.lambda_max,
         "largest_example": found.largest_example,
@@ -114,7 +185,7 @@ def _standing(problem: Problem, *, batch: int, lr: float | None, ratio: float) -
         "sigma": found.sigma,
         "sigma_without_root": found.sigma_without_root,
         "eta_exact": exact,
-        "stands": stands,
+        "stands": verdict(lr, exact),
         "criteria": [
             {
                 "name": c.name,

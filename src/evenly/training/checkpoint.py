@@ -1,7 +1,8 @@
 """One file that holds all a run needs to go on: tensors as safetensors, the rest as JSON in its header.
 
-One file is replaced in one move: the old checkpoint is there until the new one is whole. Nothing is ever
-unpickled, so that a stranger's run is safe to open.
+One file is replaced in one move: the old checkpoint is there until the new one is whole. It is sealed: it carries the
+identity of its run and a checksum, and is refused in another run's folder or with a single bit changed. Nothing is
+ever unpickled, so that a stranger's run is safe to open.
 """
 
 import json
@@ -12,57 +13,125 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenly import atomic
 from evenly.errors import DataError
+from evenly.records import Run, seal
+from evenly.typed.mappings import digest
 
-_MARK = "evenly checkpoint 1"
+_MARK = "evenly checkpoint 2"
+_CONTENTS = "contents"
+_BEGIN_AGAIN = "Remove it: the same command then begins the run again."
+_TRAIN_AGAIN = "Remove the folder of the run and train it again."
 
 
-def save(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a tree of mappings, lists, scalars and tensors, whole or not at all.
+def save(run: Run, name: str, state: Mapping[str, Any]) -> None:
+    """Write a tree of mappings, lists, scalars and tensors into the run's folder, whole or not at all.
 
     >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "last.safetensors"
-    >>> save(path, {"epoch": 3, "model": {"w": torch.ones(2)}, "seen": [1, None]})
-    >>> load(path)
+    >>> run = Run.create(tempfile.mkdtemp(), {}, "c0ffee")
+    >>> save(run, "checkpoints/last.safetensors", {"epoch": 3, "model": {"w": torch.ones(2)}, "seen": [1, None]})
+    >>> load(run, "checkpoints/last.safetensors")
     {'epoch': 3, 'model': {'w': tensor([1., 1.])}, 'seen': [1, None]}
     """
-    from safetensors.torch import save as serialised
-
     tensors: dict[str, Tensor] = {}
     skeleton = _taken_apart(state, "", tensors)
-    # Clones: safetensors refuses tensors that share memory, as tied weights do.
-    flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    content = serialised(flat, metadata={"format": _MARK, "state": json.dumps(skeleton)})
-    with atomic.replacing(path) as file:
-        file.write(content)
+    _write(run, name, tensors, format=_MARK, state=json.dumps(skeleton))
 
 
-def load(path: Path, *, device: torch.device | str = "cpu") -> dict[str, Any]:
-    """What `save` wrote; anything else is refused with the reason."""
+def load(run: Run, name: str, *, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """What `save` wrote for this run; anything else is refused with the reason."""
     from safetensors import SafetensorError, safe_open
 
+    path = run.path / name
+    said = seal.check(path, run=_key(run), remedy=_BEGIN_AGAIN)
+    if said.get("format") != _MARK:
+        raise DataError(f"{path} is not a checkpoint of this version of evenly. {_BEGIN_AGAIN}")
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != _MARK:
-                raise DataError(f"{path} is not a checkpoint of evenly. Give one that a run wrote.")
-            skeleton = json.loads(metadata["state"])
+            skeleton = json.loads(said["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, and not iterable
-            state: dict[str, Any] = _put_together(skeleton, tensors)
-            return state
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise DataError(f"{path} is damaged or truncated ({error}). Remove it: the run then begins again.") from error
+            state = _put_together(skeleton, tensors)
+    except (SafetensorError, LookupError, ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"{path} is damaged ({error}). {_BEGIN_AGAIN}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from error
+    if not isinstance(state, dict):
+        raise DataError(f"{path} is damaged (it holds no state of training). {_BEGIN_AGAIN}")
+    return state
 
 
-def save_weights(path: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write a state dict as plain safetensors, as other programs read it."""
+def save_weights(run: Run, name: str, weights: Mapping[str, Tensor]) -> None:
+    """Write a state dict as safetensors that any program reads."""
+    _write(run, name, weights, format="pt")
+
+
+def load_weights(run: Run, name: str) -> dict[str, Tensor]:
+    """What `save_weights` wrote for this run; a run of evenly 0.1 has files without a seal, which are read as they are.
+
+    >>> import tempfile
+    >>> run = Run.create(tempfile.mkdtemp(), {}, "c0ffee")
+    >>> save_weights(run, "weights.safetensors", {"w": torch.ones(2)})
+    >>> load_weights(run, "weights.safetensors")
+    {'w': tensor([1., 1.])}
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = run.path / name
+    seal.check(path, run=_key(run), remedy=_TRAIN_AGAIN)
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise DataError(f"{path} is damaged ({error}). {_TRAIN_AGAIN}") from error
+
+
+def with_contents(state: dict[str, Any]) -> dict[str, Any]:
+    """The state with a digest of what it consists of: every name, number and shape of a tensor.
+
+    >>> refuse_incomplete(Path("x"), with_contents({"epoch": 1}))
+    """
+    return {**state, _CONTENTS: _contents(state)}
+
+
+def refuse_incomplete(path: Path, state: Mapping[str, Any]) -> None:
+    """Raise unless the state consists of what it did `with_contents`: nothing is missing, nothing replaced."""
+    rest = {name: value for name, value in state.items() if name != _CONTENTS}
+    if state.get(_CONTENTS) != _contents(rest):
+        raise DataError(f"{path} does not hold what it was saved with: content is missing or changed. {_BEGIN_AGAIN}")
+
+
+def check_place(state: Mapping[str, Any], *, epochs: int, steps: int, sums: Tensor) -> None:
+    """Raise a ValueError unless the state stands at a place in training that there is."""
+    epoch, batch, step = state["epoch"], state["batch"], state["step"]
+    if step != epoch * steps + batch or not (0 <= epoch <= epochs and 0 <= batch < steps):
+        raise ValueError(f"step {step} is not batch {batch} of epoch {epoch}")
+    if state["lines"] != epoch or state["sums"].shape != sums.shape:
+        raise ValueError(f"its metrics are not those of epoch {epoch}")
+
+
+def unfit(path: Path, error: Exception) -> DataError:
+    """The error of a checkpoint whose content does not fit the run."""
+    return DataError(f"{path} does not fit its run ({type(error).__name__}: {error}). {_BEGIN_AGAIN}")
+
+
+def _contents(state: Mapping[str, Any]) -> str:
+    tensors: dict[str, Tensor] = {}
+    skeleton = _taken_apart(state, "", tensors)
+    return digest([skeleton, {name: [list(tensor.shape), str(tensor.dtype)] for name, tensor in tensors.items()}])
+
+
+def _key(run: Run) -> str | None:
+    """What the run's files are sealed with: its identity, however its folder is called now."""
+    return str(run.identity["id"]) if run.identity is not None else None
+
+
+def _write(run: Run, name: str, tensors: Mapping[str, Tensor], **said: str) -> None:
     from safetensors.torch import save as serialised
 
-    with atomic.replacing(path) as file:
-        file.write(serialised({name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}))
+    # Clones: safetensors refuses tensors that share memory, as tied weights do.
+    flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    content = serialised(flat, metadata=seal.metadata(_key(run) or run.id, **said))
+    with run.replacing(name) as file:
+        seal.write(file, content)
 
 
 def _taken_apart(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:

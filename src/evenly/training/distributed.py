@@ -51,6 +51,16 @@ class World:
         """Whether this process writes the records."""
         return self.rank == 0
 
+    @property
+    def kind(self) -> str:
+        """The device as a checkpoint remembers it: its kind and name, not its number.
+
+        >>> World().kind
+        'cpu'
+        """
+        name = devices.facts(self.device).get("name")
+        return self.device.type if name is None else f"{self.device.type} ({name})"
+
     def wrapped(self, model: nn.Module, *, sharded: bool) -> nn.Module:
         """The model as it is trained: alone, in DDP, or with its parameters sharded by FSDP2."""
         if self.size == 1:

@@ -33,9 +33,9 @@ def diverged(what: str, recipe: Recipe, model: nn.Module, *, step: int, epoch: i
     climbs = recipe.ascent.rule != "none"
     advice = f"optimizer.lr={min(recipe.optimizer.lr / 2, 0.1):g}"
     if climbs:
-        advice += f" or ascent.rho={min(recipe.ascent.rho / 2, 1.0):g} (ASAM's is about ten times SAM's)"
+        advice += f" or ascent.rho={min(recipe.ascent.radius / 2, 1.0):g} (ASAM's is about ten times SAM's)"
     return Diverged(
         f"{what} at step {step} (epoch {epoch}), with lr {recipe.optimizer.lr:g}, rho "
-        f"{recipe.ascent.rho if climbs else 0:g} and a gradient of norm {size:.3g}; {kept}. "
+        f"{recipe.ascent.radius:g} and a gradient of norm {size:.3g}; {kept}. "
         f"Try --set {advice}, a warm-up (schedule.warmup_epochs=5) or clip_norm=1."
     )

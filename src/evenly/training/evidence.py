@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from evenly import atomic
 from evenly.data import Labelled
 from evenly.records import Run
-from evenly.resampling import Separation, save
+from evenly.resampling import Separation
 from evenly.resampling.evidence import evidence
 from evenly.resampling.gallery import gallery
 from evenly.resampling.health import Health, health
+from evenly.resampling.storage import write_rows
 from evenly.training.stages import errors_so_far, kept_epoch, kept_outputs
 
 EVIDENCE, EXAMPLES = "separation.json", "examples.npz"
@@ -26,9 +26,10 @@ def leave_evidence(
     """Write a separation by the outputs of `early` into `run`, which may be the same run; return its health."""
     logits = kept_outputs(early)["logits"]
     found = found or health(separation, logits)
-    save(separation, run.file("separation.csv"))
+    with run.replacing("separation.csv", "w") as file:
+        write_rows(separation, file)
     run.write_json(EVIDENCE, {**evidence(separation, logits, found), **moment_of(early, data)})
-    with atomic.replacing(run.file(EXAMPLES)) as file:
+    with run.replacing(EXAMPLES) as file:
         arrays: dict[str, Any] = {**gallery(separation, logits, data, suspects=found.suspects.rows)}
         np.savez_compressed(file, **arrays)
     return found

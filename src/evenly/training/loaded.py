@@ -8,12 +8,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from evenly import models
+from evenly import consent, models
 from evenly.data import Augmentation, Labelled, Splits
 from evenly.errors import DataError, UsageError
-from evenly.recipe import Recipe, from_mapping
+from evenly.recipe import Recipe, recorded
 from evenly.records import Run
+from evenly.records.identity import check_data
 from evenly.rng import generator
+from evenly.training.checkpoint import load_weights
 from evenly.training.parts import load_data, trained_shape
 
 
@@ -75,8 +77,10 @@ def loaded(run: Run, *, epoch: int | None = None, data_root: str | None = None) 
             f"run {run.id} has not kept the weights of epoch {epoch}; it has those of {', '.join(map(str, kept))}. "
             f"Train with --set keep_epochs=[{epoch}] to keep them."
         )
-    recipe = from_mapping(Recipe, run.recipe)
+    recipe = recorded(run.recipe)
+    consent.require(recipe.model.name, recipe.model.options, source=run.path)  # the folder may be a stranger's
     splits = load_data(recipe, data_root=data_root)
+    check_data(run.path, splits.identity())
     augment = Augmentation.parse(recipe.augment, data=splits.train)
     model = models.build(
         recipe.model.name,
@@ -85,7 +89,12 @@ def loaded(run: Run, *, epoch: int | None = None, data_root: str | None = None) 
         rng=generator(recipe.seed, "init"),
         **recipe.model.options,
     )
-    model.load_state_dict(_weights(run, epoch, last=kept[-1]))
+    try:
+        model.load_state_dict(_weights(run, epoch, last=kept[-1]))
+    except RuntimeError as error:
+        raise DataError(
+            f"the weights of run {run.id} do not fit its model: {error}. Was the code of the model changed since?"
+        ) from error
     return Loaded(recipe, model.eval(), seen(splits, augment), epoch)
 
 
@@ -103,17 +112,11 @@ def seen(splits: Splits, augment: Augmentation) -> Splits:
             pieces.append(still(raw.gather(where), seed=0, epoch=0, index=part.index[where.start : where.stop]))
         return replace(part, inputs=torch.cat(pieces))
 
-    return Splits(splits.name, {split: applied(part) for split, part in splits.items()})
+    return Splits(splits.name, {split: applied(part) for split, part in splits.items()}, drawn_from=splits.drawn_from)
 
 
 def _weights(run: Run, epoch: int, *, last: int) -> Mapping[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    path: Path = run.path / "checkpoints" / f"epoch-{epoch:04d}.safetensors"
-    if not path.exists() and epoch == last:
-        path = run.path / "weights.safetensors"
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise DataError(f"{path} is damaged ({error}). Train the run again.") from error
+    name = f"checkpoints/epoch-{epoch:04d}.safetensors"
+    if not (run.path / name).exists() and epoch == last:
+        name = "weights.safetensors"
+    return load_weights(run, name)

@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 
 from evenly import rng
-from evenly.data import Splits
 from evenly.data.batches import Batch
-from evenly.errors import UsageError
-from evenly.optim.schedule import multiplier
+from evenly.errors import EvenlyError, UsageError
+from evenly.optim.schedule import multiplier, radius
 from evenly.progress import Bar
 from evenly.records import Run
 from evenly.training import checkpoint
@@ -33,6 +32,7 @@ from evenly.training.step import Step, scaler_state
 from evenly.training.tally import Tally
 
 _log = logging.getLogger(__name__)
+LAST = "checkpoints/last.safetensors"
 Metrics = dict[str, Any]
 #: Decides after an epoch, from the metrics of all epochs so far, whether training is over.
 Enough = Callable[[Sequence[Metrics]], bool]
@@ -67,7 +67,7 @@ class Loop:
     @property
     def path(self) -> Path:
         """The checkpoint that a resumed run goes on from."""
-        return self.run.path / "checkpoints" / "last.safetensors"
+        return self.run.path / LAST
 
     @property
     def _is_due(self) -> bool:
@@ -97,7 +97,7 @@ class Loop:
         weights = self._weights()
         self.seconds += time.monotonic() - self._since
         if world.leads:
-            checkpoint.save_weights(self.run.path / "weights.safetensors", weights)
+            checkpoint.save_weights(self.run, "weights.safetensors", weights)
         return history[-1]
 
     def take(self, batch: Batch) -> None:
@@ -105,6 +105,8 @@ class Loop:
         parts, recipe = self.parts, self.parts.recipe
         position = self.epoch + self.batch / len(parts.batches)
         factor = multiplier(recipe.schedule, epoch=position, epochs=recipe.epochs)
+        if parts.ascent is not None and recipe.ascent.schedule != "constant":
+            parts.ascent.rho = radius(recipe.ascent, part=position / recipe.epochs, lr_factor=factor)
         # Dropout draws from the global generators: their state, too, is a function of where training stands.
         place = rng.key(recipe.seed, "dropout", parts.world.rank, self.epoch, self.batch)
         rng.seed_global(place, parts.world.device)
@@ -137,7 +139,7 @@ class Loop:
         if self.epoch in parts.recipe.keep_epochs:
             weights = self._weights()
             if world.leads:
-                checkpoint.save_weights(self.run.path / f"checkpoints/epoch-{self.epoch:04d}.safetensors", weights)
+                checkpoint.save_weights(self.run, f"checkpoints/epoch-{self.epoch:04d}.safetensors", weights)
         if any(world.agreed(self._is_due)):
             self._save()
         return metrics
@@ -174,7 +176,7 @@ class Loop:
         """The loss and prediction of every training example at the end of this epoch."""
         labels_N = self.parts.splits.train.labels.cpu()
         state = {"loss": self.parts.objective(out_NC, labels_N), "prediction": predictions(out_NC).to(torch.int32)}
-        checkpoint.save_weights(self.run.file(f"examples/epoch-{self.epoch:04d}.safetensors"), state)
+        checkpoint.save_weights(self.run, f"examples/epoch-{self.epoch:04d}.safetensors", state)
 
     def _is_enough(self, history: Sequence[Metrics]) -> bool:
         between_epochs = self.batch == 0 and bool(history)
@@ -215,49 +217,53 @@ class Loop:
             "seconds": self.seconds,
             "sums": world.summed(self.tally.sums_G3),
             "lines": len(self.run.metrics()) if world.leads else 0,
-            "data": _described(parts.splits),
             "world": world.size,
+            "device": world.kind,
             "model": self._weights(),
             "optimizer": gathered(parts.optimizer.state_dict()),
             "ascent": parts.ascent.state_dict() if parts.ascent is not None else None,
             "scaler": scaler_state(parts),
         }
         if world.leads:
-            checkpoint.save(self.path, state)
+            checkpoint.save(self.run, LAST, checkpoint.with_contents(state))
         world.wait()
 
     def _resume(self) -> None:
-        parts, world = self.parts, self.parts.world
+        world = self.parts.world
         if not self.path.exists():
             if world.leads:
                 self.run.truncate_metrics(0)
             world.wait()
             return
-        state = checkpoint.load(self.path)
-        self._refuse_changed({"data": (state["data"], _described(parts.splits)), "world": (state["world"], world.size)})
+        state = checkpoint.load(self.run, LAST)
+        checkpoint.refuse_incomplete(self.path, state)
+        try:
+            self._go_on_from(state)
+        except (LookupError, TypeError, AttributeError, RuntimeError, ValueError) as error:
+            if isinstance(error, EvenlyError):
+                raise
+            raise checkpoint.unfit(self.path, error) from error
+        if world.leads:
+            self.run.truncate_metrics(state["lines"])
+            _log.info("run %s goes on after step %d, in epoch %d.", self.run.id, self.step, self.epoch + 1)
+        world.wait()
+
+    def _go_on_from(self, state: dict[str, Any]) -> None:
+        parts, world = self.parts, self.parts.world
+        for name, now in (("world", world.size), ("device", world.kind)):
+            was = state.get(name, now)  # runs of earlier versions did not note their device
+            if was != now and name not in self.allow:
+                raise UsageError(
+                    f"run {self.run.id} cannot go on exactly: {name} was {was} and is {now}. Go on as before, "
+                    f"--allow {name} to go on all the same, or remove {self.path} to begin again."
+                )
+        checkpoint.check_place(state, epochs=parts.recipe.epochs, steps=len(parts.batches), sums=self.tally.sums_G3)
         restore(parts.model, parts.optimizer, state["model"], state["optimizer"])
         if parts.ascent is not None:
             parts.ascent.load_state_dict(state["ascent"])
         if parts.scaler is not None and state.get("scaler"):
             parts.scaler.load_state_dict(state["scaler"])
         self.epoch, self.batch, self.step = state["epoch"], state["batch"], state["step"]
-        self.seconds = state["seconds"]
+        self.seconds = float(state["seconds"])
         # The sums of all processes are kept by one of them; they are added up again at the end of the epoch.
         self.tally.reset(state["sums"] if world.leads else None)
-        if world.leads:
-            self.run.truncate_metrics(state["lines"])
-            _log.info("run %s goes on after step %d, in epoch %d.", self.run.id, self.step, self.epoch + 1)
-        world.wait()
-
-    def _refuse_changed(self, facts: dict[str, tuple[Any, Any]]) -> None:
-        for name, (was, now) in facts.items():
-            if was != now and name not in self.allow:
-                raise UsageError(
-                    f"run {self.run.id} cannot go on exactly: {name} was {was} and is {now}. Go on as before, "
-                    f"--allow {name} to go on all the same, or remove {self.path} to begin again."
-                )
-
-
-def _described(splits: Splits) -> str:
-    """The data as a checkpoint remembers them: their fingerprint, and sizes that a person can compare."""
-    return f"{splits.fingerprint} ({', '.join(f'{len(part):,} {name}' for name, part in splits.items())})"

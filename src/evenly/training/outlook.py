@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from evenly.recipe import Ascent, Model, Optimizer, Recipe, Until, digest, to_mapping
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Until, to_mapping
 from evenly.records import Run
 from evenly.resampling.moment import AtEpoch
 from evenly.training.cost import estimate
+from evenly.training.identify import identify
 from evenly.training.parts import load_data
 from evenly.training.stages import early_recipe, moment, second_recipe
 from evenly.training.useful import check_controls, judged_on
@@ -46,13 +47,17 @@ def outlook(
     check_controls(controls)
     mine = replace(recipe, seed=next(iter(seeds)))
     first = early_recipe(mine, until, model=early_model, optimizer=early_optimizer, ascent=early_ascent)
-    second = second_recipe(mine, first, "useful", factor=factor, keep_suspects=keep_suspects)
     data = load_data(mine, data_root=where.get("data_root"))
+    first_id = identify(first, data).id
+    second = second_recipe(mine, first_id, "useful", factor=factor, keep_suspects=keep_suspects)
+    second_id = identify(second, data).id
     judged_on(data, split)
     plain = estimate(mine, splits=data, **where)
     alike = (first.model, first.optimizer, first.ascent) == (mine.model, mine.optimizer, mine.ascent)
     early = plain if alike else estimate(first, splits=data, **where)
-    share, epochs, assumed = _known(first, second, until, runs)
+    share, epochs, assumed = _known(
+        Run(os.path.join(runs, first_id)), Run(os.path.join(runs, second_id)), until, epochs=first.epochs
+    )
     repeated = 1 + share * (factor - 1)
     parts = {"original": 1.0, "upweight": 1.0, "useful": repeated, "random": repeated, "steps": repeated}
     parts |= {"quantile": 1 + 0.5 * (factor - 1), "misclassified": repeated}
@@ -70,8 +75,8 @@ def outlook(
         for method, (cost, part) in costs.items()
     ]
     return {
-        "early": {"id": digest(first), "recipe": to_mapping(first)},
-        "second": {"id": digest(second), "recipe": to_mapping(second)},
+        "early": {"id": first_id, "recipe": to_mapping(first)},
+        "second": {"id": second_id, "recipe": to_mapping(second)},
         "share": share,
         "early_epochs": epochs,
         "assumed": assumed,
@@ -81,16 +86,14 @@ def outlook(
     }
 
 
-def _known(
-    first: Recipe, second: Recipe, until: Until, runs: str | os.PathLike[str]
-) -> tuple[float, int, tuple[str, ...]]:
+def _known(first: Run, second: Run, until: Until, *, epochs: int) -> tuple[float, int, tuple[str, ...]]:
     """Share and epochs as recorded, if these stages are done; else as the moment says, else as they usually are."""
-    share, epochs, assumed = SHARE, min(EPOCHS, first.epochs), ["share", "early_epochs"]
-    rule = moment(until, epochs=first.epochs)
+    rule = moment(until, epochs=epochs)
+    share, epochs, assumed = SHARE, min(EPOCHS, epochs), ["share", "early_epochs"]
     if isinstance(rule, AtEpoch):
         epochs, assumed = rule.epoch, ["share"]
-    for recipe, name in ((first, "epoch"), (second, "hard_share")):
-        done = Run(os.path.join(runs, digest(recipe))).summary()
+    for run, name in ((first, "epoch"), (second, "hard_share")):
+        done = run.summary()
         if name == "epoch" and name in done:
             epochs, assumed = int(done[name]), ["share"]
         elif name in done:

@@ -3,36 +3,26 @@
 import inspect
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from evenly import models, optim
+from evenly import consent, models
 from evenly.data import Splits, load
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
 from evenly.data.checks import check
 from evenly.errors import UsageError, did_you_mean
 from evenly.models.trial import untouched
+from evenly.optim.cost import rule_class
 from evenly.recipe import Optimizer, Recipe
 from evenly.rng import generator
+from evenly.rules import RULES
 from evenly.training.distributed import World
 from evenly.training.objective import Objective
-
-ASCENTS = {
-    "sam": optim.SAM,
-    "asam": optim.ASAM,
-    "lsam": optim.LSAM,
-    "unnormalised": optim.USAM,
-    "random": optim.RandomPerturbation,
-    "gsam": optim.GSAM,
-    "look": optim.LookSAM,
-    "friendly": optim.FriendlySAM,
-    "momentum": optim.MSAM,
-}
-
+from evenly.training.targets import targeted
 
 _log = logging.getLogger(__name__)
 # LBFGS wants to evaluate the loss many times a step, SparseAdam gradients that are sparse: loops of another kind.
@@ -90,6 +80,8 @@ def assemble(
         )
     _check_groups(recipe, num, world)
     augment = Augmentation.parse(recipe.augment, data=train)
+    # Recipes from files were asked about when they were read: who trains this one has named its code.
+    consent.remember(recipe.model.name, recipe.model.options)
     model = models.build(
         recipe.model.name,
         input_shape=trained_shape(train.shape, augment),
@@ -99,7 +91,7 @@ def assemble(
         **recipe.model.options,
     )
     models.check(model, trained_shape(train.shape, augment), splits.num_classes, name=recipe.model.name)
-    objective = Objective(recipe.loss, recipe.label_smoothing)
+    objective = Objective(recipe.loss, recipe.label_smoothing, recipe.logit_penalty)
     model = model.to(world.device)
     if recipe.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
@@ -107,13 +99,15 @@ def assemble(
     forward = world.wrapped(model, sharded=recipe.sharded)
     # Gradients of half precision would vanish below 6e-8: they are made from a loss that is scaled up.
     scaler = torch.amp.GradScaler(world.device.type) if recipe.precision == "fp16" else None
+    if recipe.compile:
+        forward = torch.compile(forward)  # type: ignore[assignment]  # stays a module
     return Parts(
         recipe=recipe,
         splits=splits,
         model=model,
-        forward=torch.compile(forward) if recipe.compile else forward,  # type: ignore[arg-type]  # stays a module
+        forward=forward,
         optimizer=optimizer(recipe, model),
-        ascent=ascent(recipe, forward, scaler=scaler),
+        ascent=ascent(recipe, forward, world, scaler=scaler),
         scaler=scaler,
         objective=objective,
         augment=augment,
@@ -123,6 +117,7 @@ def assemble(
             seed=recipe.seed,
             indices=indices,
             augment=augment,
+            targeted=targeted(recipe, hard),
             device=world.device,
             drop_last=recipe.drop_last,
             workers=workers,
@@ -156,7 +151,7 @@ def optimizer_kind(name: str) -> type[torch.optim.Optimizer]:
         if inspect.isclass(kind) and issubclass(kind, torch.optim.Optimizer) and other not in _OTHER_LOOPS
     }
     if name.lower() not in known:
-        raise UsageError(f"there is no optimizer {name!r}. {did_you_mean(name.lower(), [*known, *ASCENTS])}")
+        raise UsageError(f"there is no optimizer {name!r}. {did_you_mean(name.lower(), [*known, *RULES])}")
     return known[name.lower()]
 
 
@@ -211,21 +206,33 @@ def _can_fuse(model: nn.Module) -> bool:
     return plain and devices <= {"cpu", "cuda"} and not any(getattr(m, "sparse", False) for m in model.modules())
 
 
-def ascent(recipe: Recipe, model: nn.Module, *, scaler: Any = None) -> Any:
-    """The SAM rule of the recipe, or None for ordinary training."""
+def ascent(recipe: Recipe, model: nn.Module, world: World, *, scaler: Any = None) -> Any:
+    """The SAM rule of the recipe, or None for ordinary training.
+
+    What a rule must have in common with the rest of the recipe (seed, momentum, weight decay) comes from there. The
+    whole batch climbs together, however many processes share it, unless the options say otherwise.
+    """
     chosen = recipe.ascent
     if chosen.rule == "none":
         return None
-    kind: Any = ASCENTS[chosen.rule]
-    radius = {"sigma": chosen.rho} if chosen.rule == "random" else {"rho": chosen.rho}
-    if chosen.rule == "random":
-        radius["seed"] = recipe.seed
-    if chosen.rule == "momentum":
-        radius["momentum"] = recipe.optimizer.momentum
+    kind = rule_class(chosen.rule)
+    takes = inspect.signature(kind).parameters
+    adam = "betas" in inspect.signature(optimizer_kind(recipe.optimizer.name)).parameters
+    betas = recipe.optimizer.options.get("betas", (0.9, 0.999))
+    shared = {
+        "seed": recipe.seed,
+        "momentum": betas[0] if adam else recipe.optimizer.momentum,
+        "weight_decay": 0.0 if adam else recipe.optimizer.weight_decay,
+    }
+    own = {field.name for field in fields(kind.rule_type)}
+    given: dict[str, Any] = {name: value for name, value in shared.items() if name in own}
+    given["rho" if "rho" in takes else "sigma"] = chosen.radius
+    if world.size > 1:
+        given["m"] = "all"
     if scaler is not None:
-        radius["scaler"] = scaler
+        given["scaler"] = scaler
     try:
-        return kind(model, **(radius | _tuples(chosen.options)))
+        return kind(model, **(given | _tuples(chosen.options)))
     except TypeError as error:
         raise UsageError(f"ascent.options: {chosen.rule} refuses {dict(chosen.options)}: {error}.") from error
 

@@ -38,8 +38,6 @@ class Step:
             loss = self.loss(x, y, None, *weights)
             (loss if scaler is None else scaler.scale(loss)).backward()
         else:
-            if parts.world.size > 1 and "m" not in recipe.ascent.options:
-                parts.ascent.m = len(batch.labels) * parts.world.size  # the whole batch climbs together
             # SAM may take the batch in parts: each example carries its place in it.
             parts.ascent.backward(self.loss, x, y, torch.arange(len(y)), *weights)
         if recipe.clip_norm is not None:

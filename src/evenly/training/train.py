@@ -14,22 +14,34 @@ from evenly.data import Splits
 from evenly.device import repeatable
 from evenly.environment import stamp
 from evenly.errors import UsageError
-from evenly.recipe import Ascent, Recipe, digest, to_mapping
+from evenly.optim.cost import passes_per_step
+from evenly.recipe import Ascent, Recipe, to_mapping
 from evenly.records import Run
+from evenly.records.earlier import earlier
 from evenly.resampling import Separation
 from evenly.resampling.moment import AtEpoch
 from evenly.training.distributed import World
 from evenly.training.evidence import EXAMPLES, leave_evidence
+from evenly.training.identify import agreed, identify
 from evenly.training.interruption import Interruption
-from evenly.training.loop import Enough, Loop
+from evenly.training.loop import LAST, Enough, Loop
 from evenly.training.objective import predictions
 from evenly.training.parts import Parts, assemble, load_data
 from evenly.training.shortage import explained
-from evenly.training.stages import OUTPUTS, chosen, errors_so_far, fitted, keep_outputs, kept_epoch, moment
+from evenly.training.stages import (
+    OUTPUTS,
+    chosen,
+    errors_so_far,
+    fitted,
+    go_on_from,
+    keep_outputs,
+    kept_epoch,
+    moment,
+)
 from evenly.training.tensorboard import writing
 
 _log = logging.getLogger(__name__)
-CHANGES = frozenset({"data", "world"})
+CHANGES = frozenset({"world", "device"})
 
 
 def train(
@@ -54,7 +66,8 @@ def train(
     recipe
         The run, described.
     runs
-        The folder that holds run folders; this one's is named by the recipe's digest.
+        The folder that holds run folders; this one's is named by the run's identity: every setting of the recipe,
+        the data, and the indices, weights and rule for stopping that are given here.
     splits
         The data, where they are loaded already; by default those that the recipe names.
     indices, weights
@@ -66,7 +79,7 @@ def train(
     pace
         Seconds from one checkpoint to the next.
     allow
-        What may differ from the sitting before: `data`, `world`.
+        What may differ from the sitting before: `world`, the number of processes; `device`, the kind of device.
     tensorboard
         Whether to write the metrics for TensorBoard too, into the run's folder.
 
@@ -80,15 +93,22 @@ def train(
     ('done', 2, True)
     """
     for change in allow:
+        if change == "data":
+            raise UsageError("allow: changed data are another run, and the old one stays as it is. Leave `data` out.")
         if change not in CHANGES:
             raise UsageError(f"allow: {change!r} cannot be allowed to change; {', '.join(sorted(CHANGES))} can.")
     if not pace >= 0:
         raise UsageError(f"pace = {pace} is the seconds between checkpoints: give 0 or more, such as 60.")
     world = World.join(device)
-    name = digest(recipe)
-    done = Run(os.path.join(runs, name))
-    if world.shared(done.state == "done"):
-        return done
+    data = splits if splits is not None else load_data(recipe, data_root=data_root)
+    identity = agreed(world, lambda: identify(recipe, data, indices=indices, weights=weights, enough=enough))
+    run = Run(os.path.join(runs, identity.id))
+    if world.shared(run.state == "done"):
+        run.check(to_mapping(recipe), identity)
+        if world.leads:  # left where the process was killed between the end of training and this
+            with contextlib.suppress(OSError):
+                (run.path / LAST).unlink(missing_ok=True)
+        return run
     if recipe.sharded and world.size == 1:
         _log.info("sharded=true has no effect in one process: start more with torchrun.")
     if recipe.precision == "bf16" and world.device.type == "cpu" and not _has_bfloat16():
@@ -99,18 +119,19 @@ def train(
         rng.forked([world.device]),
         Interruption() as interruption,
     ):
-        data = splits if splits is not None else load_data(recipe, data_root=data_root)
         separation, hard = None, None
         if recipe.resampling.method != "none":
             first, separation, indices, weights, hard = chosen(recipe, runs=runs, data=data.train)
         given = {"indices": indices, "weights": weights, "hard": hard}
         parts = assemble(recipe, world=world, splits=data, workers=workers, **given)
+        if separation is not None:
+            go_on_from(first, recipe, parts.model)
         environment = stamp(data=parts.splits.fingerprint, device=world.device) if world.leads else None
         if world.leads:
-            run = Run.create(runs, to_mapping(recipe), name, environment=environment)
+            if not run.path.exists() and (remark := earlier(runs, identity)) is not None:
+                _log.info(remark)
+            run = Run.create(runs, to_mapping(recipe), identity.id, identity=identity, environment=environment)
         world.wait()
-        if not world.leads:
-            run = Run(os.path.join(runs, name))
         if world.shared(run.state == "done"):  # by another process, while this one read the data
             return run
         with run, contextlib.ExitStack() as stack:
@@ -185,10 +206,9 @@ def passes(ascent: Ascent) -> float:
     >>> passes(Ascent("sam", 0.0))  # a plain step
     1.0
     """
-    if ascent.rule in ("none", "random", "momentum", "lsam") or ascent.rho == 0:
+    if ascent.radius == 0:
         return 1.0
-    every = ascent.options.get("k", 5) if ascent.rule == "look" else ascent.options.get("every", 1)
-    return float(1 + ascent.options.get("fraction", 1.0) / every)
+    return passes_per_step(ascent.rule, ascent.options)
 
 
 def _has_bfloat16() -> bool:

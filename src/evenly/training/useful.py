@@ -1,5 +1,6 @@
 """The whole method beside its controls, seed by seed: early run, separation, and one run for every way to train."""
 
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -8,12 +9,14 @@ from typing import Any
 from evenly.data import Splits
 from evenly.errors import UsageError, did_you_mean
 from evenly.intervals import Interval, interval, paired
-from evenly.recipe import Ascent, Model, Optimizer, Recipe, Until
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until
 from evenly.records import Run
+from evenly.training.guards import cautions
 from evenly.training.parts import load_data
-from evenly.training.stages import early_recipe, second_recipe, separation_of
+from evenly.training.stages import early_recipe, remaining, second_recipe, separation_of
 from evenly.training.train import train
 
+_log = logging.getLogger(__name__)
 CONTROLS = ("original", "random", "upweight", "quantile", "misclassified", "steps")
 
 
@@ -84,18 +87,24 @@ def useful(
         mine = replace(recipe, seed=seed)
         first = early_recipe(mine, until, model=early_model, optimizer=early_optimizer, ascent=early_ascent)
         # Toy data are drawn by the seed; everything else is the same for all and loaded once.
+        if recipe.resampling.start == "early" and first.model != mine.model:
+            raise UsageError("resampling.start=early goes on with the early network: leave the early model out.")
         data = splits if splits is not None else load_data(mine, data_root=running.get("data_root"))
         split = judged_on(data, split)
         early = train(first, runs=runs, splits=data, **running)
         separation = separation_of(early, data.train)  # refuses, if it must, before anything long is trained
+        for caution in cautions(early, separation, mine, factor=factor):
+            _log.warning("seed %d: %s", seed, caution)
         if "original" in controls:
-            rows.append(_row("original", train(mine, runs=runs, splits=data, **running), mine, split))
+            plain = replace(mine, resampling=Resampling())
+            rows.append(_row("original", train(plain, runs=runs, splits=data, **running), mine, split))
         for method in ("useful", *(control for control in controls if control not in ("original", "steps"))):
-            second = second_recipe(mine, first, method, factor=factor, keep_suspects=keep_suspects)
-            run = train(second, runs=runs, splits=data, **running)
+            second = second_recipe(mine, early.id, method, factor=factor, keep_suspects=keep_suspects)
+            run = train(remaining(second, early), runs=runs, splits=data, **running)
             rows.append(_row(method, run, mine, split, early=early))
         if "steps" in controls:
-            longer = replace(mine, epochs=round(mine.epochs * (1 + separation.share * (factor - 1))))
+            longest = round(mine.epochs * (1 + separation.share * (factor - 1)))
+            longer = replace(mine, epochs=longest, resampling=Resampling())
             rows.append(_row("steps", train(longer, runs=runs, splits=data, **running), mine, split))
     return rows
 

@@ -35,8 +35,12 @@ def setting(
     least: float | None = None,
     below: float | None = None,
     most: float | None = None,
+    absent: Any = MISSING,
 ) -> Any:
     """A dataclass field with a default, one sentence of documentation, and the interval of its numbers.
+
+    A setting that is added to a class later says what versions without it did: `absent`. At that value it is left
+    out of `identifying`, so that what was made before keeps its identity.
 
     >>> @dataclass(frozen=True)
     ... class Walk(Settings):
@@ -49,7 +53,8 @@ def setting(
     """
     # Frozen settings hash and so may be defaults themselves; a plain dict may not.
     default = Options(default) if isinstance(default, dict) else default
-    return field(default=default, metadata={"doc": doc, "bounds": Bounds(above, least, below, most)})
+    absent = Options(absent) if isinstance(absent, dict) else absent
+    return field(default=default, metadata={"doc": doc, "bounds": Bounds(above, least, below, most), "absent": absent})
 
 
 class Settings:
@@ -63,10 +68,11 @@ class Settings:
             object.__setattr__(self, part.name, value)
 
 
-def from_mapping(cls: type[T], mapping: Mapping[str, Any]) -> T:
+def from_mapping(cls: type[T], mapping: Mapping[str, Any], *, recorded: bool = False) -> T:
     """The settings `cls` that `mapping` describes; what it does not name keeps its default.
 
-    A name that `cls` does not have is an error, which points to the nearest one that it has.
+    A name that `cls` does not have is an error, which points to the nearest one that it has. A `recorded` mapping is
+    one that some version wrote down whole: a setting that it lacks was absent then, and has the value for that.
 
     >>> from evenly.recipe import Recipe
     >>> from_mapping(Recipe, {"optimizer": {"lr": 1}}).optimizer.lr
@@ -75,7 +81,7 @@ def from_mapping(cls: type[T], mapping: Mapping[str, Any]) -> T:
     Traceback (most recent call last):
     evenly.errors.UsageError: unknown setting 'lr'. Did you mean 'optimizer.lr'?
     """
-    return cast(T, _build(cls, mapping, "", MISSING, cls))
+    return cast(T, _build(cls, mapping, "", MISSING, cls, recorded))
 
 
 def to_mapping(settings: Settings, *, defaults: bool = True) -> dict[str, Any]:
@@ -86,6 +92,29 @@ def to_mapping(settings: Settings, *, defaults: bool = True) -> dict[str, Any]:
     {'lr': 0.05}
     """
     return _mapping(settings, MISSING, defaults)
+
+
+def identifying(settings: Settings) -> dict[str, Any]:
+    """Every setting, defaults included, but for those at the value that stands for their absence.
+
+    A default that changes changes this; a setting that is new, with `absent` as it was before, does not.
+
+    >>> @dataclass(frozen=True)
+    ... class Walk(Settings):
+    ...     pace: float = setting(5.0, "Kilometres per hour.")
+    ...     uphill: bool = setting(True, "Whether the path rises.", absent=False)
+    >>> identifying(Walk()), identifying(Walk(uphill=False))
+    ({'pace': 5.0, 'uphill': True}, {'pace': 5.0})
+    """
+    mapping: dict[str, Any] = {}
+    for part in fields(cast(Any, settings)):
+        value = getattr(settings, part.name)
+        if is_dataclass(value):
+            if inner := identifying(cast(Settings, value)):
+                mapping[part.name] = inner
+        elif value != part.metadata.get("absent", MISSING):
+            mapping[part.name] = thaw(value)
+    return mapping
 
 
 def settings(cls: type[Settings], *, under: str = "") -> Iterator[Setting]:
@@ -103,7 +132,7 @@ def settings(cls: type[Settings], *, under: str = "") -> Iterator[Setting]:
             yield Setting(path, expects(kind, _bounds(part)), part.default, part.metadata.get("doc", ""))
 
 
-def _build(cls: Any, mapping: Any, path: str, base: Any, root: type[Settings]) -> Any:
+def _build(cls: Any, mapping: Any, path: str, base: Any, root: type[Settings], recorded: bool = False) -> Any:
     """`mapping` as a `cls`; what is missing comes from `base`, the default of the field that holds it."""
     if isinstance(mapping, cls):
         return mapping
@@ -119,12 +148,16 @@ def _build(cls: Any, mapping: Any, path: str, base: Any, root: type[Settings]) -
     for part in fields(cls):
         kind, where = kinds[part.name], prefix + part.name
         default = part.default if base is MISSING else getattr(base, part.name)
-        if part.name not in mapping:
+        if part.name not in mapping and is_dataclass(kind) and recorded:
+            values[part.name] = _build(kind, {}, where, default, root, recorded)
+        elif part.name not in mapping and recorded and part.metadata.get("absent", MISSING) is not MISSING:
+            values[part.name] = part.metadata["absent"]
+        elif part.name not in mapping:
             if default is MISSING:
                 raise UsageError(f"setting '{where}' is missing: give it {expects(kind, _bounds(part))}.")
             values[part.name] = default
         elif is_dataclass(kind):
-            values[part.name] = _build(kind, mapping[part.name], where, default, root)
+            values[part.name] = _build(kind, mapping[part.name], where, default, root, recorded)
         else:
             values[part.name] = _value(kind, mapping[part.name], where, part)
     return cls(**values)

@@ -6,6 +6,7 @@ plain words are read by the core schema of YAML 1.2; what is written is quoted s
 
 import os
 import re
+import stat
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The mapping in the YAML file `path`."""
     path = Path(path)
     try:
+        kind = path.stat().st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # to open a named pipe is to wait for its writer
+            raise UsageError(f"{path} is not a regular file. Give the path of a YAML file.")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         beside = [p.name for p in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []

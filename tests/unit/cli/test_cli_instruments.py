@@ -69,33 +69,57 @@ def test_a_weights_file_of_a_run_is_measured_at_its_epoch(trained: Run, capsys: 
     assert "does not exist" in capsys.readouterr().err
 
 
-def test_a_batch_larger_than_the_examples_is_refused_and_not_clamped(
+def test_a_batch_larger_than_the_training_set_is_refused_and_not_clamped(
     trained: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["stability", "threshold", "--run", str(trained.path)]
-    assert main([*words, "--examples", "10"]) == 2
-    assert "--examples 10 is fewer than the run's batch of 64" in capsys.readouterr().err
     assert main([*words, "--batch", "100000"]) == 2
-    assert "training examples, fewer than --batch 100000" in capsys.readouterr().err
+    complaint = capsys.readouterr().err
+    assert "training examples, fewer than --batch 100000" in complaint
+    assert "--sampling with" in complaint
     assert main([*words, "--examples", "0"]) == 2
+    assert main([*words, "--draws", "0"]) == 2
+    assert main([*words, "--momentum", "0.5"]) == 2
+    assert "the run's recipe says that" in capsys.readouterr().err
 
 
-def test_a_decayed_learning_rate_is_judged_where_it_began_and_both_ends_are_told(
+def test_a_run_with_momentum_is_judged_with_it_and_with_the_noise_of_the_whole_set(
     trained: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["stability", "threshold", "--run", str(trained.path), "--examples", "10", "--batch", "5"]
-    assert main([*words, "--json"]) == 0
+    words = ["stability", "threshold", "--run", str(trained.path), "--examples", "20", "--json"]
+    assert main([*words, "--draws", "2"]) == 0  # the run's batch of 64 is larger than the part
     report = json.loads(capsys.readouterr().out)
     assert report["lr"] == report["lr_initial"] == 0.05
     assert report["lr_last"] == trained.metrics()[-1]["lr"] < 0.05
     assert report["notes"][0].startswith("Judged at the initial learning rate; the run began with 0.05 and ended with")
     assert all(note[0].isupper() and note.endswith(".") for note in report["notes"])
-    assert main([*words, "--batch", "10"]) == 0
+    assert (report["num_examples"], report["draws"], report["sampling"]) == (20, 2, "without")
+    assert report["population"] == len(loaded(trained).splits.train)
+    name = "SGD, momentum 0.9, weight decay 0.0005"
+    assert list(report["methods"]) == [name, "plain SGD"]
+    assert f"Model of the optimizer: {name}." in report["notes"]
+    own, plain = report["methods"][name], report["methods"]["plain SGD"]
+    assert own["eta_interval"][0] <= own["eta_exact"] <= own["eta_interval"][1]
+    assert own["eta_exact"] < plain["eta_exact"]
+    assert "not this run's optimizer" in plain["stands"]
+    assert main(words[:-1]) == 0
     out = capsys.readouterr().out
     assert "σ = " in out
-    assert "max λmax(H_i) = " in out
-    assert "∞" in out  # a full batch leaves the coherence criterion without a bound
+    assert "95 % interval of the threshold" in out
     assert "None" not in out
+
+
+def test_an_adamw_run_is_never_judged_as_sgd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = Recipe(
+        data=Data("spirals", {"num_train": 60}), model=Model("mlp", {"width": 8}), epochs=2, batch_size=20,
+        optimizer=Optimizer("adamw", lr=0.001, weight_decay=0.01), schedule=Schedule("constant"),
+    )  # fmt: skip
+    run = train(recipe, runs=tmp_path / "runs", device="cpu")
+    assert main(["stability", "threshold", "--run", str(run.path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    name = "AdamW, beta1 0.9, second moments frozen, decoupled weight decay 0.01"
+    assert "approximate threshold" in report["methods"][name]["stands"]
+    assert any(note.startswith("An approximation: ") for note in report["notes"])
 
 
 def test_a_loaded_run_predicts_what_it_predicted_when_it_was_trained(trained: Run) -> None:
@@ -213,6 +237,23 @@ def test_curves_and_maps_are_phrases_on_a_table_and_arrays_in_the_records(traine
     found = trained.read_json("measurements/epoch-0003.json")
     assert len(found["density"]["grid"]) == len(found["density"]["values"]) == 200
     assert len(found["importance_map"]["real"]) == 10
+
+
+def test_adaptive_sharpness_groups_layers_and_the_line_to_another_run_are_measured(
+    trained: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["measure", str(trained.path), "adaptive_sharpness", "worst_group", "layer_probes", "sam_edge"]
+    words += ["--examples", "60", "--other", str(trained.path / "checkpoints" / "epoch-0001.safetensors")]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert {"adaptive_sharpness", "worst_group_error", "layer_probes", "sam_edge", "barrier"} <= set(rows)
+    assert "easy" in rows["layer_probes"]
+    assert "{" not in out
+    numbers = trained.read_json("measurements/epoch-0003.json")
+    assert numbers["mode_connectivity"]["shares"][0] == 0
+    assert len(numbers["mode_connectivity"]["losses"]) == 11
+    assert numbers["sam_edge_lr"] == trained.metrics()[-1]["lr"]
 
 
 def test_where_a_run_stands_goes_into_its_records(trained: Run) -> None:

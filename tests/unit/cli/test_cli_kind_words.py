@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from evenly.cli import main
-from evenly.cli.train import SHARPNESS_AWARE, resolved
+from evenly.cli.train import resolved
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, digest, settings
-from evenly.training.parts import ASCENTS
+from evenly.rules import RULES
 
 
 def test_logits_in_another_kind_of_file_are_a_data_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,8 +23,7 @@ def test_logits_in_another_kind_of_file_are_a_data_error(tmp_path: Path, capsys:
 
 
 def test_every_rule_of_ascent_is_an_optimizer_by_name() -> None:
-    assert set(SHARPNESS_AWARE) == set(ASCENTS)
-    for name, rho in SHARPNESS_AWARE.items():
+    for name, (_, rho) in RULES.items():
         recipe = resolved(data="digits", config=None, model=None, optimizer=name, changes=[])
         assert (recipe.ascent.rule, recipe.ascent.rho, recipe.optimizer.name) == (name, rho, "sgd")
 

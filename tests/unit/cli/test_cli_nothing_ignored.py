@@ -84,7 +84,7 @@ def test_a_dry_run_of_the_method_refuses_the_split_that_the_method_would(
         ["--model", "mlp"], ["--epochs", "3"], ["--at-epoch", "1"], ["--at-fraction", "0.5"], ["--set", "epochs=3"],
         ["--seed", "1"], ["--optimizer", "sam"], ["--config", "a.yaml"], ["--batch-size", "4"], ["--lr", "1"],
         ["--rho", "1"], ["--runs", "there"], ["--device", "cpu"], ["--workers", "2"], ["--pace", "5"],
-        ["--tensorboard"], ["--allow", "data"], ["--data-root", "there"],
+        ["--tensorboard"], ["--allow", "world"], ["--data-root", "there"],
     ],
 )  # fmt: skip
 def test_outputs_from_a_file_are_not_trained_and_no_setting_of_training_is_taken(

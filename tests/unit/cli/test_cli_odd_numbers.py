@@ -38,3 +38,14 @@ def test_a_radius_that_is_no_number_measures_nothing(
     assert main(["measure", str(run), what, "--rho", rho]) == 2
     assert f"rho = {rho}" in capsys.readouterr().err
     assert not (run / "measurements").exists()
+
+
+@pytest.mark.parametrize("text", ["path_column=255", "label_column=[1]", "size=\ufffd", "size={a: 1}", "size=true"])
+def test_an_option_of_the_wrong_kind_is_named_with_what_was_expected(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "list.csv").write_text("path,label\na.png,cat\nb.png,dog\n")
+    assert main(["data", "verify", str(tmp_path / "list.csv"), "--set", text]) == 2
+    said = capsys.readouterr().err
+    assert text.partition("=")[0] in said
+    assert "expected" in said

@@ -6,13 +6,26 @@ import torch
 from PIL import Image
 from torch.nn import functional
 
-from evenly.data.augment import Augmentation, Mirror, Normalise, PadCrop, RandomResizedCrop, Resize, TrivialAugment
+from evenly.data.augment import (
+    Augmentation,
+    Erase,
+    Mirror,
+    Normalise,
+    PadCrop,
+    PixelNoise,
+    RandomResizedCrop,
+    Resize,
+    TrivialAugment,
+)
 from evenly.data.crops import resized_boxes
 from evenly.data.draws import Draws
 from evenly.data.labelled import Labelled
 from evenly.errors import UsageError
 
-TRANSFORMS = [PadCrop(4), Mirror(), Resize((11, 20)), RandomResizedCrop(12, scale=(0.2, 1.0)), TrivialAugment()]
+TRANSFORMS = [
+    PadCrop(4), Mirror(), Resize((11, 20)), RandomResizedCrop(12, scale=(0.2, 1.0)), TrivialAugment(), PixelNoise(0.2),
+    Erase(),
+]  # fmt: skip
 
 
 def images(num: int, *, channels: int = 3, height: int = 16, width: int = 14) -> torch.Tensor:

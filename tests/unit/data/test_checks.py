@@ -48,7 +48,7 @@ def test_inputs_that_are_not_finite_are_counted_also_late_ones(bad: float) -> No
     inputs = torch.arange(12000.0).reshape(6000, 2)
     inputs[5999, 1] = inputs[17, 0] = bad
     assert problems(Splits("pets", {"train": part([0, 1, 2] * 2000, inputs)})) == [
-        "2 inputs of 'train' hold NaN or infinity. Remove or replace these values."
+        "2 inputs of 'train' hold NaN or infinity (the first is example 17). Remove or replace these values."
     ]
 
 

@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from evenly.data import Labelled, load
-from evenly.data.dominoes import stacked
+from evenly.data.stacking import stacked
 
 
 def pictures(values: list[int], labels: list[int]) -> Labelled:

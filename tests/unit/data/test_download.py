@@ -1,6 +1,7 @@
 """`fetch` against a real server on the loopback interface that misbehaves in the ways real ones do."""
 
 import hashlib
+import os
 import random
 import signal
 import socket
@@ -105,6 +106,22 @@ def test_dropped_connections_continue_from_the_last_byte(server: Server, tmp_pat
     fetch(server.url, tmp_path / "file.bin", md5=MD5, pause=0.001)
     assert (tmp_path / "file.bin").read_bytes() == BODY
     assert server.ranges == [None, "bytes=100000-", "bytes=200000-"]
+    assert left(tmp_path) == ["file.bin"]
+
+
+def test_a_kill_as_the_file_gets_its_name_leaves_nothing_beside_it(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def killed(source: Path, target: Path) -> None:
+        replace(source, target)
+        if Path(target).name == "file.bin":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(server.url, tmp_path / "file.bin", md5=MD5, size=len(BODY))
     assert left(tmp_path) == ["file.bin"]
 
 

@@ -132,6 +132,22 @@ def test_only_what_is_damaged_is_fetched_again(shop: Path, site: Site, tmp_path:
     assert (root / "small" / "mine.txt").read_text() == "kept"
 
 
+def test_what_a_kill_after_unpacking_leaves_is_swept_by_the_next_call(shop: Path, site: Site, tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    get(small(shop, site.url), root=root, keep_archives=True)
+    (root / ".small.tar.gz.passing").touch()
+    (root / ".small.unpacking" / "inner").mkdir(parents=True)
+    assert get(small(shop, site.url), root=root).already
+    assert sorted(path.name for path in root.iterdir()) == ["small"]
+
+
+def test_an_archive_that_the_user_keeps_beside_right_data_stays(shop: Path, site: Site, tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    get(small(shop, site.url), root=root, keep_archives=True)
+    assert get(small(shop, site.url), root=root).already
+    assert sorted(path.name for path in root.iterdir()) == ["small", "small.tar.gz"]
+
+
 def test_mirror_is_asked_before_the_publisher(shop: Path, site: Site, tmp_path: Path) -> None:
     published = small(shop, "http://publisher.invalid")
     get(published, root=tmp_path / "data", mirror=site.url + "/")

@@ -151,3 +151,27 @@ def test_what_cannot_be_logged_is_refused(arguments, error: type[Exception], sai
 def test_a_foreign_state_is_refused() -> None:
     with pytest.raises(DataError, match="not the state of a Dynamics log"):
         Dynamics().load_state_dict({"weight": torch.zeros(1)})
+
+
+def test_forgetting_at_the_end_of_epochs_and_at_presentation_are_counted_apart() -> None:
+    """Nguyen et al. compare evaluations after each epoch, Toneva et al. one presentation with the one before."""
+    log = Dynamics()
+    shown = [[1, 1, 0], [1, 0, 1], [1, 1, 1]]  # right when it was trained on, by epoch and example
+    after = [[1, 0, 1], [0, 0, 1], [1, 1, 0]]  # right at the end of the epoch
+    index, labels = torch.arange(3), torch.zeros(3, dtype=torch.int64)
+    for epoch, (first, second) in enumerate(zip(shown, after, strict=True)):
+        for right, call in ((first, lambda *a, e=epoch: log.update(*a, epoch=e)), (second, log.evaluate)):
+            sign = 2.0 * torch.tensor(right) - 1
+            call(torch.stack([sign, -sign], 1), labels, index)
+    table = log.table()
+    assert table["forgotten_at_presentation"].tolist() == table["forgotten"].tolist() == [0, 1, 0]
+    assert table["forgotten_at_epoch_end"].tolist() == [1, 0, 1]
+    assert table["evaluated"].tolist() == [3, 3, 3]
+    again = Dynamics()
+    again.load_state_dict(log.state_dict())
+    assert again.table()["forgotten_at_epoch_end"].tolist() == [1, 0, 1]
+    old = {name: value for name, value in log.state_dict().items() if "epoch_end" not in name and name != "evaluated"}
+    again.load_state_dict(old)  # a log of version 0.1
+    assert again.table()["forgotten"].tolist() == [0, 1, 0]
+    with pytest.raises(UsageError, match="every example once"):
+        log.evaluate(torch.zeros(2, 2), torch.zeros(2, dtype=torch.int64), torch.tensor([1, 1]))

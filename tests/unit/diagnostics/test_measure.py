@@ -1,6 +1,8 @@
 """The one call for all instruments: names, independence of each other, and what it refuses."""
 
+import contextlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +13,10 @@ from torch.utils.data import DataLoader, TensorDataset
 from evenly.curvature import hessian
 from evenly.data import Labelled, load
 from evenly.diagnostics import importance, measure, sharpness
-from evenly.diagnostics.measuring import INSTRUMENTS, even_part
+from evenly.diagnostics.measured_data import even_part
+from evenly.diagnostics.measuring import function_of
 from evenly.errors import DataError, UsageError
+from evenly.measurements import MEASUREMENTS
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -147,6 +151,16 @@ def test_the_trace_is_known_to_a_tenth_and_within_its_error() -> None:
     assert measure(model, data, "sharpness", rng=rng, options={"sharpness": {"trace_probes": 0}})["trace"] is None
 
 
-def test_every_instrument_has_a_word_in_the_docstring() -> None:
-    assert measure.__doc__ is not None
-    assert all(f"`{name}`" in measure.__doc__ for name in INSTRUMENTS)
+def test_every_measurement_is_in_the_help_and_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line in `evenly.measurements` is enough for Python, the command line and the page."""
+    from evenly.cli import main
+
+    with contextlib.suppress(SystemExit):
+        main(["measure", "--help"])
+    shown = capsys.readouterr().out
+    document = (Path(__file__).parents[3] / "docs" / "instruments.md").read_text()
+    for name, entry in MEASUREMENTS.items():
+        assert name in shown
+        assert entry.help.split()[0] in shown
+        assert f"`{name}`" in document
+        assert callable(function_of(name))

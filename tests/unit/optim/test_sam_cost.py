@@ -81,7 +81,7 @@ def test_the_second_pass_begins_with_one_copy_of_the_parameters_more_and_no_old_
     for second in (live[1], live[3]):
         extra = (second - live[0]) / size
         assert 0.9 < extra < 1.1, extra
-    held = sum(t.untyped_storage().nbytes() for t in sam.room.kept)
+    held = sum(t.untyped_storage().nbytes() for t in sam.scratch.kept)
     assert held == (2 * width * width * 4 if width == 512 else 0)
     gc.collect()
     assert storages() <= live[0] + held + 1024
@@ -101,11 +101,11 @@ def test_large_weights_are_displaced_to_the_same_memory_in_every_step_and_a_copy
     assert places[0::2] == [model[0].weight.data_ptr()] * 3
     assert places[1::2] == [places[1]] * 3
     assert places[1] != places[0]
-    assert copy.deepcopy(sam).room.kept == [None]
+    assert copy.deepcopy(sam).scratch.kept == [None]
     model.double()
     model.zero_grad()
     sam.backward(lambda: model(torch.ones(1, 600, dtype=torch.float64)).sum())
-    assert sam.room.kept[0].dtype == torch.float64
+    assert sam.scratch.kept[0].dtype == torch.float64
 
 
 @pytest.mark.parametrize("rule", [evenly.SAM, evenly.ASAM, evenly.USAM, evenly.FriendlySAM])
@@ -113,13 +113,13 @@ def test_large_tensors_move_where_small_ones_would(rule, monkeypatch) -> None:
     x = torch.randn(4, 512, generator=torch.Generator().manual_seed(0))
     found = []
     for threshold in (1 << 20, 1 << 30):
-        monkeypatch.setattr("evenly.optim.room.LARGE", threshold)
+        monkeypatch.setattr("evenly.optim.scratch.LARGE", threshold)
         model = nn.Sequential(nn.Linear(512, 512), nn.Tanh(), nn.Linear(512, 512, bias=False), nn.Linear(512, 3))
         with torch.no_grad():
             for p in model.parameters():
                 p.copy_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) / 20)
         sam = rule(model)
-        assert bool(sam.room.large) == (threshold == 1 << 20)
+        assert bool(sam.scratch.large) == (threshold == 1 << 20)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(3):
             optimizer.zero_grad()

@@ -39,7 +39,7 @@ def toy(**more: Any) -> Experiment:
         "plan": plan,
         "claims": (Claim("fit", "longer fits better", "long.train_error", "less", "short.train_error"),),
         "scales": {"smoke": Scale((0, 1), 0.1, {"epochs": 8}), "full": Scale((0, 1, 2), 9000, {"epochs": 200})},
-        "charts": "verdict:judged",
+        "charts": "verdict:judge",
     }
     return Experiment(**settings | more)
 

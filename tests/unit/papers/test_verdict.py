@@ -1,4 +1,6 @@
-"""Verdicts come by rule: sign, interval and margin decide, and nothing else."""
+"""Verdicts come by rule: the interval, the claimed side and the paper's effect decide, and nothing else."""
+
+import math
 
 import pytest
 from hypothesis import given
@@ -6,7 +8,7 @@ from hypothesis import strategies as st
 
 from evenly.errors import UsageError
 from evenly.papers.experiment import Claim
-from evenly.papers.verdict import judged, overall, worse
+from evenly.papers.verdict import HOLDS, VERDICTS, is_worse, judge, num_holding
 
 SEEDS = range(5)
 A = {"a": {seed: 1.0 + 0.1 * seed for seed in SEEDS}}
@@ -21,105 +23,148 @@ def less(**more: object) -> Claim:
     return Claim("gap", "b is below a", "b", "less", "a", **more)  # type: ignore[arg-type]
 
 
-def test_the_claimed_sign_with_an_interval_that_excludes_zero_is_reproduced():
-    assert judged(less(), beside(-0.5, -0.6, -0.4, -0.5, -0.5)).verdict == "reproduced"
+def greater(**more: object) -> Claim:
+    return Claim("gap", "b is above a", "b", "greater", "a", **more)  # type: ignore[arg-type]
 
 
-def test_the_claimed_sign_with_zero_in_the_interval_is_only_the_direction():
-    assert judged(less(), beside(-2.0, 1.0, -1.0, 0.5, -0.5)).verdict == "same direction only"
+def around(mean: float, deviation: float, n: int, *, base: float = 5.0) -> dict[str, dict[int, float]]:
+    """`b` beside `a` over n seeds, with exactly this mean and standard deviation of the differences."""
+    raw = [(-1.0) ** k * (1 + k % 3) for k in range(n)]
+    center = math.fsum(raw) / n
+    spread = math.sqrt(math.fsum((r - center) ** 2 for r in raw) / (n - 1))
+    differences = [mean + deviation * (r - center) / spread for r in raw]
+    a = {seed: base + 0.3 * seed for seed in range(n)}
+    return {"a": a, "b": {seed: a[seed] + d for seed, d in enumerate(differences)}}
 
 
-def test_the_other_sign_is_not_reproduced_however_sure_it_is():
-    assert judged(less(), beside(0.5, 0.6, 0.4, 0.5, 0.5)).verdict == "not reproduced"
-    up = Claim("gap", "b is above a", "b", "greater", "a")
-    assert judged(up, beside(0.5, 0.6, 0.4, 0.5, 0.5)).verdict == "reproduced"
+def test_the_claimed_side_with_an_interval_that_excludes_zero_is_reproduced():
+    assert judge(less(), beside(-0.5, -0.6, -0.4, -0.5, -0.5)).verdict == "reproduced"
+    assert judge(greater(), beside(0.5, 0.6, 0.4, 0.5, 0.5)).verdict == "reproduced"
 
 
-def test_no_difference_at_all_is_not_a_direction():
-    assert judged(less(), beside(0, 0, 0, 0, 0)).verdict == "not reproduced"
+def test_an_interval_wholly_on_the_other_side_contradicts():
+    assert judge(less(), beside(0.5, 0.6, 0.4, 0.5, 0.5)).verdict == "contradicted"
+    assert judge(greater(), beside(-0.5, -0.6, -0.4, -0.5, -0.5)).verdict == "contradicted"
+
+
+def test_an_interval_that_holds_zero_is_inconclusive_whatever_the_sign_of_its_mean():
+    assert judge(less(), beside(-2.0, 1.0, -1.0, 0.5, -0.5)).verdict == "inconclusive"
+    assert judge(less(), beside(2.0, -1.0, 1.0, -0.5, 0.5)).verdict == "inconclusive"
+
+
+def test_an_interval_much_wider_than_the_effect_is_inconclusive_and_says_how_many_seeds_it_takes():
+    # Nguyen's table 2 at a small size: ±1.0 around an effect of 0.28, with a mean of the wrong sign.
+    claim = less(paper=4.79, paper_against=5.07, margin=0.14)
+    outcome = judge(claim, around(0.0533, 0.405, 3))
+    assert outcome.verdict == "inconclusive"
+    assert outcome.effect == pytest.approx(-0.28)
+    assert outcome.difference.half_width == pytest.approx(1.006, abs=1e-3)
+    assert outcome.seeds_needed == 24
+
+
+def test_a_smaller_effect_is_weaker_and_a_larger_one_stronger_than_claimed():
+    claim = less(paper=4.0, paper_against=5.0, margin=0.25)
+    assert judge(claim, around(-0.9, 0.1, 5)).verdict == "reproduced"
+    assert judge(claim, around(-0.6, 0.1, 5)).verdict == "weaker than claimed"
+    assert judge(claim, around(-1.6, 0.1, 5)).verdict == "stronger than claimed"
+    # The side that is established stays so when even half of the effect is excluded.
+    assert judge(claim, around(-0.2, 0.05, 5)).verdict == "weaker than claimed"
+    up = greater(paper=5.0, paper_against=4.0, margin=0.25)
+    assert judge(up, around(0.6, 0.1, 5)).verdict == "weaker than claimed"
+    assert judge(up, around(1.6, 0.1, 5)).verdict == "stronger than claimed"
+
+
+def test_an_interval_around_zero_that_excludes_half_of_the_effect_contradicts():
+    claim = less(paper=4.0, paper_against=5.0, margin=0.25)
+    assert judge(claim, around(0.05, 0.1, 5)).verdict == "contradicted"
+    assert judge(claim, around(0.05, 0.1, 5), levels=False).verdict == "inconclusive"
+    assert judge(less(), around(0.05, 0.1, 5)).verdict == "inconclusive"
+
+
+def test_no_difference_in_any_seed_contradicts_a_difference():
+    # Chang and Khanna's criterion gives the same step size for every C, to the last digit.
+    assert judge(less(), beside(0, 0, 0, 0, 0)).verdict == "contradicted"
+    assert judge(greater(), beside(0, 0, 0, 0, 0)).verdict == "contradicted"
 
 
 def test_pairing_counts_not_the_spread_between_seeds():
     far = {"a": {s: 100.0 * s for s in SEEDS}, "b": {s: 100.0 * s - 1 - 0.01 * s for s in SEEDS}}
-    assert judged(less(), far).verdict == "reproduced"
+    assert judge(less(), far).verdict == "reproduced"
     # Seeds are matched by number, not by place.
     turned = {"a": far["a"], "b": dict(reversed(far["b"].items()))}
-    assert judged(less(), turned).difference == judged(less(), far).difference
+    assert judge(less(), turned).difference == judge(less(), far).difference
 
 
-def test_a_number_of_the_paper_is_held_against_ours_by_its_margin():
-    found = beside(-0.5, -0.6, -0.4, -0.5, -0.5)
-    near, far = less(paper=0.7, paper_against=1.2, margin=0.05), less(paper=0.2, paper_against=1.2, margin=0.05)
-    assert judged(near, found).verdict == "reproduced"
-    assert judged(far, found).verdict == "same direction only"
-    assert judged(far, found).within is False
-    # Without the paper's reference, the value itself is held against it: b is 0.7 in the mean.
-    assert judged(less(paper=0.7, margin=0.05), found).within is True
-
-
-def test_the_right_drop_from_another_level_is_another_result():
+def test_the_right_drop_from_another_level_is_remarked_on():
     claim = less(paper=4.79, paper_against=5.07, margin=0.1)
-    drop = {"a": {seed: 25.07 + 0.01 * seed for seed in SEEDS}, "b": {seed: 24.79 + 0.011 * seed for seed in SEEDS}}
-    assert judged(claim, drop).verdict == "same direction only"
-    near = {"a": {seed: 5.3 + 0.01 * seed for seed in SEEDS}, "b": {seed: 5.02 + 0.011 * seed for seed in SEEDS}}
-    assert judged(claim, near).verdict == "reproduced"
+    assert judge(claim, around(-0.28, 0.01, 5, base=25.0)).same_level is False
+    assert judge(claim, around(-0.28, 0.01, 5, base=5.0)).same_level is True
+    assert judge(less(), around(-0.28, 0.01, 5)).same_level is None
 
 
-def test_at_another_size_than_the_papers_only_the_order_is_judged():
+def test_where_the_papers_numbers_cannot_be_compared_only_the_order_is_judged():
     far = less(paper=0.2, paper_against=1.2, margin=0.05)
-    outcome = judged(far, beside(-0.5, -0.6, -0.4, -0.5, -0.5), levels=False)
-    assert (outcome.verdict, outcome.within) == ("reproduced", None)
+    outcome = judge(far, beside(-0.5, -0.6, -0.4, -0.5, -0.5), levels=False)
+    assert (outcome.verdict, outcome.effect, outcome.same_level) == ("reproduced", None, None)
 
 
 def test_equal_means_that_the_whole_interval_is_within_the_margin():
     same = Claim("same", "b is a", "b", "equal", "a", margin=0.1)
-    assert judged(same, beside(0.01, -0.02, 0.0, 0.01, 0.0)).verdict == "reproduced"
-    assert judged(same, beside(0.3, -0.3, 0.2, -0.2, 0.0)).verdict == "same direction only"
-    assert judged(same, beside(0.3, 0.3, 0.2, 0.2, 0.3)).verdict == "not reproduced"
+    assert judge(same, beside(0.01, -0.02, 0.0, 0.01, 0.0)).verdict == "reproduced"
+    assert judge(same, beside(0.3, -0.3, 0.2, -0.2, 0.0)).verdict == "inconclusive"
+    assert judge(same, beside(0.3, 0.3, 0.2, 0.2, 0.3)).verdict == "contradicted"
+    assert judge(same, beside(-0.3, -0.3, -0.2, -0.2, -0.3)).verdict == "contradicted"
 
 
-def test_one_seed_never_reproduces_anything():
+def test_one_seed_decides_nothing():
     one = {"a": {0: 1.0}, "b": {0: 0.1}}
-    assert judged(less(), one).verdict == "same direction only"
-    assert judged(Claim("same", "b is a", "b", "equal", "a", margin=5.0), one).verdict == "same direction only"
+    for claim in (less(), greater(), Claim("same", "b is a", "b", "equal", "a", margin=5.0)):
+        outcome = judge(claim, one)
+        assert (outcome.verdict, outcome.seeds_needed) == ("inconclusive", None)
 
 
 def test_a_number_can_be_what_is_compared_with():
-    assert judged(Claim("gap", "a is above ½", "a", "greater", 0.5), A).verdict == "reproduced"
+    assert judge(Claim("gap", "a is above ½", "a", "greater", 0.5), A).verdict == "reproduced"
+    known = Claim("gap", "a − ½ is 3", "a", "greater", 0.5, paper=3.5, margin=0.5)
+    assert judge(known, A).effect == 3.0
+    assert judge(known, A).verdict == "weaker than claimed"
 
 
 def test_seeds_that_do_not_match_are_refused():
     with pytest.raises(UsageError, match="equal seeds"):
-        judged(less(), {"a": {0: 1.0, 1: 1.0}, "b": {0: 1.0}})
+        judge(less(), {"a": {0: 1.0, 1: 1.0}, "b": {0: 1.0}})
 
 
 def test_what_was_not_measured_is_named_with_what_was():
     with pytest.raises(UsageError, match=r"'b', which was not measured.*a"):
-        judged(less(), A)
+        judge(less(), A)
 
 
 def test_a_number_that_is_not_finite_is_no_evidence():
     with pytest.raises(UsageError, match="not finite for seed 3"):
-        judged(less(), beside(0.0, 0.0, 0.0, float("nan"), 0.0))
+        judge(less(), beside(0.0, 0.0, 0.0, float("nan"), 0.0))
+
+
+def test_a_number_of_the_paper_without_its_reference_is_refused_where_it_is_declared():
+    with pytest.raises(UsageError, match="number for 'a' is missing"):
+        less(paper=1.0, margin=0.1)
 
 
 @given(st.lists(st.floats(-10, 10), min_size=5, max_size=5))
-def test_a_claim_and_its_opposite_are_never_both_held_up(differences: list[float]):
+def test_a_claim_and_its_opposite_never_both_hold(differences: list[float]):
     found = beside(*differences)
-    down, up = judged(less(), found).verdict, judged(Claim("gap", "", "b", "greater", "a"), found).verdict
-    assert "not reproduced" in (down, up)
+    down, up = judge(less(), found).verdict, judge(greater(), found).verdict
+    assert not {down, up} <= HOLDS
+    assert (down == "inconclusive") == (up == "inconclusive")
 
 
-def test_an_experiment_is_as_good_as_its_worst_claim_and_corrections_are_apart():
-    good = judged(less(), beside(-0.5, -0.6, -0.4, -0.5, -0.5))
-    bad = judged(Claim("up", "", "b", "greater", "a"), beside(-0.5, -0.6, -0.4, -0.5, -0.5))
-    ours = judged(Claim("ours", "", "b", "greater", "a", corrects=True), beside(-0.5, -0.6, -0.4, -0.5, -0.5))
-    assert overall([good]) == "reproduced"
-    assert overall([good, ours]) == "reproduced"
-    assert overall([good, bad]) == "not reproduced"
+def test_claims_that_hold_are_counted_whatever_their_strength():
+    assert num_holding(["reproduced", "stronger than claimed", "weaker than claimed", "inconclusive"]) == 3
 
 
 def test_verdicts_have_an_order():
-    assert worse("same direction only", "reproduced")
-    assert not worse("reproduced", "same direction only")
-    assert not worse("not reproduced", "not run")
+    assert is_worse("inconclusive", "reproduced")
+    assert is_worse("contradicted", "inconclusive")
+    assert not is_worse("reproduced", "inconclusive")
+    assert not is_worse("contradicted", "not run")
+    assert set(VERDICTS) > HOLDS

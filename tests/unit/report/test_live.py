@@ -13,7 +13,7 @@ import pytest
 from evenly.errors import SetupError, UsageError
 from evenly.recipe import Recipe, digest, to_mapping
 from evenly.records import Run
-from evenly.report.live import Server
+from evenly.report.live import MOST_CONNECTIONS, Server
 from evenly.report.run_page import RunPage, run_page
 
 
@@ -110,3 +110,71 @@ def test_a_port_in_use_is_named_with_the_way_out(run: Run) -> None:
             Server(lambda: run_page([run.path]), port=port)
     with pytest.raises(UsageError, match="--port 70000"):
         Server(lambda: run_page([run.path]), port=70000)
+
+
+def raw(server: Server, request: bytes) -> bytes:
+    with socket.create_connection(server.server_address, timeout=10) as connection:
+        connection.sendall(request)
+        connection.shutdown(socket.SHUT_WR)
+        parts = []
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (["GET / HTTP/1.1", "Host: 127.0.0.1:{port}", "Host: evil.example"], 400),
+        (["GET / HTTP/1.1", "Host: evil.example", "Host: 127.0.0.1:{port}"], 400),
+        (["GET / HTTP/1.1"], 400),
+        (["GET http://127.0.0.1:{port}/ HTTP/1.1", "Host: 127.0.0.1:{port}"], 404),
+        (["GET http://evil.example/ HTTP/1.1", "Host: 127.0.0.1:{port}"], 404),
+        (["GET /../../etc/passwd HTTP/1.1", "Host: 127.0.0.1:{port}"], 404),
+        (["GET / HTTP/1.1", "Host: 127.0.0.1:{port}", "X: " + "x" * 70_000], 431),
+        (["GET / HTTP/1.1", "Host: 127.0.0.1:{port}", *[f"X{i}: x" for i in range(200)]], 431),
+        (["GET /" + "x" * 70_000 + " HTTP/1.1", "Host: 127.0.0.1:{port}"], 414),
+        (["POST / HTTP/1.1", "Host: 127.0.0.1:{port}"], 501),
+        (["DELETE /recipe.yaml HTTP/1.1", "Host: 127.0.0.1:{port}"], 501),
+        (["\x16\x03\x01 nonsense"], 400),
+        (["GET / HTTP/1.1", "Host: 127.0.0.1:{port}"], 200),
+    ],
+)
+def test_requests_that_browsers_do_not_make_are_refused(server: Server, lines: list[str], code: int) -> None:
+    port = server.server_address[1]
+    request = "\r\n".join(line.replace("{port}", str(port)) for line in lines) + "\r\n\r\n"
+    answer = raw(server, request.encode("latin1"))
+    assert f" {code} ".encode() in answer.split(b"\r\n")[0] or f"Error code: {code}".encode() in answer
+
+
+def test_half_open_connections_keep_few_threads_and_nobody_out(server: Server) -> None:
+    before = threading.active_count()
+    crowd = []
+    try:
+        for number in range(120):
+            crowd.append(socket.create_connection(server.server_address, timeout=10))
+            if number % 2:
+                crowd[-1].sendall(b"GET / HTTP/1.1\r\nHost: 127")
+        assert fetched(server, "/news.json")[0] == 200
+        assert threading.active_count() - before <= MOST_CONNECTIONS + 1
+    finally:
+        for connection in crowd:
+            connection.close()
+    assert fetched(server, "/news.json")[0] == 200
+
+
+def test_a_request_that_drips_is_ended(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenly.report.live.SECONDS_TO_ASK", 0.3)
+    with socket.create_connection(server.server_address, timeout=10) as connection:
+        ended = False
+        for _ in range(100):
+            try:
+                connection.sendall(b"G")
+                connection.settimeout(0.05)
+                ended = connection.recv(1) == b""
+            except TimeoutError:
+                continue
+            except OSError:
+                ended = True
+            break
+        assert ended

@@ -66,7 +66,7 @@ def test_a_run_alone_is_repeated_by_train(name: str, tmp_path: Path) -> None:
 def test_a_comparison_is_repeated_by_useful(name: str, until: Until, tmp_path: Path) -> None:
     plain = RECIPES[name]
     first = early_recipe(plain, until)
-    second = second_recipe(plain, first, "useful", factor=3, keep_suspects=False)
+    second = second_recipe(plain, digest(first), "useful", factor=3, keep_suspects=False)
     for recipe in (plain, first):
         kept(tmp_path, recipe)
     given = parsed(run_page([kept(tmp_path, second).path]).command)
@@ -84,7 +84,7 @@ def test_another_network_and_optimizer_of_the_first_stage_are_named(tmp_path: Pa
     plain = RECIPES["sam"]
     optimizer, ascent = early_choice(plain, "sgd", 0.01)
     first = early_recipe(plain, Until("epoch", 1), model=Model("convnet"), optimizer=optimizer, ascent=ascent)
-    second = second_recipe(plain, first, "useful", factor=2, keep_suspects=True)
+    second = second_recipe(plain, digest(first), "useful", factor=2, keep_suspects=True)
     kept(tmp_path, first)
     given = parsed(run_page([kept(tmp_path, second).path]).command)
     assert (given["early_model"], given["early_optimizer"], given["early_lr"]) == ("convnet", "sgd", 0.01)
@@ -99,8 +99,8 @@ def stranger(tmp_path: Path) -> Path:
     """The recipe of a stranger: every word of it that comes into the command would run something else."""
     plain = Recipe(data=Data("digits $(touch x)"), epochs=2)
     first = early_recipe(plain, Until("epoch", 1))
-    second = second_recipe(plain, first, "useful", factor=3, keep_suspects=True)
-    control = second_recipe(plain, first, "random", factor=3, keep_suspects=True)
+    second = second_recipe(plain, digest(first), "useful", factor=3, keep_suspects=True)
+    control = second_recipe(plain, digest(first), "random", factor=3, keep_suspects=True)
     early, useful, random = (kept(tmp_path, recipe) for recipe in (first, second, control))
     for run, changes in (
         (useful, {"resampling": {"factor": STRANGE}}),
@@ -147,5 +147,5 @@ def test_a_learning_rate_of_many_digits_is_repeated_to_the_last(tmp_path: Path) 
     optimizer, ascent = early_choice(plain, None, 0.0123456789)
     first = early_recipe(plain, Until("epoch", 1), optimizer=optimizer, ascent=ascent)
     kept(tmp_path, first)
-    given = parsed(run_page([kept(tmp_path, second_recipe(plain, first, "useful")).path]).command)
+    given = parsed(run_page([kept(tmp_path, second_recipe(plain, digest(first), "useful")).path]).command)
     assert given["early_lr"] == 0.0123456789

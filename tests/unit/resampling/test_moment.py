@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from evenly.data.digits import digits
-from evenly.errors import DataError, UsageError
+from evenly.errors import UsageError
 from evenly.models.seeded import seeded
-from evenly.resampling.moment import AtEpoch, GainShrinks, at_fraction, first, refuse_fitted
+from evenly.resampling.moment import AtEpoch, GainShrinks, at_fraction, first
 
 # Training errors of real runs, before the first epoch and after each.
 RECORDED = {
@@ -125,8 +125,6 @@ def test_the_moment_of_a_network_that_trains_comes_early_and_before_everything_i
     assert 3 <= epoch <= 8
     assert 0.9 < 1 - errors[epoch] < 0.99
     assert errors[-1] < 0.01
-    with pytest.raises(DataError, match=rf"Use epoch {epoch} \("):
-        refuse_fitted(errors)
 
 
 def test_epochs_and_fractions() -> None:
@@ -151,11 +149,3 @@ def test_bad_settings_and_curves_are_refused() -> None:
         GainShrinks()([0.9, float("nan")])
     with pytest.raises(UsageError, match="no training errors"):
         GainShrinks()([])
-
-
-def test_a_network_that_fits_everything_is_refused_with_an_epoch_that_does() -> None:
-    refuse_fitted([0.9, 0.3, 0.0101])
-    with pytest.raises(DataError, match=r"after epoch 4 the network fits 99\.50%.*Use epoch 3 \(98\.00%\)"):
-        refuse_fitted([0.9, 0.3, 0.1, 0.02, 0.005])
-    with pytest.raises(DataError, match="Already the first epoch fits that much"):
-        refuse_fitted([0.9, 0.004])

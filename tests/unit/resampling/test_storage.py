@@ -82,7 +82,7 @@ def test_damaged_files_are_data_errors(separation: Separation, tmp_path: Path, s
     whole = path.read_bytes()
     for content in (b"", b"rubbish", whole[: len(whole) // 2]):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=r"Separate again|lacks the column"):
+        with pytest.raises(DataError, match=r"Separate again|lacks the column|is empty|fields"):
             load(path)
 
 
@@ -98,7 +98,7 @@ def test_a_changed_file_does_not_match_its_fingerprint(separation: Separation, t
 
 def test_pickles_are_never_opened(tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", facts=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(DataError, match="Separate again"):
+    with pytest.raises(DataError, match=r"'facts' is an array of Python objects.*it was not opened"):
         load(tmp_path / "s.npz")
     (tmp_path / "t.npz").write_bytes(pickle.dumps({"hard": 1}))
     with pytest.raises(DataError, match="Separate again"):
@@ -115,3 +115,24 @@ def test_other_suffixes_are_refused(separation: Separation, tmp_path: Path) -> N
 def test_a_loss_of_minus_zero_is_written_as_zero(separation: Separation, tmp_path: Path) -> None:
     save(replace(separation, losses=torch.full_like(separation.losses, -0.0)), tmp_path / "s.csv")
     assert {line.split(",")[3] for line in (tmp_path / "s.csv").read_text().split()[1:]} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("classes", ["cat", 7]),
+        ("remarks", [None]),
+        ("method", 3),
+        ("accuracy", "high"),
+        ("classes", ["cat"]),
+        ("splits", [{"label": 99}]),
+    ],
+)
+def test_facts_of_another_kind_are_refused(separation: Separation, tmp_path: Path, name: str, value: object) -> None:
+    path = tmp_path / "s.json"
+    save(separation, path)
+    content = json.loads(path.read_text())
+    content[name] = [content["splits"][0] | value[0]] if name == "splits" else value
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match=r"s\.json: .*Separate again"):
+        load(path)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from evenly.errors import UsageError
-from evenly.recipe import Data, Model, Optimizer, Recipe, Until, digest
+from evenly.recipe import Data, Model, Optimizer, Recipe, Until
 from evenly.records import Run
+from evenly.training.identify import identify
 from evenly.training.lasting import agreement_of, separations_at
 from evenly.training.outlook import outlook
 from evenly.training.parts import load_data
@@ -34,7 +35,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def second(runs: Path, method: str, seed: int = 0) -> Run:
     mine = Recipe(**{**vars(SMALL), "seed": seed})
-    return Run(runs / digest(second_recipe(mine, early_recipe(mine, Until("epoch", 2)), method)))
+    data = load_data(mine)
+    early = identify(early_recipe(mine, Until("epoch", 2)), data).id
+    return Run(runs / identify(second_recipe(mine, early, method), data).id)
 
 
 @pytest.mark.parametrize("method", ["useful", "random"])

@@ -85,6 +85,7 @@ def test_a_sharded_run_that_is_told_to_stop_goes_on_to_the_same_end(tmp_path: Pa
 def test_another_number_of_processes_is_refused_on_resume(tmp_path: Path) -> None:
     from evenly.recipe import Data, Model, Recipe
     from evenly.recipe import Optimizer as Settings
+    from evenly.training.loop import Loop
     from evenly.training.train import train
 
     recipe = Recipe(
@@ -95,11 +96,36 @@ def test_another_number_of_processes_is_refused_on_resume(tmp_path: Path) -> Non
         batch_size=96,
     )
 
-    def stop(history: object) -> bool:
-        raise KeyboardInterrupt
+    def stop(loop: Loop, history: list[object]) -> bool:
+        if history:
+            raise KeyboardInterrupt
+        return False
 
-    with pytest.raises(KeyboardInterrupt):
-        train(recipe, runs=tmp_path, device="cpu", pace=0, enough=stop)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Loop, "_is_enough", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train(recipe, runs=tmp_path, device="cpu", pace=0)
     with pytest.raises(AssertionError, match=r"world was 1 and is 2.*--allow world"):
         run(2, tmp_path)
     assert run(2, tmp_path, "--allow", "world")["epoch"] == 2
+
+
+PARTED = """
+import os
+from evenly.data import load
+from evenly.recipe import Recipe
+from evenly.training.train import train
+splits = load("parity", dim=5, seed=int(os.environ["RANK"]))
+train(Recipe(epochs=1), runs=os.environ["RUNS"], splits=splits, device="cpu")
+"""
+
+
+def test_processes_that_see_different_data_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    (tmp_path / "parted.py").write_text(PARTED)
+    words = command(2, tmp_path)
+    launch = [*words[: words.index("evenly") - 1], str(tmp_path / "parted.py")]
+    environment = {**ENVIRONMENT, "RUNS": str(tmp_path / "runs")}
+    result = subprocess.run(launch, capture_output=True, text=True, env=environment)
+    assert result.returncode != 0
+    assert "the processes of this run do not see the same data or code" in result.stderr
+    assert not (tmp_path / "runs").exists()

@@ -34,8 +34,7 @@ NAMES = [f"train.{cluster}.{what}" for cluster in ("easy", "hard") for what in (
 def second_stage(runs: Path, recipe: Recipe = SMALL, method: str = "useful") -> Recipe:
     """The recipe of a second stage whose first is done."""
     first = early_recipe(recipe, Until("epoch", 1))
-    train(first, runs=runs, device="cpu")
-    return second_recipe(recipe, first, method)
+    return second_recipe(recipe, train(first, runs=runs, device="cpu").id, method)
 
 
 def test_clusters_are_summed_apart_and_together_make_the_whole() -> None:

@@ -1,6 +1,7 @@
 """Recipe files: what YAML means, and how a broken file is named."""
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,9 @@ def test_a_recipe_cannot_be_dumped_where_a_file_stands_for_a_folder(tmp_path: Pa
     (tmp_path / "file").write_text("")
     with pytest.raises(SetupError, match="cannot write"):
         dump(Recipe(), tmp_path / "file" / "recipe.yaml")
+
+
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "recipe.yaml")
+    with pytest.raises(UsageError, match=r"recipe\.yaml is not a regular file"):
+        yaml_text.read(tmp_path / "recipe.yaml")

@@ -106,9 +106,10 @@ class _Download:
         if complaint:
             self.discard()
             raise DataError(f"{url}: {complaint}. It was deleted; repeat the command, or use another mirror.")
+        # First: killed after it has its name, the file is never asked for again, and the note would lie there for ever.
+        self.origin.unlink(missing_ok=True)
         with writing(self.target):
             os.replace(self.part, self.target)
-        self.discard()
 
     def gather(self, url: str) -> None:
         """Fill the part, in as many requests as it takes."""

@@ -1,13 +1,16 @@
 """From a name to data on disk: fetch, check, unpack, check again."""
 
+import contextlib
 import os
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evenly.data.fetch.disk import writing
 from evenly.data.fetch.download import fetch
 from evenly.data.fetch.publication import Archive, Source
 from evenly.data.fetch.sources import source
-from evenly.data.fetch.unpack import unpack
+from evenly.data.fetch.unpack import unpack, workplace
 from evenly.data.fetch.verify import FileCheck, digest, present_layout, verify
 from evenly.errors import DataError
 
@@ -52,6 +55,7 @@ def get(
     root = Path(root)
     checks = verify(published, root=root)
     if all(check.state == "ok" for check in checks):
+        _sweep(published, root)
         return Got(published.name, root / present_layout(published, root=root).folder, True, tuple(checks))
     # From here on it is the preferred layout that is filled and checked, whatever part of another lies there.
     if present_layout(published, root=root) is not published.layouts[0]:
@@ -76,10 +80,16 @@ def get(
             )
         else:
             _check_by_hand(published, archive, place, root)
-        if archive.packed:
-            unpack(place, root / archive.into, top=archive.top)
-            if archive.urls and not keep_archives:
+        if archive.packed and archive.urls and not keep_archives:
+            with writing(place):
+                _mark(place).touch()
+            try:
+                unpack(place, root / archive.into, top=archive.top)
                 place.unlink()
+            finally:
+                _mark(place).unlink(missing_ok=True)
+        elif archive.packed:
+            unpack(place, root / archive.into, top=archive.top)
     checks = verify(published, root=root)
     if faults := [str(check) for check in checks if check.state != "ok"]:
         raise DataError(
@@ -88,6 +98,22 @@ def get(
             + f"\nRemove {root / published.folder} and repeat the command."
         )
     return Got(published.name, root / published.folder, False, tuple(checks))
+
+
+def _mark(place: Path) -> Path:
+    """The file that says that the archive at `place` was fetched here and is to go when it is unpacked."""
+    return place.with_name(f".{place.name}.passing")
+
+
+def _sweep(published: Source, root: Path) -> None:
+    """Remove what a command left that was killed when the data were in their place already."""
+    with contextlib.suppress(OSError):  # data that cannot be written to are right all the same
+        for archive in published.archives:
+            if archive.packed:
+                shutil.rmtree(workplace(root / archive.into), ignore_errors=True)
+            if (mark := _mark(root / archive.name)).exists():
+                (root / archive.name).unlink(missing_ok=True)
+                mark.unlink()
 
 
 def _brings(archives: tuple[Archive, ...], path: Path, root: Path) -> Archive | None:

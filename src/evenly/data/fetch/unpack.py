@@ -9,14 +9,14 @@ import shutil
 import stat
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from evenly.data.fetch.disk import write_whole, writing
-from evenly.errors import DataError
+from evenly.errors import DataError, EvenlyError, SetupError
+from evenly.files.regular import open_regular
 from evenly.progress import Bar
 
 # Published image archives grow by less than tenfold; what grows more than this is no data set.
@@ -25,7 +25,7 @@ _SLACK = 1 << 20  # small archives may grow by more
 _PER_MEMBER = 512  # a name costs something too, or a bomb could be made of empty files
 _CHUNK = 1 << 20
 _DRIVE = re.compile("[A-Za-z]:")
-_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError)
+_LONGEST_READ = 1 << 24  # names and notes in a tar are read whole, and are short
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def unpack(
     """
     archive, folder = Path(archive), Path(folder)
     members = _opener(archive)
-    work = folder.with_name(f".{folder.name}.unpacking")
+    work = workplace(folder)
     with writing(folder):
         shutil.rmtree(work, ignore_errors=True)  # what a killed run has left
         work.mkdir(parents=True)
@@ -78,6 +78,11 @@ def unpack(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return folder
+
+
+def workplace(folder: Path) -> Path:
+    """The hidden neighbour of `folder` in which archives are unpacked; a killed command leaves it behind."""
+    return folder.with_name(f".{folder.name}.unpacking")
 
 
 def _write_all(members: Iterator[_Member], work: Path, archive: Path, limit: int, bar: Bar) -> None:
@@ -139,7 +144,7 @@ def _exclusive(path: Path, member: _Member, archive: Path) -> Iterator[io.FileIO
 
 
 def _opener(archive: Path) -> Callable[[Path], contextlib.AbstractContextManager[Iterator[_Member]]]:
-    if not archive.is_file():
+    if not archive.exists():
         raise DataError(f"there is no archive {archive}. Fetch it first.")
     for endings, members in (((".tar", ".tar.gz", ".tgz"), _tar), ((".zip",), _zip), ((".gz",), _gzip)):
         if archive.name.lower().endswith(endings):
@@ -154,7 +159,9 @@ class _Remembering(io.BufferedIOBase):
         self.file, self.last = file, b""
 
     def read(self, size: int | None = -1) -> bytes:
-        self.last = self.file.read(-1 if size is None else size)
+        if size is None or not 0 <= size <= _LONGEST_READ:
+            raise tarfile.ReadError(f"a header in it promises {size} bytes")
+        self.last = self.file.read(size)
         return self.last
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -167,7 +174,7 @@ class _Remembering(io.BufferedIOBase):
 @contextlib.contextmanager
 def _tar(archive: Path) -> Iterator[Iterator[_Member]]:
     with contextlib.ExitStack() as stack:
-        raw = stack.enter_context(open(archive, "rb"))
+        raw = stack.enter_context(open_regular(archive))
         plain = raw if archive.name.lower().endswith(".tar") else stack.enter_context(gzip.open(raw))
         file = _Remembering(plain)
         tar = stack.enter_context(tarfile.open(fileobj=file, mode="r:"))
@@ -195,7 +202,7 @@ def _tar(archive: Path) -> Iterator[Iterator[_Member]]:
 
 @contextlib.contextmanager
 def _zip(archive: Path) -> Iterator[Iterator[_Member]]:
-    with zipfile.ZipFile(archive) as file:
+    with open_regular(archive) as raw, zipfile.ZipFile(raw) as file:
 
         def members() -> Iterator[_Member]:
             for info in file.infolist():
@@ -207,6 +214,8 @@ def _zip(archive: Path) -> Iterator[Iterator[_Member]]:
                     refused = "is neither a file nor a folder"
                 elif info.flag_bits & 1:
                     refused = "is encrypted"
+                elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    refused = "is compressed in a way that data sets are not"  # some ask for gigabytes to unpack a byte
 
                 def content(info: zipfile.ZipInfo = info) -> IO[bytes]:
                     return file.open(info)
@@ -222,7 +231,7 @@ def _zip(archive: Path) -> Iterator[Iterator[_Member]]:
 
 @contextlib.contextmanager
 def _gzip(archive: Path) -> Iterator[Iterator[_Member]]:
-    with open(archive, "rb") as raw:
+    with open_regular(archive) as raw:
 
         def content() -> gzip.GzipFile:
             return gzip.GzipFile(fileobj=raw)
@@ -245,5 +254,12 @@ def _settle(unpacked: Path, folder: Path) -> None:
 def _damage(archive: Path) -> Iterator[None]:
     try:
         yield
-    except _DAMAGED as error:
+    except (EvenlyError, KeyboardInterrupt):
+        raise
+    except OSError as error:
+        if error.errno is not None:  # the disk's fault, not the archive's
+            raise SetupError(f"cannot unpack {archive}: {error.strerror}. Check the disk and repeat.") from error
         raise DataError(f"{archive} is damaged ({error}). Delete it and fetch it again.") from error
+    except Exception as error:  # the bytes choose what goes wrong: zlib.error, struct.error, UnicodeDecodeError, …
+        what = str(error) or type(error).__name__
+        raise DataError(f"{archive} is damaged ({what}). Delete it and fetch it again.") from error

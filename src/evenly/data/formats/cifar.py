@@ -15,6 +15,7 @@ from evenly.data.formats import safe_pickle
 from evenly.data.formats.locate import locate
 from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
+from evenly.files.regular import open_regular, read_text, size_of
 
 _PIXELS = 3 * 32 * 32
 _RECORDS_AT_ONCE = 128  # 400 kB: stays in the processor's cache between reading and copying out
@@ -88,11 +89,11 @@ def read_binary(paths: Sequence[Path], *, num_labels: int) -> tuple[Pixels, Labe
     buffer = np.empty((_RECORDS_AT_ONCE, record), np.uint8)
     start = 0
     for path, count in zip(paths, counts, strict=True):
-        with path.open("rb", buffering=0) as file:
+        with open_regular(path) as file:
             end = start + count
             while start < end:
                 num = min(_RECORDS_AT_ONCE, end - start)
-                _read_whole(path, file, buffer[:num])
+                _read_whole(path, file.raw, buffer[:num])
                 labels[start : start + num] = buffer[:num, :num_labels]
                 pixels[start : start + num] = buffer[:num, num_labels:]
                 start += num
@@ -117,6 +118,8 @@ def read_pickles(paths: Sequence[Path], *, keys: Sequence[str]) -> tuple[Pixels,
         if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != _PIXELS:
             found = f"{data.dtype} of shape {data.shape}" if isinstance(data, np.ndarray) else type(data).__name__
             raise DataError(f"{path}: 'data' is {found}, expected uint8 of shape (N, {_PIXELS}). Fetch it again.")
+        if not len(data):
+            raise DataError(f"{path}: holds no images. Fetch it again.")
         batches.append(data.view(np.ndarray))
         columns.append(np.stack([_label_list(path, content, key, len(data)) for key in keys], axis=1))
     pixels = batches[0] if len(batches) == 1 else np.concatenate(batches)
@@ -124,7 +127,7 @@ def read_pickles(paths: Sequence[Path], *, keys: Sequence[str]) -> tuple[Pixels,
 
 
 def _num_records(path: Path, record: int) -> int:
-    size = path.stat().st_size
+    size = size_of(path)
     if size == 0 or size % record:
         whole = (size // record + 1) * record
         raise DataError(
@@ -147,7 +150,10 @@ def _label_list(path: Path, content: dict[Any, Any], key: str, num: int) -> Labe
     labels = _entry(path, content, key)
     if not isinstance(labels, list) or not all(isinstance(label, int) for label in labels) or len(labels) != num:
         raise DataError(f"{path}: {key!r} is not a list of {num:,} integers, one per image. Fetch it again.")
-    return np.array(labels, dtype=np.int64)
+    try:
+        return np.array(labels, dtype=np.int64)
+    except OverflowError as error:
+        raise DataError(f"{path}: {key!r} holds a number that is no class. Fetch it again.") from error
 
 
 def _dictionary(path: Path) -> dict[Any, Any]:
@@ -167,21 +173,22 @@ def _entry(path: Path, content: dict[Any, Any], key: str) -> Any:
 
 
 def _names_binary(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    coarse, fine = (
-        tuple(_file(folder, f"{kind}_label_names.txt").read_text(encoding="utf-8").split())
-        for kind in ("coarse", "fine")
-    )
+    coarse, fine = (tuple(read_text(_file(folder, f"{kind}_label_names.txt")).split()) for kind in ("coarse", "fine"))
     return coarse, fine
 
 
 def _names_python(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     path = _file(folder, "meta")
     meta = _dictionary(path)
-    coarse, fine = (
-        tuple(n.decode() if isinstance(n, bytes) else str(n) for n in _entry(path, meta, f"{kind}_label_names"))
-        for kind in ("coarse", "fine")
-    )
+    coarse, fine = (_names(path, meta, f"{kind}_label_names") for kind in ("coarse", "fine"))
     return coarse, fine
+
+
+def _names(path: Path, meta: dict[Any, Any], key: str) -> tuple[str, ...]:
+    names = _entry(path, meta, key)
+    if not isinstance(names, list) or not all(isinstance(name, bytes | str) for name in names):
+        raise DataError(f"{path}: {key!r} is not a list of names. Fetch it again.")
+    return tuple(name.decode("latin1") if isinstance(name, bytes) else name for name in names)
 
 
 def _file(folder: Path, name: str) -> Path:

@@ -54,7 +54,7 @@ def image_names(root: Path, below: str) -> list[str]:
 
 def require_files(source: Path, root: Path, names: Iterable[str]) -> None:
     """A `DataError` that names the first few files that `source` lists and that do not exist, and counts them."""
-    absent = [name for name in names if not os.path.isfile(root / name)]
+    absent = [name for name in names if not os.path.isfile(os.path.join(root, name))]
     if absent:
         raise DataError(
             f"{source}: names {len(absent):,} files that do not exist under {root}: {listed(absent)}. "

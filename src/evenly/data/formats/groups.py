@@ -4,7 +4,7 @@
 feature is the easy one and its companion the hard one.
 """
 
-import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from evenly.data.formats.listing import Listing, by_split, grouped
 from evenly.data.formats.locate import locate
 from evenly.data.labelled import Splits
 from evenly.errors import DataError
+from evenly.files.regular import read_text
+from evenly.files.tables import Table, read_csv
 
 _SPLITS = {"0": "train", "1": "validation", "2": "test"}
 
@@ -30,9 +32,8 @@ def waterbirds(*, root: Path, size: Size | None = 224, skip_broken: bool = False
     """
     folder = locate("Waterbirds", root, ["waterbird_complete95_forest2water2", "waterbirds_v1.0"])
     path = locate("metadata.csv, a file of Waterbirds,", folder, ["metadata.csv"])
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    names, birds, split, places = (_column(path, rows, c) for c in ("img_filename", "y", "split", "place"))
+    table = read_csv(path)
+    names, birds, split, places = (_column(path, table, c) for c in ("img_filename", "y", "split", "place"))
     return _pairs(
         "waterbirds",
         path,
@@ -121,12 +122,12 @@ def _pairs(
     return by_split(name, listing.labelled(size=size, skip_broken=skip_broken), split_of)
 
 
-def _column(path: Path, rows: list[dict[str, str]], column: str) -> list[str]:
-    if not rows:
+def _column(path: Path, table: Table, column: str) -> list[str]:
+    if not len(table):
         raise DataError(f"{path}: has no rows. Fetch it again.")
-    if column not in rows[0]:
-        raise DataError(f"{path}: has no column {column!r}; its columns: {', '.join(rows[0])}.")
-    return [row[column] for row in rows]
+    if column not in table.columns:
+        raise DataError(f"{path}: has no column {column!r}; its columns: {', '.join(table.columns)}.")
+    return list(table.columns[column])
 
 
 def _numbers(path: Path, column: str, cells: Sequence[str], meaning: dict[str, int]) -> list[int]:
@@ -150,7 +151,7 @@ def _celeba_file(folder: Path, stem: str, below: str) -> Path:
 
 def _celeba_attributes(path: Path, wanted: tuple[str, ...]) -> tuple[list[str], list[list[str]]]:
     """File names, and the cells of each wanted column. The text file counts its rows before it names its columns."""
-    with path.open(encoding="utf-8") as file:
+    with io.StringIO(read_text(path)) as file:
         first = file.readline()
         header = first.strip().split(",")[1:] if path.suffix == ".csv" else file.readline().split()
         absent = [column for column in wanted if column not in header]
@@ -174,7 +175,7 @@ def _celeba_attributes(path: Path, wanted: tuple[str, ...]) -> tuple[list[str], 
 
 
 def _celeba_rows(path: Path) -> list[tuple[str, str]]:
-    lines = path.read_text(encoding="utf-8").splitlines()[path.suffix == ".csv" :]
+    lines = read_text(path).splitlines()[path.suffix == ".csv" :]
     rows = [line.replace(",", " ").split() for line in lines if line.strip()]
     short = [row for row in rows if len(row) != 2]
     if short:

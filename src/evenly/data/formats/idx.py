@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from evenly.data.formats.locate import locate
 from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
+from evenly.files.numpy_files import ALLOWANCE, LARGEST_GROWTH
+from evenly.files.regular import open_regular
 
 _CLOTHES = ("T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
-_DEFLATE_LIMIT = 1032  # no deflate stream grows by more than this factor (zlib's technical notes)
 
 
 def mnist(*, root: Path) -> Splits:
@@ -105,11 +106,11 @@ def _either_name(name: str, folder: Path, stem: str) -> Path:
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """The file's bytes, unpacked if its name ends in .gz; damage becomes a `DataError`."""
     if path.suffix != ".gz":
-        with path.open("rb", buffering=0) as plain:
-            yield plain
+        with open_regular(path) as plain:
+            yield plain  # large reads go past its buffer, straight into the array
         return
     try:
-        with gzip.open(path, "rb") as unpacked:
+        with open_regular(path) as packed, gzip.open(packed, "rb") as unpacked:
             yield unpacked  # type: ignore[misc]  # GzipFile reads bytes as IO[bytes] does
     except gzip.BadGzipFile as error:
         raise DataError(
@@ -134,7 +135,7 @@ def _fill(file: IO[bytes], array: NDArray[np.uint8]) -> int:
 def _check_plausible(path: Path, expected: int) -> None:
     """Refuse a header that promises more than the file can hold, before memory is reserved for it."""
     size = path.stat().st_size
-    if expected > size * (_DEFLATE_LIMIT if path.suffix == ".gz" else 1):
+    if expected > (size * LARGEST_GROWTH + ALLOWANCE if path.suffix == ".gz" else size):
         raise _wrong_size(path, expected=expected, found=size)
 
 

@@ -3,6 +3,7 @@
 Shapes: N images, C channels, H × W pixels.
 """
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +17,17 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from evenly.errors import DataError, UsageError
+from evenly.data.contents import digests
+from evenly.errors import DataError, EvenlyError, UsageError
+from evenly.files.names import Names
+from evenly.files.numpy_files import ALLOWANCE
+from evenly.files.regular import open_regular
 from evenly.progress import Bar
 
+# What is decoded, whatever a file is called: other formats of Pillow's start programs or were never meant for photos.
+FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
+LARGEST_SIDE = 4096  # without `size` all images are kept as large as the first: beyond this that must be asked for
+_BYTES_PER_PIXEL = 4  # of a decoded image, whatever its mode
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 Size = int | tuple[int, int]
 
@@ -59,7 +68,7 @@ class ImageFiles:
     """
 
     root: Path
-    names: tuple[str, ...]
+    names: Names
     size: tuple[int, int]
     resize: bool = False
     mode: Literal["RGB", "L"] = "RGB"
@@ -75,7 +84,13 @@ class ImageFiles:
 
     def read(self, positions: Sequence[int]) -> Tensor:
         """The images at `positions`, decoded and stacked: uint8 N×C×H×W."""
-        images = np.empty((len(positions), *self.shape), np.uint8)
+        try:
+            images = np.empty((len(positions), *self.shape), np.uint8)
+        except (MemoryError, ValueError) as error:
+            raise UsageError(
+                f"{len(positions):,} images of {'×'.join(map(str, self.shape))} do not fit in memory: give a smaller "
+                "size=, or smaller batches."
+            ) from error
         threads = min(torch.get_num_threads(), len(positions))
         if threads <= 1:
             for target, position in zip(images, positions, strict=True):
@@ -87,13 +102,13 @@ class ImageFiles:
 
     def select(self, positions: Sequence[int]) -> "ImageFiles":
         """The files at `positions`."""
-        return replace(self, names=tuple(self.names[i] for i in positions))
+        return replace(self, names=self.names.select(positions))
 
     def identity(self) -> Iterator[bytes]:
-        """Each file's name and size in bytes, and how it is decoded."""
+        """Each file's name and content, and how it is decoded."""
         yield repr((self.shape, self.resize)).encode()
-        for name in self.names:
-            yield os.fsencode(name) + b"\0%d\0" % _bytes_on_disk(self.root / name)
+        for name, digest in zip(self.names, digests(self.root, self.names), strict=True):
+            yield os.fsencode(name) + b"\0" + digest.encode() + b"\0"
 
     def _decode_into(self, target_CHW: NDArray[np.uint8], position: int) -> None:
         path = self.root / self.names[position]
@@ -130,9 +145,16 @@ def opened(
             raise UsageError(f"size={size!r}: height and width must be at least 1 pixel.")
     elif names:
         height_width = _size_of(Path(root) / names[0])
+        if max(height_width) > LARGEST_SIDE:
+            height, width = height_width
+            raise DataError(
+                f"{Path(root) / names[0]} is {height}×{width} pixels, and all images are kept in the size of the "
+                "first. Give a size to resize them to: size=224, or --set data.options.size=224."
+            )
     else:
         raise DataError(f"{root}: no images, so their size is unknown.")
-    return ImageFiles(Path(root), tuple(names), height_width, size is not None, mode, tuple(dropped))
+    kept = names if isinstance(names, Names) else Names(names)
+    return ImageFiles(Path(root), kept, height_width, size is not None, mode, tuple(dropped))
 
 
 def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
@@ -143,7 +165,7 @@ def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
     evenly.errors.DataError: none.png: no such image file. ...
     """
     try:
-        with Image.open(path) as image:
+        with opened_image(path) as image:
             if image.mode.startswith(("I", "F")):
                 raise DataError(
                     f"{path}: has more than 8 bits per pixel (mode {image.mode}); only 8-bit images are read. "
@@ -152,17 +174,33 @@ def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
             # Pillow warns when transparency is dropped from a palette image in one step.
             whole = image.convert("RGBA") if "transparency" in image.info else image
             return whole.convert(mode)
-    except DataError:
-        raise
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such image file. Was it moved since it was listed?") from error
-    except MemoryError:
+    except EvenlyError:
         raise
     except Exception as error:  # Pillow's parsers raise whatever damaged bytes lead them to
         raise DataError(
             f"{path}: does not decode as an image ({_reason(error)}). Replace it, or leave such files out with "
             "skip_broken=True, or --set data.options.skip_broken=true (of `evenly data`: --skip-broken)."
         ) from error
+
+
+@contextlib.contextmanager
+def opened_image(path: Path) -> Iterator[Image.Image]:
+    """An image of which the header has been read and found to be in proportion to its file; not decoded yet."""
+    if not path.exists():
+        raise DataError(f"{path}: no such image file. Was it moved since it was listed?")
+    with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
+        # A damaged file must not cost more memory than twice its size and an allowance before that is noticed.
+        most = (2 * path.stat().st_size + ALLOWANCE) // _BYTES_PER_PIXEL
+        if image.width * image.height > most:
+            raise _TooLarge(
+                f"{image.height}×{image.width} pixels are more than a file of its size is trusted with ({most:,}); "
+                "make it smaller"
+            )
+        yield image
+
+
+class _TooLarge(Exception):
+    """A header that promises more pixels than the file can be trusted with."""
 
 
 def scan(paths: Sequence[Path]) -> list[Broken]:
@@ -207,11 +245,9 @@ def misfits(files: ImageFiles) -> list[Broken]:
 
 def _fault(path: Path) -> str | None:
     try:
-        with Image.open(path) as image:
+        with opened_image(path) as image:
             image.draft("RGB", (1, 1))
             image.load()
-    except MemoryError:
-        raise
     except Exception as error:  # as in `decode`
         return _reason(error)
     return f"more than 8 bits per pixel (mode {image.mode})" if image.mode.startswith(("I", "F")) else None
@@ -220,21 +256,18 @@ def _fault(path: Path) -> str | None:
 def _reason(error: Exception) -> str:
     if isinstance(error, UnidentifiedImageError):  # its own words repeat the path
         return "not in an image format that is known"
+    if isinstance(error, MemoryError):
+        return "it does not fit in memory"
+    if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
+        return "its header promises more pixels than images have; make it smaller"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _size_of(path: Path) -> tuple[int, int]:
     """Height and width from the header alone."""
     try:
-        with Image.open(path) as image:
+        with opened_image(path) as image:
             return image.height, image.width
     except Exception:  # the same failure again, told by the one who tells it well
         whole = decode(path)
         return whole.height, whole.width
-
-
-def _bytes_on_disk(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such image file. Was it moved since it was listed?") from error

@@ -8,6 +8,7 @@ from evenly.data.formats.listing import Listing, by_split
 from evenly.data.formats.locate import locate
 from evenly.data.labelled import Splits
 from evenly.errors import DataError
+from evenly.files.regular import read_text
 
 
 def cinic10(*, root: Path, skip_broken: bool = False) -> Splits:
@@ -84,4 +85,4 @@ def _class_names(folder: Path, numbers: list[str]) -> tuple[str, ...]:
 
 def _lines(folder: Path, name: str) -> list[str]:
     path = locate(f"{name}, a file of Tiny-ImageNet,", folder, [name])
-    return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [line for line in read_text(path).splitlines() if line.strip()]

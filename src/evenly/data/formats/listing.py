@@ -1,7 +1,7 @@
 """A list of image files with their labels and attributes, on its way to becoming `Labelled`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -21,9 +21,9 @@ class Listing:
 
     root: Path
     names: Sequence[str]
-    labels: Sequence[int]
+    labels: Sequence[int] | Tensor
     classes: tuple[str, ...]
-    attributes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    attributes: Mapping[str, Sequence[int] | Tensor] = field(default_factory=dict)
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def labelled(self, *, size: Size | None, skip_broken: bool) -> Labelled:
@@ -33,21 +33,24 @@ class Listing:
         """
         broken = scan([self.root / name for name in self.names]) if skip_broken else []
         gone = {path for path, _ in broken}
-        kept = [i for i, name in enumerate(self.names) if self.root / name not in gone]
+        kept = [i for i, name in enumerate(self.names) if self.root / name not in gone] if gone else None
         if broken and not kept:
             path, reason = broken[0]
             raise DataError(
                 f"{self.root}: none of the {len(broken):,} images decodes. The first, {path.name}: {reason}."
             )
-        where = torch.tensor(kept)
-        return Labelled(
-            opened(self.root, [self.names[i] for i in kept], size=size, dropped=broken),
-            torch.tensor(self.labels, dtype=torch.int64)[where],
+        whole = Labelled(
+            opened(self.root, self.names if kept is None else [self.names[i] for i in kept], size=size, dropped=broken),
+            self._column(self.labels, kept),
             self.classes,
-            attributes={name: torch.as_tensor(v, dtype=torch.int64)[where] for name, v in self.attributes.items()},
+            attributes={name: self._column(values, kept) for name, values in self.attributes.items()},
             values=self.values,
-            index=where,
         )
+        return whole if kept is None else replace(whole, index=torch.tensor(kept))
+
+    def _column(self, values: Sequence[int] | Tensor, kept: list[int] | None) -> Tensor:
+        column = torch.as_tensor(values, dtype=torch.int64)
+        return column if kept is None else column[torch.tensor(kept)]
 
 
 def by_split(name: str, whole: Labelled, split_of: Sequence[str]) -> Splits:
@@ -57,12 +60,26 @@ def by_split(name: str, whole: Labelled, split_of: Sequence[str]) -> Splits:
     >>> {s: part.index.tolist() for s, part in by_split("x", whole, ["test", "train", "train"]).items()}
     {'train': [1, 2], 'test': [0]}
     """
-    members: dict[str, list[int]] = {split: [] for split in sorted(set(split_of), key=lambda s: (_ORDER.get(s, 5), s))}
-    for position, index in enumerate(whole.index.tolist()):
-        members[split_of[index]].append(position)
+    parts = {split: whole.subset(in_N[whole.index].nonzero().flatten()) for split, in_N in members(split_of).items()}
+    return Splits(name, parts, remarks=remarks_on(whole))
+
+
+def members(split_of: Sequence[str]) -> dict[str, Tensor]:
+    """For every split, in their usual order, whether each row was listed under it.
+
+    >>> {split: inside.tolist() for split, inside in members(["test", "train"]).items()}
+    {'train': [False, True], 'test': [True, False]}
+    """
+    splits = sorted(set(split_of), key=lambda s: (_ORDER.get(s, 5), s))
+    number = {split: place for place, split in enumerate(splits)}
+    split_N = torch.frombuffer(bytearray(map(number.__getitem__, split_of)), dtype=torch.uint8)
+    return {split: split_N == place for split, place in number.items()}
+
+
+def remarks_on(whole: Labelled) -> tuple[str, ...]:
+    """What a person should know of the files: those that were left out."""
     files = whole.inputs
-    remarks = left_out(files.dropped, root=files.root) if isinstance(files, ImageFiles) else ()
-    return Splits(name, {split: whole.subset(positions) for split, positions in members.items()}, remarks=remarks)
+    return left_out(files.dropped, root=files.root) if isinstance(files, ImageFiles) else ()
 
 
 def dropped(splits: Splits) -> list[Broken]:

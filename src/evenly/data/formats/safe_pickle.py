@@ -2,13 +2,15 @@
 
 import io
 import pickle
+import pickletools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evenly.errors import DataError
+from evenly.errors import DataError, EvenlyError
+from evenly.files.regular import open_regular
 
 
 def load(path: Path) -> Any:
@@ -28,15 +30,26 @@ def load(path: Path) -> Any:
     evenly.errors.DataError: ...batch: this pickle tries to import builtins.print, which no array needs. ...
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
+            _check_operations(file, path.stat().st_size)
             return _ArraysOnly(file, path).load()
-    except DataError:
+    except EvenlyError:
         raise
     except Exception as error:  # the bytes choose what goes wrong inside the unpickler, MemoryError among it
         raise DataError(
             f"{path}: not a readable pickle ({type(error).__name__}: {error}); {path.stat().st_size:,} bytes were "
             "found. It is truncated or damaged: fetch it again."
         ) from error
+
+
+def _check_operations(file: io.BufferedReader, size: int) -> None:
+    """Refuse a program that asks for memory its own length cannot account for: a far place in a table, a long frame."""
+    for num, (operation, argument, _) in enumerate(pickletools.genops(file)):
+        if "PUT" in operation.name and argument is not None and argument > num:
+            raise ValueError(f"it asks for a table of {argument:,} places")
+        if operation.name == "FRAME" and argument is not None and argument > size:
+            raise ValueError(f"it promises {argument:,} bytes")
+    file.seek(0)
 
 
 class _ArraysOnly(pickle.Unpickler):

@@ -8,6 +8,7 @@ import torch
 from evenly.data.formats.locate import locate
 from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
+from evenly.files.regular import open_regular, size_of
 
 _CLASSES = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
 _SIDE = 96
@@ -32,8 +33,11 @@ def _part(folder: Path, split: str) -> Labelled:
     images_file, labels_file = (
         locate(f"{name}, a file of STL-10,", folder, [name]) for name in (f"{split}_X.bin", f"{split}_y.bin")
     )
-    labels = np.fromfile(labels_file, dtype=np.uint8).astype(np.int64) - 1
-    expected, found = len(labels) * _RECORD, images_file.stat().st_size
+    with open_regular(labels_file) as file:
+        labels = np.fromfile(file, dtype=np.uint8).astype(np.int64) - 1
+    if not len(labels):
+        raise DataError(f"{labels_file}: is empty. Fetch it again.")
+    expected, found = len(labels) * _RECORD, size_of(images_file)
     if expected != found:
         raise DataError(
             f"{images_file}: {'truncated' if found < expected else 'too long'}: expected {expected:,} bytes for the "
@@ -45,6 +49,7 @@ def _part(folder: Path, split: str) -> Labelled:
             f"{labels_file}: label {labels[wrong[0]] + 1} of example {wrong[0]:,} is out of range, "
             f"STL-10 has classes 1 to {len(_CLASSES)}. Fetch it again."
         )
-    columns_first = np.fromfile(images_file, dtype=np.uint8).reshape(-1, 3, _SIDE, _SIDE)
+    with open_regular(images_file) as file:
+        columns_first = np.fromfile(file, dtype=np.uint8, count=expected).reshape(-1, 3, _SIDE, _SIDE)
     images = torch.from_numpy(columns_first).transpose(2, 3).contiguous()
     return Labelled(images, torch.from_numpy(labels), _CLASSES)

@@ -1,6 +1,5 @@
 """Your own arrays: an `.npz` file with inputs and labels, and never a pickle in it."""
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from evenly.data.formats.class_folders import listed
 from evenly.data.formats.locate import missing
 from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
+from evenly.files.numpy_files import read_npz
 
 _SPLITS = ("train", "validation", "test")
 _INPUTS, _LABELS = ("inputs", "x"), ("labels", "y")
@@ -32,9 +32,9 @@ def arrays(path: Path) -> Splits:
     <mine.npz train: 4 examples of 3×8×8, 2 classes>
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise missing("An .npz file", [path])
-    content = _read(path)
+    content = read_npz(path, advice="Write it with numpy.savez(path, inputs=…, labels=…).")
     found = {split: _members(content, split) for split in _SPLITS}
     _check_names(path, content, found)
     present = {split: members for split, members in found.items() if "inputs" in members}
@@ -55,27 +55,6 @@ def arrays(path: Path) -> Splits:
             for split, members in present.items()
         },
     )
-
-
-def _read(path: Path) -> dict[str, NDArray[Any]]:
-    if not zipfile.is_zipfile(path):
-        raise DataError(
-            f"{path}: is not an .npz file, or is truncated ({path.stat().st_size:,} bytes were found). "
-            "Write it with numpy.savez(path, inputs=…, labels=…)."
-        )
-    content = {}
-    with np.load(path, allow_pickle=False) as bundle:
-        for name in bundle.files:
-            try:
-                content[name] = bundle[name]
-            except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-                if "Object arrays" in str(error):
-                    raise DataError(
-                        f"{path}: {name!r} is an array of Python objects, which only a pickle can hold; it was not "
-                        "opened. Save numbers or text: give the array a dtype, such as float32."
-                    ) from error
-                raise DataError(f"{path}: {name!r} cannot be read: {error}. Write the file again.") from error
-    return content
 
 
 def _members(content: dict[str, NDArray[Any]], split: str) -> dict[str, NDArray[Any]]:

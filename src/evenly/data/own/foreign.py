@@ -13,6 +13,7 @@ from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from evenly.data.labelled import Labelled
 from evenly.errors import DataError, UsageError
+from evenly.progress import Bar
 
 
 def foreign(
@@ -27,7 +28,8 @@ def foreign(
     Labels are taken from `labels`, else from the data set's `targets` or `labels`, the last tensor of a
     `TensorDataset`, or the same of what a `Subset` is a part of. `classes` are its `classes`, or numbers. An input
     is item[`key`] where the item is a tuple, list or dict, else the item: a tensor, an array, or a PIL image.
-    Items should come without random augmentation: what is measured on them would change from pass to pass.
+    Items should come without random augmentation: what is measured on them would change from pass to pass, and a run on
+    them, which is known by their content, would never be found again.
 
     >>> pairs = TensorDataset(torch.arange(6.0).reshape(3, 2), torch.tensor([0, 1, 0]))
     >>> data = foreign(pairs)
@@ -94,11 +96,13 @@ class ForeignInputs:
         return replace(self, positions=[self.positions[i] for i in positions])
 
     def identity(self) -> Iterator[bytes]:
-        """The kind of data set, its length and our positions: its items may be costly, so they are not read."""
-        kind = type(self.dataset)
-        # `foreign` has refused data sets without a length; the type of a Dataset does not promise one.
-        yield repr((kind.__module__, kind.__qualname__, len(self.dataset), self.key)).encode()  # type: ignore[arg-type]
-        yield np.asarray(self.positions, dtype=np.int64).tobytes()
+        """Every input: one pass over the items, as an epoch of training is. Nothing else tells what they are."""
+        with Bar(f"reading {type(self.dataset).__name__}", total=len(self)) as bar:
+            for position in self.positions:
+                value = self._input(position)
+                yield repr((tuple(value.shape), str(value.dtype))).encode()
+                yield value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+                bar.advance()
 
     def _input(self, position: int) -> Tensor:
         item = self.dataset[position]

@@ -3,14 +3,20 @@
 Shapes: N rows listed, M examples with their copies.
 """
 
-from collections.abc import Mapping, Sequence
+import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
-from evenly.data.formats.listing import by_split
+from evenly.data.formats.listing import members, remarks_on
 from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError, UsageError
+from evenly.files.cells import whole_number
+
+# A row may stand for many copies, but a table of a few lines not for more examples than memory holds.
+_COPIES_PER_ROW, _COPIES = 100, 1_000_000
 
 
 class Repeated(Splits):
@@ -26,57 +32,78 @@ class Repeated(Splits):
 
 
 def repeats(
-    source: str, column: str, cells: Sequence[str], *, split_of: Sequence[str], places: Sequence[str]
-) -> list[int]:
+    source: str, column: str, cells: Iterable[str], *, split_of: Sequence[str], place: Callable[[int], str]
+) -> Tensor:
     """How often each row occurs, or a `DataError` that names the place of the first that cannot be meant.
 
-    >>> repeats("up.csv", "repeat", ["2", "1.0"], split_of=["train", "test"], places=["line 2", "line 3"])
+    >>> repeats("up.csv", "repeat", ["2", "1.0"], split_of=["train", "test"], place="line {}".format).tolist()
     [2, 1]
-    >>> repeats("up.csv", "repeat", ["0"], split_of=["train"], places=["line 2"])
+    >>> repeats("up.csv", "repeat", ["0"], split_of=["train"], place=lambda row: f"line {row + 2}")
     Traceback (most recent call last):
     evenly.errors.DataError: up.csv, line 2: 'repeat' is '0': an example occurs a whole number of times, at least ...
     """
-    found = []
-    for cell, split, place in zip(cells, split_of, places, strict=True):
-        try:
-            number = float(cell)
-        except ValueError:
-            number = 0.0
-        if not number.is_integer() or number < 1:
+    found = array.array("q")
+    most, total = _COPIES_PER_ROW * len(split_of) + _COPIES, 0
+    for row, (cell, split) in enumerate(zip(cells, split_of, strict=True)):
+        number = whole_number(cell)
+        if number is None or number < 1:
             raise DataError(
-                f"{source}, {place}: {column!r} is {cell!r}: an example occurs a whole number of times, at least once. "
-                "To leave one out, remove its row. If the column means something else, name another with "
+                f"{source}, {place(row)}: {column!r} is {cell!r}: an example occurs a whole number of times, at least "
+                "once. To leave one out, remove its row. If the column means something else, name another with "
                 "repeat_column=, or --set data.options.repeat_column=NAME."
             )
         if number > 1 and split != "train":
             raise DataError(
-                f"{source}, {place}: {column!r} is {cell} in the split {split}: repeating examples there would change "
-                "what is measured. Write 1."
+                f"{source}, {place(row)}: {column!r} is {cell} in the split {split}: repeating examples there would "
+                "change what is measured. Write 1."
             )
-        found.append(int(number))
-    return found
+        total += number
+        if total > most:
+            raise DataError(
+                f"{source}, {place(row)}: {column!r} is {cell}: with it {len(split_of):,} rows stand for {total:,} "
+                f"examples, and at most {most:,} are taken. Write smaller numbers."
+            )
+        found.append(number)
+    return torch.frombuffer(found, dtype=torch.int64) if found else torch.empty(0, dtype=torch.int64)
 
 
-def with_copies(name: str, whole: Labelled, repeat: Sequence[int], split_of: Sequence[str]) -> Splits:
-    """`whole` by split, each listed row as often as `repeat` says: all rows first, then second copies, then third.
+def with_copies(name: str, whole: Labelled, repeat_N: Tensor, split_of: Sequence[str]) -> Splits:
+    """`whole` by split, each listed row as often as `repeat_N` says: all rows first, then second copies, then third.
 
     A copy is an example like any other, with a number of its own after those of all rows, so that it is augmented on
-    its own. `repeat` and `split_of` count all rows that were listed, also those whose broken images were left out.
+    its own. `repeat_N` and `split_of` count all rows that were listed, also those whose broken images were left out.
 
     >>> whole = Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), ("a", "b"))
-    >>> train = with_copies("x", whole, [1, 3], ["train", "train"]).train
+    >>> train = with_copies("x", whole, torch.tensor([1, 3]), ["train", "train"]).train
     >>> train.labels.tolist(), train.index.tolist()
     ([0, 1, 1, 1], [0, 1, 2, 3])
     """
-    repeat_N = torch.tensor(repeat)
+    row_M = _in_rounds(repeat_N)
+    there_N = torch.zeros(len(repeat_N), dtype=torch.bool)
+    there_N[whole.index] = True
+    position_N = None if len(whole) == len(repeat_N) else there_N.cumsum(0) - 1
     # Every row listed has its numbers, so that none changes when a broken image is left out.
-    row_M = torch.cat([(repeat_N > copy).nonzero().flatten() for copy in range(int(repeat_N.max()))])
-    position_N = torch.full((len(repeat),), -1)
-    position_N[whole.index] = torch.arange(len(whole))
-    number_M = (position_N[row_M] >= 0).nonzero().flatten()
-    copied = replace(whole.subset(position_N[row_M[number_M]]), index=number_M)
-    splits = by_split(name, copied, [split_of[row] for row in row_M.tolist()])
-    if len(copied) == len(whole):
-        return splits
-    remark = f"{len(copied) - len(whole):,} of the {len(splits.train):,} training examples are copies, by `repeat`."
-    return Repeated(name, splits, remarks=(*splits.remarks, remark))
+    parts, num = {}, 0
+    for split, in_N in members(split_of).items():
+        number_K = (in_N & there_N)[row_M].nonzero().flatten()
+        row_K = row_M[number_K]
+        parts[split] = replace(whole.subset(row_K if position_N is None else position_N[row_K]), index=number_K)
+        num += len(number_K)
+    remarks = remarks_on(whole)
+    if num == len(whole):
+        return Splits(name, parts, remarks=remarks)
+    remark = f"{num - len(whole):,} of the {len(parts['train']):,} training examples are copies, by `repeat`."
+    return Repeated(name, parts, remarks=(*remarks, remark))
+
+
+def _in_rounds(repeat_N: Tensor) -> Tensor:
+    """Every row once, in order; then those that occur a second time, then a third.
+
+    >>> _in_rounds(torch.tensor([1, 3, 2])).tolist()
+    [0, 1, 2, 1, 2, 1]
+    """
+    copied_K = (repeat_N > 1).nonzero().flatten()
+    more_K = repeat_N[copied_K] - 1
+    row_L = copied_K.repeat_interleave(more_K)  # the rows of all further copies, those of one row together
+    copy_L = torch.arange(len(row_L)) - (more_K.cumsum(0) - more_K).repeat_interleave(more_K)
+    return torch.cat([torch.arange(len(repeat_N)), row_L[copy_L.argsort(stable=True)]])

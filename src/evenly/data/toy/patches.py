@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from evenly.data.labelled import Labelled, Splits
+from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, grouped, spawned
 from evenly.errors import UsageError
 
 NUM_PATCHES = 3
@@ -23,6 +24,9 @@ def patches(
     alpha: float = 0.9,
     noise: float = 0.125,
     orthogonal_noise: bool = False,
+    conflict: float = 0.0,
+    mislabelled: float = 0.0,
+    size: int | None = None,
 ) -> Splits:
     """Labels y = ±1; patches β_d·y·v_d, β_e·y·v_e (with probability α, else 0) and N(0, noise²·I), shuffled.
 
@@ -33,39 +37,53 @@ def patches(
     Attributes: `easy` and `hard` are the class each feature speaks for, `easy_present` whether the easy patch
     is there. `planted` holds v_e and v_d as `easy` and `hard`.
 
+    Beyond the definition, `conflict` is the share of examples whose easy patch has the other sign, `mislabelled` the
+    share of wrong training labels (`noise` being the patch's) and `size` the number of training examples, drawn evenly
+    over classes. Any of them brings the attributes `easy_agrees`, `group` and, in training, `label_noisy`, and two
+    test splits: `balanced`, where the easy patch says nothing of the label, and `groups`, where it agrees, contradicts
+    and is missing equally often.
+
     >>> data = patches(rng=torch.Generator().manual_seed(0), num_train=100, num_test=10).train
     >>> data.shape, sorted(data.attributes)
     ((3, 50), ['easy', 'easy_present', 'hard'])
     """
-    if not 0 <= alpha <= 1:
-        raise UsageError(f"alpha = {alpha} is the share of examples with the easy patch: give a number from 0 to 1.")
+    shares = Shares(alpha, conflict, mislabelled, size, noise_option="mislabelled")
     if dim < NUM_PATCHES:
         raise UsageError(f"dim = {dim}: two orthogonal features and noise need at least {NUM_PATCHES} dimensions.")
     if noise < 0:
         raise UsageError(f"noise = {noise} is a standard deviation: give 0 or more.")
     features_2D = torch.linalg.qr(torch.randn(dim, 2, generator=rng)).Q.T.contiguous()
 
-    def draw(num: int) -> Labelled:
+    def draw(num: int, relation_N: Tensor | None = None) -> Labelled:
         labels_N = torch.randint(2, (num,), generator=rng)
-        sign_N1 = (2 * labels_N - 1)[:, None]
-        present_N = torch.rand(num, generator=rng) < alpha
+        u_N = torch.rand(num, generator=rng)
+        if relation_N is None:
+            relation_N = shares.relations(u_N)
         noise_ND = noise * torch.randn(num, dim, generator=rng)
         if orthogonal_noise:
             noise_ND = noise_ND - noise_ND @ features_2D.T @ features_2D
-        easy_ND = beta_easy * sign_N1 * present_N[:, None] * features_2D[0]
-        hard_ND = beta_hard * sign_N1 * features_2D[1]
+        easy_N = torch.where(relation_N == CONTRADICTS, 1 - labels_N, labels_N)
+        present_N = relation_N != LACKS
+        easy_ND = beta_easy * (2 * easy_N - 1)[:, None] * present_N[:, None] * features_2D[0]
+        hard_ND = beta_hard * (2 * labels_N - 1)[:, None] * features_2D[1]
         ordered_NPD = torch.stack([easy_ND, hard_ND, noise_ND], dim=1)
         order_NP = torch.rand(num, NUM_PATCHES, generator=rng).argsort(dim=1)
         return Labelled(
             ordered_NPD[torch.arange(num)[:, None], order_NP],
             labels_N,
             ("-1", "+1"),
-            attributes={"easy": labels_N, "hard": labels_N, "easy_present": present_N.long()},
+            attributes={"easy": easy_N, "hard": labels_N, "easy_present": present_N.long()},
             values={"easy_present": ("absent", "present")},
             planted=_planted(features_2D),
         )
 
-    return Splits("patches", {"train": draw(num_train), "test": draw(num_test)})
+    parts = {"train": draw(num_train), "test": draw(num_test)}
+    if not shares.planted:
+        return Splits("patches", parts)
+    for split, kinds in (("balanced", 2), ("groups", len(RELATIONS))):
+        parts[split] = draw(num_test, torch.arange(num_test) % kinds)
+    parts = {split: grouped(part, ("-1", "+1")) for split, part in parts.items()}
+    return Splits("patches", {**parts, "train": shares.finished(parts["train"], rng=spawned(rng, "planted"))})
 
 
 def _planted(features_2D: Tensor) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from evenly.data.labelled import Labelled, Splits
+from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, grouped, spawned
 from evenly.errors import UsageError
 
 SCALE_EASY, SCALE_HARD = 2.0, 0.25
@@ -26,6 +27,10 @@ def spirals(
     gaussian_noise: float = 0.0,
     dropout_noise: float = 0.0,
     noise_on: Literal["both", "hard"] = "both",
+    alpha: float | None = None,
+    conflict: float = 0.0,
+    noise: float = 0.0,
+    size: int | None = None,
 ) -> Splits:
     """X = [x_easy, x_hard] in R⁴: each half alone tells the class; χ is the rotation of the spiral in degrees.
 
@@ -39,6 +44,12 @@ def spirals(
     the class of the hard one.
 
     Attributes: `easy` and `hard`, the class each feature was drawn for, and `easy_present`, `hard_present`.
+
+    Beyond the appendix, `alpha` is the share of examples whose line agrees with the label, `conflict` the share whose
+    line is that of the other class (the rest has none, before noise is added), `noise` the share of wrong training
+    labels and `size` the number of training examples, drawn evenly over classes. Any of them brings the attributes
+    `easy_agrees`, `group` and, in training, `label_noisy`, and the split `groups`: clean, with a line that agrees,
+    contradicts and is missing equally often.
 
     >>> splits = spirals(rng=torch.Generator().manual_seed(0))
     >>> list(splits), splits.train.shape
@@ -60,15 +71,21 @@ def spirals(
         jitter_N2 = gaussian_noise * torch.randn(x_N2.shape, generator=rng)
         return jitter_N2 + (flip_N * keep_N)[:, None] * x_N2, keep_N.long()
 
-    def draw(num: int, *, balanced: bool = False) -> Labelled:
+    shares = Shares(alpha, conflict, noise, size)
+    planted = shares.planted or shares.agreeing < 1
+    extra = spawned(rng, "planted")
+
+    def draw(num: int, *, clean: bool = False, relation_N: Tensor | None = None) -> Labelled:
         hard_N = torch.randint(2, (num,), generator=rng)
-        easy_N = (hard_N + torch.arange(num)) % 2 if balanced else hard_N
-        x_easy_N2 = line(2 * easy_N - 1, rng=rng)
+        if relation_N is None:
+            relation_N = shares.relations(torch.rand(num, generator=extra))
+        easy_N = torch.where(relation_N == CONTRADICTS, 1 - hard_N, hard_N)
+        x_easy_N2 = line(2 * easy_N - 1, rng=rng) * (relation_N != LACKS)[:, None]
         x_hard_N2 = spiral(2 * hard_N - 1, chi=chi, literal=literal, rng=rng)
-        easy_present_N = hard_present_N = torch.ones(num, dtype=torch.int64)
-        if not balanced:
+        easy_kept_N = hard_present_N = torch.ones(num, dtype=torch.int64)
+        if not clean:
             if noise_on == "both":
-                x_easy_N2, easy_present_N = noisy(x_easy_N2)
+                x_easy_N2, easy_kept_N = noisy(x_easy_N2)
             x_hard_N2, hard_present_N = noisy(x_hard_N2)
         return Labelled(
             torch.cat([x_easy_N2, x_hard_N2], dim=1),
@@ -77,15 +94,19 @@ def spirals(
             attributes={
                 "easy": easy_N,
                 "hard": hard_N,
-                "easy_present": easy_present_N,
+                "easy_present": easy_kept_N * (relation_N != LACKS),
                 "hard_present": hard_present_N,
             },
             values={"easy_present": ("absent", "present"), "hard_present": ("absent", "present")},
         )
 
-    return Splits(
-        "spirals", {"train": draw(num_train), "test": draw(num_test), "balanced": draw(num_test, balanced=True)}
-    )
+    parts = {"train": draw(num_train), "test": draw(num_test)}
+    parts["balanced"] = draw(num_test, clean=True, relation_N=torch.arange(num_test) % 2)
+    if not planted:
+        return Splits("spirals", parts)
+    parts["groups"] = draw(num_test, clean=True, relation_N=torch.arange(num_test) % len(RELATIONS))
+    parts = {split: grouped(part, ("-1", "+1")) for split, part in parts.items()}
+    return Splits("spirals", {**parts, "train": shares.finished(parts["train"], rng=extra)})
 
 
 def line(sign_N: Tensor, *, rng: torch.Generator) -> Tensor:

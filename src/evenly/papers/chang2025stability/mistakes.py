@@ -16,6 +16,7 @@ _FAVOURED_SCALES = {
 }
 
 MISTAKE_1 = Experiment(
+    remark=True,
     key="chang2025/mistake1",
     title="Mistake 1: table 1 leaves out the square root in S",
     claim="SGD ends with λmax(S) = 12,740 and σ = 133.9, S_ij = √Tr(H_iH_j); SAM halves σ.",
@@ -42,6 +43,7 @@ MISTAKE_1 = Experiment(
 )
 
 MISTAKE_2 = Experiment(
+    remark=True,
     key="chang2025/mistake2",
     title="Mistake 2: the criterion does not favour small C",
     claim="Solutions with fewer features are more stable: their σ is larger.",
@@ -72,6 +74,7 @@ MISTAKE_2 = Experiment(
 )
 
 MISTAKE_3 = Experiment(
+    remark=True,
     key="chang2025/mistake3",
     title="Mistake 3: the σ-criterion is dominated by a simpler one",
     claim="The coherence measure sees divergence that the curvature of single examples does not.",
@@ -93,6 +96,7 @@ MISTAKE_3 = Experiment(
 )
 
 MISTAKE_4 = Experiment(
+    remark=True,
     key="chang2025/mistake4",
     title="Mistake 4: σ_SAM = σ under the paper's own assumptions",
     claim="SAM's coherence measure adds a bias towards small C.",
@@ -108,6 +112,7 @@ MISTAKE_4 = Experiment(
 )
 
 MISTAKE_5 = Experiment(
+    remark=True,
     key="chang2025/mistake5",
     title="Mistake 5: λmin(H) is 0 where there are more parameters than examples",
     claim="SAM's threshold is below SGD's by 1 + (ρ/α)λmin(H), and theorem C.9's ε > 0 exists.",
@@ -126,6 +131,7 @@ MISTAKE_5 = Experiment(
 )
 
 MISTAKE_6 = Experiment(
+    remark=True,
     key="chang2025/mistake6",
     title="Mistake 6: a diagonal S does not mean memorising",
     claim="If S is diagonal, no two examples share a unit.",
@@ -144,6 +150,7 @@ MISTAKE_6 = Experiment(
 )
 
 MISTAKE_7 = Experiment(
+    remark=True,
     key="chang2025/mistake7",
     title="Mistake 7: examples of a cluster do not have equal curvature",
     claim="H_i = H_j within a cluster, so that ⟨g_i, g_j⟩ = 2√(d+1).",
@@ -166,6 +173,7 @@ MISTAKE_7 = Experiment(
 )
 
 MISTAKE_8 = Experiment(
+    remark=True,
     key="chang2025/mistake8",
     title="Mistake 8: figure 1 shows almost-sure stability",
     claim="The simulation of figure 1 tests mean-square stability.",
@@ -211,6 +219,7 @@ MISTAKE_8 = Experiment(
 )
 
 MISTAKE_9 = Experiment(
+    remark=True,
     key="chang2025/mistake9",
     title="Mistake 9: with constant α the model is not SAM",
     claim="SAM comes to rest at a minimum where the linear model is stable.",
@@ -241,6 +250,7 @@ MISTAKE_9 = Experiment(
 )
 
 MISTAKE_10 = Experiment(
+    remark=True,
     key="chang2025/mistake10",
     title="Mistake 10: slips of the appendix",
     claim="C.1's example fits, rows beyond C are zero, and E Tr J̃ᵀJ̃ is Tr E[(JᵀJ)^2k].",

@@ -108,6 +108,7 @@ TABLE2 = Experiment(
                 "4 epochs",
                 "SGD and ρ = 0.2 only",
             ),
+            stand_in=True,
         ),
         "full": Scale(
             (0, 1, 2),

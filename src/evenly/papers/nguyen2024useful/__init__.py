@@ -2,6 +2,7 @@
 
 from evenly.papers.experiment import Experiment, Paper
 from evenly.papers.nguyen2024useful.figures import EXPERIMENTS as _FIGURES
+from evenly.papers.nguyen2024useful.spurious_dominoes import EXPERIMENTS as _SPURIOUS_DOMINOES
 from evenly.papers.nguyen2024useful.tables import EXPERIMENTS as _TABLES
 from evenly.papers.nguyen2024useful.theorems import EXPERIMENTS as _THEOREMS
 from evenly.papers.nguyen2024useful.toys import EXPERIMENTS as _TOYS
@@ -20,4 +21,4 @@ PAPER = Paper(
   year      = {2024}
 }""",
 )
-EXPERIMENTS: tuple[Experiment, ...] = (*_TOYS, *_THEOREMS, *_FIGURES, *_WATERBIRDS, *_TABLES)
+EXPERIMENTS: tuple[Experiment, ...] = (*_TOYS, *_THEOREMS, *_FIGURES, *_WATERBIRDS, *_SPURIOUS_DOMINOES, *_TABLES)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -15,6 +14,7 @@ from evenly.diagnostics.dynamics import Dynamics
 from evenly.papers.experiment import Context, Found
 from evenly.papers.learning import usefully
 from evenly.records import Run
+from evenly.training.checkpoint import load_weights
 from evenly.training.loaded import loaded
 
 
@@ -41,7 +41,7 @@ def times_forgotten(run: Run, *, data_root: str | None = None) -> Tensor:
     """For every training example, how often a run with `record_examples` forgot it."""
     labels_N = loaded(run, data_root=data_root).splits.train.labels.cpu()
     epochs = sorted((run.path / "examples").glob("epoch-*.safetensors"))
-    return counted([load_file(path)["prediction"] for path in epochs], labels_N)
+    return counted([load_weights(run, f"examples/{path.name}")["prediction"] for path in epochs], labels_N)
 
 
 def counted(predictions: Sequence[Tensor], labels_N: Tensor) -> Tensor:

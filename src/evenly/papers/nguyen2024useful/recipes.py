@@ -30,6 +30,7 @@ STAND_INS: Mapping[str, Settings] = {
     "cifar100": {"name": "cifar100", "validation": 0.8},
     "stl10": {"name": "stl10"},
 }
+RATES = {"vit-s": 0.01, "mlp": 0.03}  # where it is not 0.1
 # Epochs of separation that the paper names; where it names none, the rule decides.
 SEPARATED = {"cifar10": 8, "cifar100": 20}
 # Minutes that a plain run of SGD takes on two cores: measured for smoke and small, from operations for full.
@@ -41,7 +42,7 @@ RUN_MINUTES = {
     "vgg19-bn": 4000.0,
     "densenet121": 28000.0,
     "vit-s": 35000.0,
-    "mlp": 60.0,
+    "mlp": 16.0,
 }
 EXAMPLES = {"cifar10": 1.0, "cifar100": 1.0, "stl10": 0.9, "cinic10": 1.8, "tiny-imagenet": 8.0}  # in runs of CIFAR
 
@@ -122,7 +123,7 @@ def _full(case: Case) -> Settings:
         "data": {"name": case.data},
         "augment": ["pad-crop", "mirror"],
         "model": {"name": case.model},
-        "optimizer": {"lr": 0.01 if case.model == "vit-s" else 0.1},
+        "optimizer": {"lr": RATES.get(case.model, 0.1)},
         "epochs": 200,
         "batch_size": 128,
     }
@@ -179,12 +180,18 @@ def scales(
     seeds: tuple[int, ...] = (0, 1, 2),
     small_deviations: tuple[str, ...] = (),
     full_deviations: tuple[str, ...] = (),
+    value: float = 0.0,
+    wanted: int = 0,
 ) -> dict[str, Scale]:
-    """The three sizes with what they need, how they deviate and what they cost."""
+    """The three sizes with what they need, how they deviate and what they cost; `value` is that of the full one."""
     runs = sum(case.runs for case in cases)
     data = tuple(dict.fromkeys(case.data for case in cases))
     full = sum(case.runs * RUN_MINUTES[case.model] * EXAMPLES[case.data] for case in cases)
-    found = {"smoke": Scale((0, 1), round(2 * runs * RUN_MINUTES["smoke"], 3), {"size": "smoke"}, (), MACHINERY)}
+    found = {
+        "smoke": Scale(
+            (0, 1), round(2 * runs * RUN_MINUTES["smoke"], 3), {"size": "smoke"}, (), MACHINERY, stand_in=True
+        )
+    }
     if small and all(name in STAND_INS for name in data):
         names = tuple(dict.fromkeys(str(STAND_INS[name]["name"]) for name in data))
         found["small"] = Scale(
@@ -193,6 +200,7 @@ def scales(
             {"size": "small"},
             names,
             (*_stand_in(data), *small_deviations, *REDUCED),
+            stand_in=True,
         )
     found["full"] = Scale(
         seeds,
@@ -201,6 +209,8 @@ def scales(
         data,
         (*full_deviations, *PAPERS_OWN),
         levels=True,
+        value=value,
+        wanted=wanted,
     )
     return found
 

@@ -144,6 +144,7 @@ SMALL_PACS = Scale(
         *OPEN[1:],
         SWEEP.format(2, 1),
     ),
+    stand_in=True,
 )
 EXPERIMENTS = (
     _table_2("office-home", "Transfer to the domain left out, OfficeHome (table 2)", 150_000.0),

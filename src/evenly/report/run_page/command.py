@@ -7,9 +7,9 @@ from typing import Any
 from evenly import recipe as recipes
 from evenly.errors import UsageError
 from evenly.recipe import Recipe
-from evenly.records.run import flat
 from evenly.report.run_page.related import Comparison
 from evenly.typed import yaml_text
+from evenly.typed.mappings import flat
 
 ORDER = ("original", "random", "upweight", "quantile", "misclassified", "steps")
 NAMED = {

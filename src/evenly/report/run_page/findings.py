@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenly import environment
+from evenly.measurements import titles
 from evenly.report import figures
 from evenly.report.blocks import Block, Listing, Prose, Section, Table
 from evenly.report.run_page.reading import Reader
@@ -12,18 +13,6 @@ from evenly.report.run_page.sections import plots
 from evenly.typed import yaml_text
 
 Measurements = Mapping[str, Sequence[Mapping[str, Any]]]
-CURVATURE = {
-    "lambda_max": "largest eigenvalue λ₁",
-    "lambda_ratio_5": "λ₁/λ₅",
-    "trace": "trace",
-    "worst_rise": "worst rise of the loss nearby",
-    "l1": "L1 norm of the weights",
-}
-BALANCE = {
-    "gini": "Gini of the importance",
-    "phantom_gini": "Gini at the phantom weights",
-    "feature_rank": "rank of the features",
-}
 
 
 def features_section(measured: Measurements) -> Section | None:
@@ -34,9 +23,11 @@ def features_section(measured: Measurements) -> Section | None:
         for which in ("real", "phantom"):
             charts.append(_named(figures.importance_map(row, which=which), label, len(last)))
     charts += [_named(figures.lorenz(row), label, len(last)) for label, row in last.items()]
+    for draw in (figures.layer_probes, figures.worst_groups):
+        charts += [_named(draw(row), label, len(last)) for label, row in last.items()]
     charts += [figures.feature_rank(measured), figures.over_training(measured, "gini", name="Gini of the importance")]
     made = [
-        *_table(last, BALANCE, "How evenly examples and features count, at the last epoch measured."),
+        *_table(last, titles("features"), "How evenly examples and features count, at the last epoch measured."),
         *plots(charts),
     ]
     return Section("features", "Feature balance", made) if made else None
@@ -46,8 +37,9 @@ def geometry_section(measured: Measurements, stability: Mapping[str, Any]) -> Se
     """The shape of the loss around the weights, and where the learning rate stands."""
     last = {label: rows[-1] for label, rows in measured.items() if rows}
     charts = [_named(figures.spectrum(row), label, len(last)) for label, row in last.items()]
+    charts += [_named(figures.mode_connectivity(row), label, len(last)) for label, row in last.items()]
     charts.append(figures.over_training(measured, "lambda_max", name="largest eigenvalue"))
-    made: list[Block] = [*_table(last, CURVATURE, "Curvature at the last epoch measured."), *plots(charts)]
+    made: list[Block] = [*_table(last, titles("geometry"), "Curvature at the last epoch measured."), *plots(charts)]
     stands = figures.stability_position(stability) if stability else None
     made += plots([stands], wide=True, height=130 + 42 * len(stands.labels("y"))) if stands is not None else []
     made += _coherence(stability)

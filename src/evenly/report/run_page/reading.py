@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
-import numpy as np
 from numpy.typing import NDArray
 
 from evenly.errors import DataError, EvenlyError
+from evenly.files.numpy_files import read_npz
 from evenly.records import Run
 from evenly.records.run import ENVIRONMENT, FAILED
 from evenly.report.blocks import Gallery, Plot, Section
@@ -123,10 +123,8 @@ def _gallery(path: Path, _modified: int, _size: int, names: tuple[tuple[int, str
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of the kept examples; nothing is ever unpickled."""
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            found = {name: file[name] for name in file.files}
-    except DAMAGE as error:
-        # What numpy says of such a file is to load it unsafely, which nobody should.
+        found = read_npz(path)
+    except EvenlyError as error:
         raise DataError("is damaged. Remove the run's folder and train again to have its pictures.") from error
     if missing := [name for name in NEEDED if name not in found]:
         raise DataError(f"it has no {', '.join(missing)}")

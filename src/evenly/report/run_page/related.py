@@ -1,4 +1,4 @@
-"""Which runs belong together: those of one comparison, by their recipes alone."""
+"""Which runs belong together: those of one comparison, by their recipes and their data."""
 
 import glob
 import os
@@ -10,11 +10,12 @@ from typing import Any
 
 from evenly import progress, records
 from evenly.errors import DataError, SetupError, UsageError
+from evenly.recipe import identifying, recorded
 from evenly.records import Run
-from evenly.records.run import DONE, RECIPE, RESERVED, flat
-
-# What differs between the runs of one comparison, or does not change what comes of them.
-APART = {"seed", "data.seed", "keep_epochs", "record_examples", "evaluate_every"}
+from evenly.records.identity import APART
+from evenly.records.run import DONE, RECIPE, RESERVED
+from evenly.report.run_page.kin import around, data_of
+from evenly.typed.mappings import flat
 
 EARLY = "early run"  # the method of a first stage that is looked at by itself
 
@@ -29,6 +30,7 @@ class Member:
         self.run, self.early = run, early
         self.id = run.id
         self.recipe: dict[str, Any] = flat(run.recipe)
+        self.data, self.fingerprint = data_of(run, self.recipe)
         self.method = EARLY if self.is_early else {"none": "original"}.get(self.chosen_by, self.chosen_by)
         self.label = self.method
         self.plain_epochs: int = self.recipe.get("epochs", 0)  # of the plain training that its cost is measured by
@@ -48,6 +50,12 @@ class Member:
         """The seed by which it is paired with the runs of the other methods."""
         return int(self.recipe.get("seed", 0))
 
+    @property
+    def data_seed(self) -> int:
+        """The seed by which its data were drawn, where they are drawn."""
+        own = self.recipe.get("data.seed")
+        return int(own) if isinstance(own, int) else self.seed
+
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
         """A row for every evaluation, in order."""
@@ -65,8 +73,16 @@ class Member:
 
     @cached_property
     def family(self) -> tuple[tuple[str, str], ...]:
-        """The recipe but for what differs within a comparison: equal for runs that may be compared."""
-        return _settings(self.recipe, but=("resampling.", "until."))
+        """Recipe and data but for what differs within a comparison: equal for runs that may be compared."""
+        return (*_settings(self.settings, but=("resampling.", "until.")), ("data", self.data))
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings that count, whichever version of evenly wrote them down."""
+        try:
+            return flat(identifying(recorded(self.run.recipe)))
+        except UsageError:  # of a version that had other settings
+            return self.recipe
 
     @cached_property
     def variant(self) -> tuple[tuple[str, str], ...]:
@@ -126,14 +142,15 @@ def find(which: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] =
             "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
         )
     remarks: list[str] = []
-    around = {Path(os.path.realpath(run.path)): run for run in given}
-    first = list(around)
+    nearby = {Path(os.path.realpath(run.path)): run for run in given}
+    first = list(nearby)
     for folder in dict.fromkeys(path.parent for path in first):
-        around = {folder / run.path.name: run for run in listed.get(folder) or records.runs(folder)} | around
+        if folder not in listed:
+            nearby = around(folder, [run for path, run in nearby.items() if path.parent == folder]) | nearby
     known = {
         path: member
-        for path, run in progress.track(list(around.items()), "reading recipes")
-        if (member := _member(run, path, around, remarks)) is not None
+        for path, run in progress.track(list(nearby.items()), "reading recipes")
+        if (member := _member(run, path, nearby, remarks)) is not None
     }
     chosen = [known[path] for path in first if path in known]
     if not chosen:
@@ -150,10 +167,10 @@ def _refuse_empty(path: Path, root: str | os.PathLike[str]) -> None:
         )
 
 
-def _member(run: Run, path: Path, around: dict[Path, Run], remarks: list[str]) -> Member | None:
+def _member(run: Run, path: Path, nearby: dict[Path, Run], remarks: list[str]) -> Member | None:
     try:
         early = flat(run.recipe).get("resampling.early")
-        first = around.get(path.parent / str(early)) if early else None
+        first = nearby.get(path.parent / str(early)) if early else None
         member = Member(run, first)
         _ = member.family, member.variant
         for name in ("seed", "epochs"):
@@ -203,7 +220,7 @@ def _compare(chosen: list[Member], everyone: list[Member], remarks: list[str], *
         and (not variants or not member.variant or member.variant in variants)
     ]
     members += [member for member in whole if member not in members]
-    members = _readable(members, asked, remarks)
+    members = _of_one_draw(_readable(members, asked, remarks), whole, remarks)
     whole = [member for member in whole if member in members]
     if not whole:
         raise DataError(f"none of the runs could be read. {' '.join(remarks)}")
@@ -220,14 +237,19 @@ def _compare(chosen: list[Member], everyone: list[Member], remarks: list[str], *
     return Comparison(members, shown, told)
 
 
+def _of_one_draw(members: list[Member], whole: list[Member], remarks: list[str]) -> list[Member]:
+    """The runs without those whose seed drew other data than that of another run: then it is the code that differs."""
+    drawn: dict[tuple[str, int], str] = {}
+    for member in (*whole, *members):
+        drawn.setdefault((member.data, member.data_seed), member.fingerprint)
+    other = [m for m in members if m.fingerprint != drawn[m.data, m.data_seed] and m not in whole]
+    remarks += [f"Left out {m.id} ({m.method}, seed {m.seed}): its seed drew other data then." for m in other]
+    return [member for member in members if member not in other]
+
+
 def numbers(run: Run) -> dict[str, Any]:
     """The summary of a run, in which what is counted with is a number."""
-    try:
-        found = run.summary()
-    except DataError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{run.path / DONE} is not a summary: expected a JSON object. Repeat the run.") from error
+    found = run.summary()
     for name, value in found.items():
         counted = name in COUNTED or ".error" in name or ".worst." in name
         if counted and value is not None and not isinstance(value, int | float):
@@ -261,7 +283,8 @@ def _label(members: list[Member]) -> None:
     """Name every run by its method and, where one method was run in several ways, by what differs between them."""
     for method in {member.method for member in members}:
         own = [member for member in members if member.method == method]
-        facts = [dict(member.variant) | (dict(member.family) if method != "steps" else {}) for member in own]
+        # A control of as many steps has a number of epochs of its own for every seed.
+        facts = [dict(m.variant) | (dict(m.family) if method != "steps" else {"data": m.data}) for m in own]
         names = [name for name in facts[0] if len({fact.get(name) for fact in facts}) > 1]
         for member, fact in zip(own, facts, strict=True):
             differing = ", ".join(f"{name}={fact[name].strip(chr(39))}" for name in names if name in fact)

@@ -24,16 +24,16 @@ class Outcome:
 def outcomes(comparison: Comparison) -> list[Outcome]:
     """A line for every way of training that has a run that is done."""
     split, found = comparison.split, []
-    plain = next((_errors(own, split) for label, own in comparison.by_label.items() if own[0].method == "original"), {})
     originals = [label for label, own in comparison.by_label.items() if own[0].method == "original"]
     for label, own in comparison.by_label.items():
         errors = _errors(own, split)
         if not errors:
             continue
-        # Pairs are of one recipe: with several plain recipes there, those of the run's own family are taken.
+        # Pairs are of the same data; and with several plain recipes there, of the run's own family.
+        twins = [m for m in comparison.members if m.method == "original" and m.data == own[0].data]
         if len(originals) > 1:
-            twins = [m for m in comparison.members if m.method == "original" and m.family == own[0].family]
-            plain = _errors(twins, split)
+            twins = [m for m in twins if m.family == own[0].family]
+        plain = _errors(twins, split)
         both = [seed for seed in errors if seed in plain]
         difference = None
         if own[0].method != "original" and both:

@@ -46,7 +46,7 @@ class Ensemble:
     lr, momentum, weight_decay
         As of `torch.optim.SGD`; `schedule(step)` is a factor on every lr.
     rule
-        "sgd", "sam", "asam", "unnormalised", "random", "lsam", or Springer's interventions "importance", "rate",
+        "sgd", a rule of the SAM family by its name in recipes, or Springer's interventions "importance", "rate",
         "both". ρ = 0 is a plain step, and costs one.
     rho
         The size of the displacement (σ for "random").
@@ -213,7 +213,14 @@ class Ensemble:
     def state_dict(self) -> dict[str, Any]:
         """What is needed to go on bit for bit: the step, weights, momentum, and the plan they belong to."""
         velocity = {} if self._velocity_KP is None else self.layout.views(self._velocity_KP[self._place])
-        return {"step": self.step, "parameters": self.parameters(), "velocity": velocity, "plan": self._plan.plain()}
+        memories = {str(i): each for i, group in enumerate(self._groups) if (each := group.memory) is not None}
+        return {
+            "step": self.step,
+            "parameters": self.parameters(),
+            "velocity": velocity,
+            "memories": memories,
+            "plan": self._plan.plain(),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from the `state_dict` of an ensemble with the same plan; what differs is named."""
@@ -225,6 +232,8 @@ class Ensemble:
         self._w_KP.copy_(self._rows(state["parameters"]))
         if self._velocity_KP is not None:
             self._velocity_KP.copy_(self._rows(state["velocity"]))
+        for i, group in enumerate(self._groups):
+            group.memory = state.get("memories", {}).get(str(i))
         self.step = int(state["step"])
 
     def _rows(self, views: Views) -> Tensor:

@@ -12,7 +12,7 @@ from evenly.training.ensemble.feed import Feed
 from evenly.training.ensemble.layout import Layout
 from evenly.training.ensemble.passes import Passes, Rows
 from evenly.training.ensemble.plan import Plan
-from evenly.training.ensemble.rules import Knobs, Rule, rule_of
+from evenly.training.ensemble.rules import Displaced, Knobs, Rule, rule_of
 
 
 class Group:
@@ -40,6 +40,16 @@ class Group:
         self.lr_K1, self.momentum_K1 = lr_K1, momentum_K1
         self.weight_decay_K1 = weight_decay_K1 if bool(weight_decay_K1.any()) else None
 
+    @property
+    def memory(self) -> Tensor | None:
+        """What the rule remembers, a row for each member."""
+        return self.rule.memory_KP if isinstance(self.rule, Displaced) else None
+
+    @memory.setter
+    def memory(self, rows_KP: Tensor | None) -> None:
+        if isinstance(self.rule, Displaced):
+            self.rule.memory_KP = None if rows_KP is None else rows_KP.to(self.w.flat_KP).clone()
+
     def step(self, number: int, factor: float) -> None:
         """One step of every member, with `factor` times its learning rate."""
         self.rule(self.passes, self.w, self.g, self.feed.batch(number), number)
@@ -65,7 +75,13 @@ def grouped(plan: Plan, *, feed: Feed, passes: Passes, w_KP: Tensor, velocity_KP
         part = feed.rows(rows)
         groups.append(
             Group(
-                rule_of(name, Knobs(own["rho"], part.seeds, plan.eta, adaptive_P, own["star"]), layout),
+                rule_of(
+                    name,
+                    Knobs(
+                        own["rho"], part.seeds, plan.eta, adaptive_P, own["star"], own["momentum"], own["weight_decay"]
+                    ),
+                    layout,
+                ),
                 feed=part,
                 passes=passes,
                 w_KP=w_KP[rows],

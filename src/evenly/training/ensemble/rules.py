@@ -1,26 +1,32 @@
 """One step's gradient under every rule, each member with its own ρ: the SAM family, LSAM, Springer's interventions.
 
-The formulas are those of `evenly.optim.ascent`, with a row per member where that has lists of tensors. A member
-whose gradient is zero is not displaced; one that diverges disturbs no other.
+The mathematics is that of `evenly.optim.rules`, over `Columns`: vectors are the rows of a K × P matrix, numbers are
+K × 1 columns. A member whose gradient is zero is not displaced; one that diverges disturbs no other.
 
 Shapes: K members, P parameters, N examples, C outputs, F features.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import fields
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from evenly.optim import ascent
+from evenly.optim.cost import rule_class
+from evenly.optim.rule import Here
+from evenly.optim.rule import Rule as Mathematics
+from evenly.optim.space import TINY, Lists
+from evenly.rules import FORMER
+from evenly.rules import RULES as FAMILY
 from evenly.training.ensemble.feed import Batch
 from evenly.training.ensemble.layout import Layout
 from evenly.training.ensemble.passes import Passes, Rows
 
 INTERVENTIONS = ("importance", "rate", "both")
-RULES = ("sgd", "sam", "asam", "unnormalised", "random", "lsam", *INTERVENTIONS)
 #: The rules that move the weights, by a ρ that must be given; of size 0 they are plain steps.
-DISPLACING = ("sam", "asam", "unnormalised", "random", "lsam")
+DISPLACING = (*FAMILY, *FORMER)
+RULES = ("sgd", *DISPLACING, *INTERVENTIONS)
 
 
 class Knobs(NamedTuple):
@@ -31,6 +37,52 @@ class Knobs(NamedTuple):
     eta: float
     adaptive_P: Tensor
     star_K2: Tensor
+    momentum_K1: Tensor
+    weight_decay_K1: Tensor
+
+
+class Columns:
+    """The vectors of an ensemble, a row for each member, and numbers as columns: a `Space` of `evenly.optim`."""
+
+    def __init__(self, adaptive_P: Tensor, seeds: Sequence[int], layout: Layout) -> None:
+        self.adaptive_P, self.seeds, self.layout = adaptive_P, seeds, layout
+
+    def length(self, a: Tensor) -> Tensor:
+        """‖a‖ of every member."""
+        length_K1: Tensor = torch.linalg.vector_norm(a, dim=1, keepdim=True)
+        return length_K1
+
+    def dot(self, a: Tensor, b: Tensor) -> Tensor:
+        """⟨a, b⟩ of every member."""
+        return (a * b).sum(1, keepdim=True)
+
+    def add(self, a: Tensor, b: Tensor, factor: float | Tensor = 1.0) -> Tensor:
+        """The sum a + factor · b."""
+        return torch.addcmul(a, b, factor) if isinstance(factor, Tensor) else torch.add(a, b, alpha=factor)
+
+    def scale(self, a: Tensor, factor: float | Tensor) -> Tensor:
+        """The product factor · a."""
+        return a * factor
+
+    def blend(self, a: Tensor, b: Tensor, weight: float) -> Tensor:
+        """The mean (1 − weight) · a + weight · b."""
+        return torch.lerp(a, b, weight)
+
+    def ratio(self, a: float | Tensor, b: Tensor) -> Tensor:
+        """The quotient of every member, and 0 where there is nothing to divide by."""
+        return torch.where(b.isfinite() & (b > TINY), a / b, 0.0)
+
+    def stretch(self, w: Tensor, d: Tensor, eta: float) -> tuple[Tensor, Tensor]:
+        """T d and T² d."""
+        t = torch.where(self.adaptive_P, w.abs().add_(eta), 1.0)
+        once = t * d
+        return once, t.mul_(once)
+
+    def noise(self, w: Tensor, *, seed: int, step: int, group: int) -> Tensor:
+        """The very numbers of `RandomPerturbation(seed=…)` for each member's seed."""
+        like = [view[0] for view in self.layout.views(w).values()]  # for its shapes only
+        drawn = [Lists().noise(like, seed=own, step=step, group=group) for own in self.seeds]
+        return torch.stack([torch.cat([t.flatten() for t in tensors]) for tensors in drawn])
 
 
 class Rule(Protocol):
@@ -42,69 +94,64 @@ class Rule(Protocol):
 
 def rule_of(name: str, knobs: Knobs, layout: Layout) -> Rule:
     """The rule of that name for members with these knobs."""
+    name = FORMER.get(name, name)
     if name == "sgd":
         return lambda passes, w, g, batch, step: passes.gradient(w, g, batch)
-    if name == "random":
-        return _random(knobs, layout)
+    space = Columns(knobs.adaptive_P, knobs.seeds, layout)
     if name == "lsam":
-        return lambda passes, w, g, batch, step: _lsam(passes, w, g, batch, knobs.rho_K1)
+        return lambda passes, w, g, batch, step: _lsam(passes, w, g, batch, knobs.rho_K1, space)
     if name in INTERVENTIONS:
         return lambda passes, w, g, batch, step: _intervention(passes, w, g, batch, name, knobs.star_K2)
-    return _displaced(name, knobs, layout)
+    return Displaced(_mathematics(name, knobs), space, knobs.rho_K1)
 
 
-def _displaced(name: str, knobs: Knobs, layout: Layout) -> Rule:
-    """Sam, asam, unnormalised: two whole passes, the second at w + ε."""
-    look = Rows(layout, layout.empty(len(knobs.rho_K1)))
-    rho_K1, adaptive_P, eta = knobs.rho_K1, knobs.adaptive_P, knobs.eta
-
-    def sam(w_KP: Tensor, g_KP: Tensor) -> None:
-        """ε = ρ g/‖g‖."""
-        torch.addcmul(w_KP, g_KP, _per(rho_K1, _length(g_KP)), out=look.flat_KP)
-
-    def unnormalised(w_KP: Tensor, g_KP: Tensor) -> None:
-        """ε = ρ g."""
-        torch.addcmul(w_KP, g_KP, rho_K1, out=look.flat_KP)
-
-    def asam(w_KP: Tensor, g_KP: Tensor) -> None:
-        """ε = ρ T²g/‖Tg‖, T = |w| + η where the parameter adapts and 1 elsewhere."""
-        t_KP = torch.where(adaptive_P, w_KP.abs().add_(eta), 1.0)
-        scaled_KP = g_KP.mul_(t_KP)
-        size_K1 = _per(rho_K1, _length(scaled_KP))
-        torch.addcmul(w_KP, scaled_KP.mul_(t_KP), size_K1, out=look.flat_KP)
-
-    climb = {"sam": sam, "unnormalised": unnormalised, "asam": asam}[name]
-
-    def rule(passes: Passes, w: Rows, g: Rows, batch: Batch, step: int) -> None:
-        passes.gradient(w, g, batch)
-        climb(w.flat_KP, g.flat_KP)
-        passes.gradient(look, g, batch)
-
-    return rule
+def _mathematics(name: str, knobs: Knobs) -> Mathematics:
+    """The rule, with the numbers that it shares with the members' SGD."""
+    kind = rule_class(name).rule_type
+    shared = {"momentum": knobs.momentum_K1, "weight_decay": knobs.weight_decay_K1, "eta": None}
+    shared["eta"] = knobs.eta if name == "asam" else None  # type: ignore[assignment]  # a number or none
+    made: Mathematics = kind(**{f.name: shared[f.name] for f in fields(kind) if f.name in shared})
+    return made
 
 
-def _random(knobs: Knobs, layout: Layout) -> Rule:
-    """One pass at w + δ, δ ~ N(0, σ² I): the very numbers of `RandomPerturbation(seed=…)` for each member's seed."""
-    look = Rows(layout, layout.empty(len(knobs.rho_K1)))
-    like = [view[0] for view in layout.views(look.flat_KP).values()]  # for its shapes only
+class Displaced:
+    """The step of a rule of `evenly.optim`, for all members at once, with what it remembers."""
 
-    def rule(passes: Passes, w: Rows, g: Rows, batch: Batch, step: int) -> None:
-        for row_P, seed in zip(look.flat_KP, knobs.seeds, strict=True):
-            noise = ascent.random(like, sigma=1.0, seed=seed, step=step).direction
-            torch.cat([t.flatten() for t in noise], out=row_P)
-        torch.addcmul(w.flat_KP, look.flat_KP, knobs.rho_K1, out=look.flat_KP)
-        passes.gradient(look, g, batch)
+    def __init__(self, rule: Mathematics, space: Columns, rho_K1: Tensor) -> None:
+        self.rule, self.space, self.rho_K1 = rule, space, rho_K1
+        self.memory_KP: Tensor | None = None
+        self._there: Rows | None = None
 
-    return rule
+    def __call__(self, passes: Passes, w: Rows, g: Rows, batch: Batch, step: int) -> None:
+        """Leave the gradient in `g`."""
+        rule = self.rule
+        keeps = rule.combines or rule.remembers
+        here = Here(self.space, w.flat_KP, None, self.memory_KP, step)
+        if rule.looks_first:
+            passes.gradient(w, g, batch)
+            here = here._replace(g=g.flat_KP.clone() if keeps else g.flat_KP)
+        if rule.displaces(step):
+            ascent = rule.ascent(here, self.rho_K1)
+            there = w
+            if ascent is not None:
+                there = self._there = self._there or Rows(passes.layout, torch.empty_like(w.flat_KP))
+                torch.addcmul(w.flat_KP, ascent.direction, ascent.size, out=there.flat_KP)
+            passes.gradient(there, g, batch)
+            here = here._replace(ascent=ascent, g_adv=g.flat_KP)
+        if rule.combines:
+            g.flat_KP.copy_(rule.descent(here))
+        lesson: Any = rule.lesson(here) if rule.remembers else None
+        if lesson is not None:
+            self.memory_KP = rule.learn(here, lesson)
 
 
-def _lsam(passes: Passes, w: Rows, g: Rows, batch: Batch, rho_K1: Tensor) -> None:
+def _lsam(passes: Passes, w: Rows, g: Rows, batch: Batch, rho_K1: Tensor, space: Columns) -> None:
     """SAM of the head alone; the features stay what they are, so the body is passed once (Springer et al., eq. 5)."""
     for part in passes.whole_batches(w, g, batch):
         body, names = part.body(), passes.head_names
         part.head_gradient(body.features, part.slope(body.features, part.p))
         squares = [part.g[name].flatten(1).square().sum(1) for name in names]
-        size_K1 = _per(rho_K1[part.members], torch.stack(squares).sum(0).sqrt()[:, None])
+        size_K1 = space.ratio(rho_K1[part.members], torch.stack(squares).sum(0).sqrt()[:, None])
         there = dict(part.p)
         for name in names:
             there[name] = torch.addcmul(part.p[name], part.g[name], size_K1.view(-1, *[1] * (part.g[name].ndim - 1)))
@@ -126,14 +173,3 @@ def _intervention(passes: Passes, w: Rows, g: Rows, batch: Batch, effect: str, s
         if effect != "rate":
             slope_KNC = part.slope(body.features, {**part.p, v: star})
         part.body_gradient(body, torch.bmm(slope_KNC, part.p[v] if effect == "importance" else star))
-
-
-def _length(g_KP: Tensor) -> Tensor:
-    length_K1: Tensor = torch.linalg.vector_norm(g_KP, dim=1, keepdim=True)
-    return length_K1
-
-
-def _per(rho_K1: Tensor, length_K1: Tensor) -> Tensor:
-    """ρ/‖g‖ of every member, and 0 where there is no direction."""
-    usable_K1 = length_K1.isfinite() & (length_K1 > ascent.TINY)
-    return torch.where(usable_K1, rho_K1 / length_K1, 0.0)

@@ -11,7 +11,7 @@ from evenly.papers import ledger
 from evenly.papers.chang2025stability import EXPERIMENTS, mapping, slip_checks, solution_checks, threshold_checks
 from evenly.papers.experiment import Context
 from evenly.papers.running import measured
-from evenly.papers.verdict import judged
+from evenly.papers.verdict import judge
 from evenly.stability import Problem, feature_solution
 from evenly.stability.divergence import growth
 from evenly.stability.maps import Method, StabilityMap
@@ -34,9 +34,9 @@ def test_a_mistake_is_found_and_its_correction_holds(number: int, tmp_path: Path
     experiment = BY_KEY[f"chang2025/mistake{number}"]
     seen, minutes = measured(experiment, "smoke", runs=tmp_path, processes=1)
     row = ledger.row(experiment, "smoke", seen, seeds=experiment.scales["smoke"].seeds, minutes=minutes)
-    assert row["verdict"] == "not reproduced"
+    assert row["verdict"] == "contradicted"
     for claim in row["claims"]:
-        assert (claim["verdict"] == "not reproduced") == (not claim["corrects"]), claim["name"]
+        assert (claim["verdict"] == "contradicted") == (not claim["corrects"]), claim["name"]
 
 
 def a_map() -> StabilityMap:
@@ -139,5 +139,5 @@ def test_fewer_features_are_less_stable_exactly_and_alike_by_the_criterion() -> 
     ).values
     claims = {claim.name: claim for claim in BY_KEY["chang2025/mistake2"].claims}
     as_five = {name.replace("C4", "C5"): by for name, by in seen.items()}
-    assert judged(claims["reverse"], as_five).verdict == "reproduced"
+    assert judge(claims["reverse"], as_five).verdict == "reproduced"
     assert seen["C2.criterion"] == pytest.approx(seen["C4.criterion"])

@@ -10,7 +10,7 @@ from evenly.papers.experiment import Experiment
 from evenly.papers.nguyen2024useful import EXPERIMENTS
 from evenly.papers.nguyen2024useful.differences import changes
 from evenly.papers.nguyen2024useful.figures import separating
-from evenly.papers.verdict import judged
+from evenly.papers.verdict import judge
 from evenly.recipe import Recipe
 from evenly.typed import from_mapping
 
@@ -117,9 +117,9 @@ def test_where_the_paper_gives_a_difference_alone_it_is_held_against_ours() -> N
     """An error is not near a difference: with both in one claim nothing could ever be reproduced."""
     claim = {each.name: each for each in BY_KEY["fig7"].claims}["sgd"]
     errors = {"sgd.original.error": {0: 42.0, 1: 41.5, 2: 42.3}, "sgd.useful.error": {0: 41.2, 1: 40.6, 2: 41.3}}
-    assert judged(claim, changes(errors)).verdict == "reproduced"
+    assert judge(claim, changes(errors)).verdict == "reproduced"
     far = {**errors, "sgd.useful.error": {0: 32.0, 1: 31.4, 2: 32.4}}
-    assert judged(claim, changes(far)).verdict == "same direction only"
+    assert judge(claim, changes(far)).verdict == "stronger than claimed"
 
 
 def test_the_declarations_do_not_import_torch() -> None:

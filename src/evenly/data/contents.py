@@ -1,0 +1,156 @@
+"""Digests of the content of files, remembered: a file that has not changed since the last look costs one stat.
+
+What is remembered lies in the user's cache folder, one file for every folder of data. It is a memory and no more:
+where it is damaged, absent or cannot be written, content is read again.
+"""
+
+import functools
+import hashlib
+import json
+import os
+import stat
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from evenly import atomic
+from evenly.cache import cache_folder
+from evenly.errors import DataError, SetupError
+from evenly.progress import Bar
+
+# A clock may tick this rarely (FAT): a file changed again within a tick of its last change looks unchanged. What
+# changed so recently is not remembered, as git does it.
+_TICK = 2_000_000_000  # nanoseconds
+_THREADS = 8  # for the waiting that disks and networks impose, not for cores
+
+
+class Looked(NamedTuple):
+    """What a file looked like when its content was read, and the digest of that."""
+
+    size: int
+    modified: int
+    changed: int
+    inode: int
+    digest: str
+
+
+def digests(root: Path, names: Sequence[str]) -> list[str]:
+    """A digest of the content of every file `root/name`, of 32 hex digits.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a").write_text("same"), (folder / "b").write_text("same"), (folder / "c").write_text("other")
+    >>> one, two, three = digests(folder, ["a", "b", "c"])
+    >>> one == two, one == three
+    (True, False)
+    """
+    root = Path(os.path.abspath(root))
+    memory = _memory_of(root)
+    known = _remembered(memory)
+    found, unknown = {}, []
+    start = os.path.join(root, "")
+    for name in dict.fromkeys(names):
+        seen = known.get(name)
+        if seen is not None and seen[:-1] == _look(start + name):
+            found[name] = seen
+        else:
+            unknown.append(name)
+    if unknown:
+        now = _read_all(root, unknown)
+        found |= now
+        _remember(memory, root, known, {name: seen for name, seen in now.items() if not _is_recent(seen)})
+    return [found[name].digest for name in names]
+
+
+def _look(path: str) -> tuple[int, int, int, int]:
+    try:
+        now = os.stat(path)
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file. Was it moved since it was listed?") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}.") from error
+    return _facts(now)
+
+
+def _facts(now: os.stat_result) -> tuple[int, int, int, int]:
+    return now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino
+
+
+def _is_recent(seen: Looked) -> bool:
+    """Whether the file changed so shortly before now that a later change might not show."""
+    return max(seen.modified, seen.changed) > time.time_ns() - _TICK
+
+
+def _read_all(root: Path, names: Sequence[str]) -> dict[str, Looked]:
+    paths = [root / name for name in names]
+    with Bar("reading files", total=len(names)) as bar, ThreadPoolExecutor(_THREADS) as pool:
+        found = {}
+        for name, seen in zip(names, pool.map(_read, paths), strict=True):
+            found[name] = seen
+            bar.advance()
+    return found
+
+
+def _read(path: Path) -> Looked:
+    try:
+        # A pipe of that name must not keep us waiting for its writer.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb", buffering=0) as file:
+            before = os.fstat(handle)
+            if not stat.S_ISREG(before.st_mode):
+                raise DataError(f"{path}: is not a regular file. Remove it, or give the data without it.")
+            digest = hashlib.blake2b(digest_size=16)
+            while block := file.read(1 << 20):
+                digest.update(block)
+            after = os.fstat(handle)
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file. Was it moved since it was listed?") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}.") from error
+    if _facts(before)[:2] != _facts(after)[:2]:
+        raise DataError(f"{path}: changed while it was read. Repeat the command when it is written.")
+    return Looked(*_facts(after), digest.hexdigest())
+
+
+def _memory_of(root: Path) -> Path | None:
+    folder = cache_folder()
+    name = hashlib.blake2b(os.fsencode(root), digest_size=12).hexdigest()
+    return folder / "contents" / f"{name}.json" if folder is not None else None
+
+
+def _remembered(memory: Path | None) -> dict[str, Looked]:
+    if memory is None:
+        return {}
+    try:
+        now = memory.stat()
+    except OSError:
+        return {}
+    return _parsed(memory, now.st_mtime_ns, now.st_size, now.st_ino)
+
+
+@functools.lru_cache(maxsize=1)  # the splits of one data set ask one after another
+def _parsed(memory: Path, *_version: int) -> dict[str, Looked]:
+    try:
+        checksum, _, text = memory.read_bytes().partition(b"\n")
+        if checksum.decode() != _checksum(text):
+            return {}
+        return {name: Looked(*seen) for name, seen in json.loads(text).items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _remember(memory: Path | None, root: Path, known: dict[str, Looked], new: dict[str, Looked]) -> None:
+    """Add to what is remembered; what has gone is forgotten. Of two writers at once one may be lost: it reads again."""
+    if memory is None or not new:
+        return
+    kept = {name: seen for name, seen in known.items() if name in new or os.path.lexists(root / name)}
+    text = json.dumps(kept | new, separators=(",", ":")).encode()
+    with suppress(SetupError, OSError), atomic.replacing(memory) as file:
+        file.write(_checksum(text).encode() + b"\n" + text)
+
+
+def _checksum(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=16).hexdigest()

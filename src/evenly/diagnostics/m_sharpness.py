@@ -1,0 +1,76 @@
+"""m-sharpness: how much the loss of small groups of examples rises at the step that SAM takes for each of them."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from evenly import tree
+from evenly.curvature import soundness
+from evenly.curvature.chunks import chunked
+from evenly.curvature.losses import Loss, mean_loss
+from evenly.curvature.observing import observing, trainable
+from evenly.data.labelled import Labelled
+from evenly.diagnostics.sharpness import loss_and_gradient
+from evenly.diagnostics.subject import Numbers, Subject
+from evenly.errors import UsageError
+
+
+@dataclass(frozen=True)
+class GroupSharpness:
+    """The mean rise over the groups, its standard error, and how many groups of m there were."""
+
+    rise: float
+    standard_error: float
+    m: int
+    groups: int
+
+
+def m_sharpness(
+    model: nn.Module, data: Labelled, *, rho: float, m: int, rng: torch.Generator, loss: Loss | None = None
+) -> GroupSharpness:
+    """E_S[L_S(w + ρg_S/‖g_S‖) − L_S(w)] over random disjoint groups S of m examples (Foret et al., 2021, section 4).
+
+    It is what SAM with groups of m makes small; with m = n it is the first step of `worst_rise`. Small m makes it
+    larger at the same weights, and Andriushchenko & Flammarion (2022) find that SAM's gain grows as m shrinks.
+
+    >>> data = Labelled(torch.tensor([[1.0], [3.0]]), torch.tensor([1, 1]), ("a", "b"))
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.constant_(model.weight, 2.0)
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> m_sharpness(model, data, rho=1.0, m=1, rng=rng, loss="squared").rise  # ((2² − 1²) + (8² − 5²))/4
+    10.5
+    """
+    if not 0 < rho < math.inf:
+        raise UsageError(f"rho = {rho} is the radius of the ball around the weights: give a positive, finite number.")
+    if not 1 <= m <= len(data):
+        raise UsageError(f"m = {m}: a group has 1 to {len(data)} examples.")
+    params: list[Tensor] = list(trainable(model).values())
+    rises = []
+    with observing(model):
+        x, y = chunked(data, model=model)[0]
+        mean = mean_loss(loss, soundness.check(model, x), y)
+        order = torch.randperm(len(data), generator=rng)
+        for start in range(0, len(data) - m + 1, m):
+            chunks = chunked(data.subset(order[start : start + m].sort().values), model=model)
+            before, gradient = loss_and_gradient(model, params, chunks, mean)
+            size = rho / tree.norm(gradient).clamp_min(torch.finfo(params[0].dtype).tiny)
+            with tree.displaced(params, tree.scale(gradient, size)):
+                after, _ = loss_and_gradient(model, params, chunks, mean)
+            rises.append(after - before)
+    values = torch.tensor(rises, dtype=torch.float64)
+    error = float(values.std() / len(values) ** 0.5) if len(values) > 1 else math.nan
+    return GroupSharpness(float(values.mean()), error, m, len(values))
+
+
+def measure_m_sharpness(subject: Subject) -> Numbers:
+    """The mean rise of groups of 16 examples (or `m`) at SAM's own step."""
+    settings = {"rho": subject.rho, "m": min(16, len(subject.part)), **subject.options}
+    rise = m_sharpness(subject.model, subject.part, rng=subject.rng, **settings)
+    return {
+        "m_sharpness": rise.rise,
+        "m_sharpness_error": rise.standard_error,
+        "m_sharpness_m": rise.m,
+        "m_sharpness_rho": settings["rho"],
+    }

@@ -1,0 +1,57 @@
+"""SAM's edge of stability, which depends on the norm of the gradient (Long & Bartlett, 2023)."""
+
+import math
+
+from evenly import tree
+from evenly.curvature import hessian, lanczos, soundness
+from evenly.curvature.chunks import chunked
+from evenly.curvature.losses import mean_loss
+from evenly.curvature.observing import observing, trainable
+from evenly.diagnostics.sharpness import loss_and_gradient
+from evenly.diagnostics.subject import Numbers, Subject
+from evenly.errors import UsageError
+
+
+def sam_edge(gradient_norm: float, *, lr: float, rho: float) -> float:
+    """The λ₁ at which full-batch SAM is at its edge of stability (Long & Bartlett, 2023, section 2).
+
+        (‖g‖/2ρ)(√(1 + 8ρ/(η‖g‖)) − 1), the positive root of ηλ(1 + ρλ/‖g‖) = 2.
+
+    For ρ → 0 it is gradient descent's 2/η; as the gradient shrinks, SAM's edge falls far below that.
+
+    >>> round(sam_edge(1.0, lr=1.0, rho=1.0), 9)
+    1.0
+    >>> round(sam_edge(1.0, lr=0.1, rho=1e-9), 5)
+    20.0
+    """
+    for name, value in (("gradient_norm", gradient_norm), ("lr", lr), ("rho", rho)):
+        if not (0 <= value < math.inf if name == "rho" else 0 < value < math.inf):
+            raise UsageError(f"{name} = {value}: give a positive, finite number.")
+    if rho == 0:
+        return 2 / lr
+    # Multiplied by the conjugate, so that small ρ cancels nothing.
+    return (4 / lr) / (1 + math.sqrt(1 + 8 * rho / (lr * gradient_norm)))
+
+
+def measure_sam_edge(subject: Subject) -> Numbers:
+    """The edge at the network's gradient norm, beside its λ₁."""
+    settings = {"rho": subject.rho, "lr": subject.lr, **subject.options}
+    if settings["lr"] is None:
+        raise UsageError('sam_edge needs the learning rate: give lr=, or options={"sam_edge": {"lr": 0.1}}.')
+    loss = settings.pop("loss", None)
+    params = list(trainable(subject.model).values())
+    with observing(subject.model):
+        chunks = chunked(subject.part, model=subject.model)
+        x, y = chunks[0]
+        mean = mean_loss(loss, soundness.check(subject.model, x), y)
+        _, gradient = loss_and_gradient(subject.model, params, chunks, mean)
+        top = lanczos(hessian(subject.model, subject.part, loss=loss), k=1, rng=subject.rng)
+    norm, lambda_max = float(tree.norm(gradient)), float(top.values[0])
+    edge = sam_edge(max(norm, 1e-300), **settings)
+    return {
+        "sam_edge": edge,
+        "sam_edge_gradient_norm": norm,
+        "sam_edge_lr": settings["lr"],
+        "sam_edge_rho": settings["rho"],
+        "lambda_max_over_edge": lambda_max / edge,
+    }

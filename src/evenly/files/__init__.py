@@ -1,0 +1,1 @@
+"""Files from strangers: only regular files are opened, and their claims are checked before memory is reserved."""

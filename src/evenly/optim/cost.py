@@ -1,0 +1,33 @@
+"""What a rule costs: passes through the network per optimizer step."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib import import_module
+from typing import Any
+
+from evenly.rules import RULES, module_of, rule_name
+
+
+def rule_class(name: str) -> Any:
+    """The class of a rule.
+
+    >>> rule_class("gsam").__name__
+    'GSAM'
+    """
+    name = rule_name(name)
+    return getattr(import_module(module_of(name)), RULES[name].kind)
+
+
+def passes_per_step(name: str, options: Mapping[str, Any]) -> float:
+    """One pass, and one more in each step that looks first, on the part of the batch that it looks at.
+
+    >>> passes_per_step("sam", {"every": 5}), passes_per_step("looksam", {"k": 4}), passes_per_step("lsam", {})
+    (1.2, 1.25, 1.0)
+    """
+    kind = rule_class(name)
+    own = {field.name for field in fields(kind.rule_type)}
+    rule = kind.rule_type(**{key: value for key, value in options.items() if key in own})
+    every = int(options.get("every", 1))
+    looks = sum(rule.displaces(step) for step in range(0, 1000 * every, every)) / (1000 * every)
+    extra: int = kind.passes - 1
+    return 1.0 + extra * float(options.get("fraction", 1.0)) * looks

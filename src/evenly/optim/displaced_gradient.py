@@ -1,0 +1,298 @@
+"""The gradient at displaced weights: what `backward(closure)` of every rule does, with no trace but `.grad`."""
+
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar, Literal, Self
+
+from torch import Tensor, nn
+
+from evenly import tree
+from evenly.errors import UsageError
+from evenly.optim.closures import WithGradients
+from evenly.optim.device_space import Skips
+from evenly.optim.groups import Batch
+from evenly.optim.memory import Memory
+from evenly.optim.options import check, refuse_unknown
+from evenly.optim.passes import ClosurePasses
+from evenly.optim.radius import GroupRadii, Radius, radius_at
+from evenly.optim.replicas import Replicas
+from evenly.optim.rule import Rule, settings
+from evenly.optim.scratch import Scratch
+from evenly.optim.select import Where, group_radii, named_parameters, reusable, select
+from evenly.optim.statistics import RunningStatistics
+from evenly.optim.step import Collected, Step
+
+Closure = Callable[..., Any]
+
+
+class DisplacedGradient:
+    """A gradient computation: `backward(closure)` fills `.grad` with the gradient at displaced weights.
+
+    The weights are bit for bit what they were, BatchNorm's statistics advance once, the first loss is returned.
+    Optimizer, scheduler, clipping and checkpoints stay the user's. Micro-batches whose gradients add up before one
+    optimizer step are one step: it lasts until weights or `.grad` are changed by someone else.
+
+    Parameters
+    ----------
+    model
+        A module, or parameters as an optimizer takes them. Only with the module can running statistics be kept
+        from advancing twice, and DDP be asked to wait. Wrap and shard (DDP, FSDP2) first, as for an optimizer.
+    rule
+        Where to move, and what to make of the gradients.
+    rho
+        The size of the displacement: a number, or a function of the step, counted from 0. An attribute that may be
+        set between steps. Parameter groups may have their own, `{"params": ..., "rho": 0.1}`. 0 is a plain step.
+    where
+        Which parameters move, the others being in no norm: name patterns, modules, types of module, or a function.
+    every
+        Displace every k-th step only; the others are plain.
+    fraction
+        Climb on the first part of the batch only; needs the batch: `backward(loss, x, y)`.
+    m
+        The perturbation group: examples that share one displacement. None is what one process is given in one call;
+        "all" is the batch of all processes together; a number divides the batch of a process (for a loss that is a
+        mean over examples), and batch × processes is "all". A number needs the batch.
+    weight_decay
+        λ‖w‖²/2 in the objective that is climbed, as in the authors' JAX code; it adds nothing to `.grad`.
+    adaptive, eta, adapt
+        Whether the ball is ASAM's, stretched by |w| + η for the parameters whose names match `adapt`.
+    same_dropout
+        Whether the second pass draws the random numbers of the first again, as in the authors' JAX code.
+    scaler
+        A GradScaler; the closure then returns the unscaled loss. Without it, a closure that scales the loss itself
+        is right too for rules that divide by a norm.
+    backward
+        A framework's own backward function, such as Lightning's `self.manual_backward` or `accelerator.backward`. It
+        is called once a step, on a loss whose gradient is the one at the displaced weights.
+    """
+
+    #: The rule of a class of the family, for those who need it without a model.
+    rule_type: ClassVar[type[Rule]] = Rule
+    #: How many passes through the whole network a displaced step makes.
+    passes: ClassVar[int] = 2
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Refuse what no `__init__` below takes, before any of them runs."""
+        refuse_unknown(cls, options)
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        model: nn.Module | Iterable[Any],
+        rule: Rule,
+        *,
+        rho: Radius,
+        where: Where = None,
+        every: int = 1,
+        fraction: float = 1.0,
+        m: int | Literal["all"] | None = None,
+        weight_decay: float = 0.0,
+        adaptive: bool = False,
+        eta: float | None = None,
+        adapt: str | None = None,
+        same_dropout: bool = False,
+        scaler: Any = None,
+        backward: Callable[[Tensor], Any] | None = None,
+    ) -> None:
+        model = reusable(model)
+        named = named_parameters(model)
+        chosen = {id(p) for _, p in select(model, named, where)}
+        self.model = model if isinstance(model, nn.Module) else None
+        self.names = [name for name, _ in named]
+        self.params = [p for _, p in named]
+        self.moved = [i for i, p in enumerate(self.params) if id(p) in chosen]
+        check(
+            rule, every=every, fraction=fraction, m=m, weight_decay=weight_decay, adaptive=adaptive,
+            same_dropout=same_dropout,
+        )  # fmt: skip
+        if not adaptive and (eta is not None or adapt is not None):
+            raise UsageError("eta and adapt belong to the stretched ball of ASAM: give adaptive=True too")
+        if scaler is not None and backward is not None:
+            raise UsageError("scaler and backward: the framework whose backward it is scales the loss; drop scaler")
+        self.adaptive = self._adapting(adapt or "*weight*") if adaptive else None
+        self.rule = replace(rule, eta=0.01 if eta is None else eta) if adaptive else rule
+        self.radii = GroupRadii(group_radii(model), self.params)
+        self.every, self.fraction, self.m = every, fraction, m
+        self.weight_decay, self.same_dropout, self.scaler = weight_decay, same_dropout, scaler
+        self.own_backward = backward
+        #: How many optimizer steps were begun.
+        self.num_steps = 0
+        self.skips = Skips()
+        #: Which micro-batch of its step the last call was, counted from 0.
+        self.micro = 0
+        self.memory = Memory()
+        self.rho = rho
+        self.statistics = RunningStatistics(model)
+        self.replicas = Replicas(model, dict(named))
+        self.whole = len(self.moved) == len(self.params)
+        self.plain = tree.swappable(self.params)
+        reuses = self.whole and self.plain and not self.rule.combines and not self.replicas.wrappers
+        self.scratch = Scratch(self.params) if reuses and self.rule.looks_first else None
+        self._left: tuple[int, weakref.ref[Tensor], int, int] | None = None
+        self._located = False
+
+    @property
+    def skipped(self) -> int:
+        """How many ascents were left out because their gradient was not finite; on a device, reading it waits."""
+        return self.skips.total()
+
+    @skipped.setter
+    def skipped(self, value: int) -> None:
+        self.skips = Skips(value)
+
+    @property
+    def rho(self) -> float:
+        """The radius of the step that comes next, or that goes on."""
+        return radius_at(self._rho, self.num_steps)
+
+    @rho.setter
+    def rho(self, value: Radius) -> None:
+        radius_at(value, self.num_steps)
+        self._rho = value if callable(value) else float(value)
+
+    def backward(self, closure: Closure, *batch: Any) -> Any:
+        """Add the gradient at the displaced weights to `.grad`, and return the loss at the weights, detached.
+
+        `closure` returns the loss and does not call backward. It is called with `batch`, if one is given. If it
+        returns `(loss, outputs)`, so does this, of the first pass; with several perturbation groups `outputs` is a
+        list with one entry for each.
+        """
+        if self.own_backward is not None or any(p._post_accumulate_grad_hooks for p in self.params):
+            loss, rest = self._loss(closure, batch)
+            (self.own_backward or Tensor.backward)(loss)
+            return loss.detach() if rest is None else (loss.detach(), *rest)
+        result = self.take(ClosurePasses(closure, self.params, self.replicas, self.scaled), batch)
+        self.note()
+        return result.detached()
+
+    def loss(self, closure: Closure, *batch: Any) -> Any:
+        """The loss, ready for someone else's backward: whoever calls it leaves the gradient at the displaced weights.
+
+        For frameworks that call backward themselves, and may scale the loss first. The passes are made here, and the
+        weights are back before this returns; what backward adds to `.grad` is already known.
+
+        >>> import torch
+        >>> from evenly.optim import SAM
+        >>> w = nn.Parameter(torch.tensor([3.0, 4.0]))
+        >>> loss = SAM([w], rho=0.5).loss(lambda: (w**2).sum() / 2)
+        >>> (2 * loss).backward()
+        >>> loss.item(), w.grad
+        (12.5, tensor([6.6000, 8.8000]))
+        """
+        loss, rest = self._loss(closure, batch)
+        return loss if rest is None else (loss, *rest)
+
+    def _loss(self, closure: Closure, batch: Batch) -> tuple[Tensor, tuple[Any, ...] | None]:
+        if self.scaler is not None:
+            raise UsageError("scaler=...: a loss for someone else's backward is scaled by that someone; drop scaler")
+        collected = Collected()
+        result = self.take(ClosurePasses(closure, self.params, self.replicas, self.scaled), batch, collected)
+        leaves, gradients = collected.known(self.params)
+        loss = WithGradients.apply(result.loss.detach(), self.note, gradients, *leaves)  # type: ignore[no-untyped-call]
+        return loss, result.rest
+
+    def take(self, passes: Any, batch: Batch, into: "Collected | None" = None) -> Any:
+        """One call's passes; `into` collects the gradients that otherwise go to `.grad`."""
+        step, micro = self.begin()
+        result = Step(self, passes, step, micro).take(batch, into)
+        self.num_steps, self.micro = step + 1, micro
+        return result
+
+    def begin(self) -> tuple[int, int]:
+        """Which optimizer step this call belongs to, and which micro-batch of it this is, both counted from 0."""
+        if not self._located:
+            self._locate()
+        if self._accumulates():
+            return self.num_steps - 1, self.micro + 1
+        if self.rule.remembers:
+            self.memory.learn(self.rule, step=self.num_steps)
+        return self.num_steps, 0
+
+    def scaled(self, loss: Tensor) -> Tensor:
+        """The loss as it is differentiated: times the GradScaler's factor, if there is one."""
+        return loss if self.scaler is None else self.scaler.scale(loss)
+
+    def step(self, *_: Any, **__: Any) -> None:
+        """Not here: the optimizer is the user's."""
+        raise UsageError(
+            f"{type(self).__name__} computes gradients and takes no step: call sam.backward(...), then "
+            "optimizer.step(). For an optimizer whose step takes a closure: evenly.optim.SharpnessAware(optimizer, sam)"
+        )
+
+    def note(self) -> None:
+        """Remember the gradient that was left, to see later whether someone has cleared or changed it."""
+        for i, p in enumerate(self.params):
+            g = p.grad
+            if g is not None:
+                self._left = (i, weakref.ref(g), g._version, p._version)
+                return
+
+    def end_step(self) -> None:
+        """Say that the next call begins a new step, for loops that clear `.grad` only after their closure has run."""
+        self._left = None
+
+    def _accumulates(self) -> bool:
+        """Whether the gradient that the last call left is still there, so that this call adds to it."""
+        if self._left is None:
+            return False
+        i, left, version, weights = self._left
+        p = self.params[i]
+        return p.grad is not None and left() is p.grad and p.grad._version == version and p._version == weights
+
+    def _locate(self) -> None:
+        """Find out with whom gradients are shared; Lightning's wrapper may be there only now."""
+        if self.replicas.unseen:
+            self.replicas = Replicas(self.model, dict(zip(self.names, self.params, strict=True)))
+        if self.replicas.unseen and (self.own_backward is None or self.rule.remembers):
+            raise UsageError(
+                "there are several processes, and the model shows no DDP or FSDP2 by which they share gradients: build "
+                f"{type(self).__name__} from the wrapped model; in Lightning from the LightningModule, with "
+                "backward=self.manual_backward; backward=torch.Tensor.backward if you average gradients yourself"
+                + (" (this rule remembers gradients and must see the wrapper)" if self.own_backward else "")
+            )
+        if self.replicas.sharded and self.replicas.count > 1 and self.m is None:
+            raise UsageError(
+                'm=None is what one process is given, but under FSDP2 all share one displacement: say so with m="all"'
+            )
+        self._located = True
+
+    def _adapting(self, adapt: str) -> list[bool]:
+        flags = [self.model is None or fnmatchcase(name, adapt) for name in self.names]
+        if not any(flags):
+            raise UsageError(f"adapt={adapt!r} matches no parameter name: that would be SAM; use evenly.SAM")
+        return flags
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs to go on bit for bit: the step, the skipped ascents, what the rule remembers.
+
+        It is the same on every process. The settings are there to be read, and checked when the state is loaded.
+        """
+        return {
+            "step": self.num_steps,
+            "skipped": self.skipped,
+            "rho": self.rho,
+            "settings": settings(self.rule),
+            "memory": self.memory.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a `state_dict` of the same rule."""
+        if state["settings"] != settings(self.rule):
+            raise UsageError(
+                f"the state is of {state['settings']}, this is {settings(self.rule)}: build the same rule to resume"
+            )
+        self.num_steps, self.skipped = int(state["step"]), int(state["skipped"])
+        if not callable(self._rho):
+            self.rho = float(state["rho"])
+        self.memory.load_state_dict(state["memory"], self.params)
+        self._left = None
+
+    # Weak references cannot be copied; a copy's gradients are others anyway.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_left": None}
+
+    def __repr__(self) -> str:
+        moved = f"{len(self.moved)} of {len(self.params)} parameters"
+        return f"{type(self).__name__}(rho={self.rho:g}, displaces {moved}, {self.num_steps} steps)"

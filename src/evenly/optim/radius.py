@@ -1,0 +1,56 @@
+"""The radius ρ: a number, a function of the step, or one for each parameter group."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from evenly.errors import UsageError
+
+Radius = float | Callable[[int], float]
+
+
+def radius_at(rho: Any, step: int) -> float:
+    """The radius of a step, counted from 0.
+
+    >>> radius_at(0.05, 3), radius_at(lambda step: 0.1 * step, 3)
+    (0.05, 0.30000000000000004)
+    >>> radius_at(-1.0, 0)
+    Traceback (most recent call last):
+    evenly.errors.UsageError: rho=-1.0 is not a radius: give a finite number, 0 or more (0.05 is usual for SAM)
+    """
+    value = rho(step) if callable(rho) else rho
+    try:
+        size = float(value)
+    except (TypeError, ValueError):
+        size = math.nan
+    if not (math.isfinite(size) and size >= 0):
+        where = f" at step {step}" if callable(rho) else ""
+        raise UsageError(
+            f"rho={value!r}{where} is not a radius: give a finite number, 0 or more (0.05 is usual for SAM)"
+        )
+    return size
+
+
+class GroupRadii:
+    """Radii that parameter groups name themselves, `{"params": ..., "rho": 0.1}`, read anew in every step.
+
+    The norm that divides is over all groups, as in davda54's and pytorch_optimizer's SAM.
+    """
+
+    def __init__(self, groups: list[tuple[dict[str, Any], list[Tensor]]], params: list[Tensor]) -> None:
+        places = {id(p): i for i, p in enumerate(params)}
+        self.groups = [(group, [places[id(p)] for p in members]) for group, members in groups]
+
+    def at(self, step: int, default: float, num: int) -> list[float]:
+        """The radius of each of `num` parameters."""
+        radii = [default] * num
+        for group, places in self.groups:
+            own = radius_at(group["rho"], step)
+            for i in places:
+                radii[i] = own
+        return radii
+
+    def __bool__(self) -> bool:
+        return bool(self.groups)

@@ -1,0 +1,1 @@
+"""The rules of the SAM family, a file each, by the names in `evenly.rules`."""

@@ -1,0 +1,119 @@
+"""Vectors that a rule computes with, whatever they are made of.
+
+A rule is written once, over a `Space`. Here vectors are lists of tensors, a network's parameters, and numbers are
+floats; in `evenly.training.ensemble` vectors are the rows of a matrix, one for each network, and numbers are columns.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from evenly import rng, tree
+from evenly.tree import Params
+
+# A gradient shorter than this has no direction worth the name: ρ/‖g‖ would overflow single precision.
+TINY = 1e-30
+
+Vector = Any
+Number = Any
+
+
+class Space(Protocol):
+    """What a rule may do with vectors."""
+
+    def length(self, a: Vector) -> Number:
+        """‖a‖."""
+
+    def dot(self, a: Vector, b: Vector) -> Number:
+        """⟨a, b⟩."""
+
+    def add(self, a: Vector, b: Vector, factor: Number = 1.0) -> Vector:
+        """The sum a + factor · b."""
+
+    def scale(self, a: Vector, factor: Number) -> Vector:
+        """The product factor · a."""
+
+    def blend(self, a: Vector, b: Vector, weight: float) -> Vector:
+        """The mean (1 − weight) · a + weight · b."""
+
+    def ratio(self, a: Number, b: Number) -> Number:
+        """The quotient a/b: 0 where b is too small to divide by."""
+
+    def stretch(self, w: Vector, d: Vector, eta: float) -> tuple[Vector, Vector]:
+        """T d and T² d, with T = |w| + η for the weights that adapt and 1 for the others."""
+
+    def noise(self, w: Vector, *, seed: int, step: int, group: int) -> Vector:
+        """Standard normal numbers in the shape of w, a pure function of (seed, step, group)."""
+
+
+class Lists:
+    """Lists of tensors; `adaptive` says which of them stretch the ball (all, by default).
+
+    >>> space = Lists()
+    >>> space.add([torch.tensor([1.0, 1.0])], [torch.tensor([1.0, 2.0])], 0.5)[0].tolist()
+    [1.5, 2.0]
+    >>> space.ratio(1.0, 4.0), space.ratio(1.0, 0.0), space.ratio(1.0, math.inf)
+    (0.25, 0.0, nan)
+    """
+
+    def __init__(self, adaptive: Sequence[bool] | None = None) -> None:
+        self.adaptive = adaptive
+
+    def length(self, a: Params) -> float:
+        """‖a‖ as a number on the host; where the ball is stretched there are calls enough already."""
+        return tree.length(a) if self.adaptive is None else tree.length(a, few=0)
+
+    add = staticmethod(tree.add)
+    scale = staticmethod(tree.scale)
+
+    def dot(self, a: Params, b: Params) -> float:
+        """⟨a, b⟩ as a number on the host."""
+        if tree.plain_alike([*a, *b]):
+            return math.fsum(torch.dot(x.reshape(-1), y.reshape(-1)).item() for x, y in zip(a, b, strict=True))
+        return float(tree.dot(a, b))
+
+    def blend(self, a: Params, b: Params, weight: float) -> list[Tensor]:
+        """The mean (1 − weight) · a + weight · b."""
+        return list(torch._foreach_lerp(list(a), list(b), weight))
+
+    def ratio(self, a: float, b: float) -> float:
+        """The quotient a/b: 0 for a zero vector's length, which has no direction, and NaN if b is not finite."""
+        if not math.isfinite(b):
+            return math.nan
+        return a / b if b > TINY else 0.0
+
+    def stretch(self, w: Params, d: Params, eta: float) -> tuple[list[Tensor], list[Tensor]]:
+        """T d and T² d; tensors that do not adapt are handed on as they are."""
+        where = list(range(len(d))) if self.adaptive is None else [i for i, yes in enumerate(self.adaptive) if yes]
+        once, twice = list(d), list(d)
+        if where:
+            t = torch._foreach_abs([w[i].detach() for i in where])
+            torch._foreach_add_(t, eta)
+            td = torch._foreach_mul(t, [d[i] for i in where])
+            ttd = torch._foreach_mul(t, td)
+            for i, a, b in zip(where, td, ttd, strict=True):
+                once[i], twice[i] = a, b
+        return once, twice
+
+    def noise(self, w: Params, *, seed: int, step: int, group: int) -> list[Tensor]:
+        """Standard normal numbers, drawn for whole tensors and cut up where w is sharded."""
+        streams = {
+            device: rng.generator(seed, "perturbation", step, group, device=device) for device in {t.device for t in w}
+        }
+        return [
+            tree.sharded_like(torch.randn(t.shape, dtype=t.dtype, device=t.device, generator=streams[t.device]), t)
+            for t in w
+        ]
+
+
+def orthogonal(space: Space, a: Vector, b: Vector) -> Vector:
+    """The part of a that is orthogonal to b: a − (⟨a, b⟩/‖b‖²) b; a itself where b is zero.
+
+    >>> orthogonal(Lists(), [torch.tensor([1.0, 1.0])], [torch.tensor([2.0, 0.0])])[0].tolist()
+    [0.0, 1.0]
+    """
+    size = space.length(b)
+    return space.add(a, b, -space.ratio(space.ratio(space.dot(a, b), size), size))

@@ -1,0 +1,136 @@
+"""What to run next: of all declared work, that which would tell the most for an hour of this machine."""
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from evenly.errors import DataError, SetupError, Stopped
+from evenly.papers import ledger as book
+from evenly.papers.catalogue import CATALOGUE
+from evenly.papers.experiment import Experiment, Scale
+from evenly.papers.reproducing import grow
+from evenly.report.wording import lasting
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Some more seeds of one experiment at one scale: what they may tell, and the hours they take on two cores."""
+
+    experiment: Experiment
+    scale: str
+    seeds: int
+    value: float
+    hours: float
+
+    @property
+    def rate(self) -> float:
+        """Value an hour."""
+        return self.value / max(self.hours, 1e-3)
+
+    def __str__(self) -> str:
+        seeds = "1 more seed" if self.seeds == 1 else f"{self.seeds} more seeds"
+        return f"{self.experiment.key} at {self.scale}, {seeds}, about {lasting(60 * self.hours)}"
+
+
+def steps(ledger: str | os.PathLike[str], *, at_once: int = 2) -> list[Step]:
+    """All that a campaign could do next, the most worth an hour first.
+
+    What was never run is worth its declared value; a row that decides nothing yet half of that, one that lacks only
+    seeds a tenth; a row with all the seeds that are wanted, and one that is stale, nothing.
+    """
+    found = []
+    for experiment in CATALOGUE.values():
+        for name, scale in experiment.scales.items():
+            if scale.value > 0 and (step := _step(experiment, name, scale, ledger, at_once)) is not None:
+                found.append(step)
+    return sorted(found, key=lambda step: -step.rate)
+
+
+def _step(experiment: Experiment, name: str, scale: Scale, ledger: str | os.PathLike[str], at_once: int) -> Step | None:
+    row = book.read(ledger, experiment.key, name)
+    known = len(row["seeds"]) if row is not None else 0
+    wanted = max(scale.wanted, len(scale.seeds))
+    if known >= wanted or (row is not None and book.stale(row, experiment)):
+        return None
+    worth = 1.0 if row is None else 0.5 if row["verdict"] == "inconclusive" else 0.1
+    # Two seeds at least: one decides nothing.
+    seeds = min(max(at_once, 2 if row is None else 1), wanted - known)
+    hours = scale.minutes / len(scale.seeds) * seeds / 60
+    return Step(experiment, name, seeds, worth * scale.value, hours)
+
+
+def run(
+    *,
+    ledger: str | os.PathLike[str],
+    runs: str | os.PathLike[str] = "runs",
+    hours: float | None = None,
+    data_root: str | None = None,
+    processes: int | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Do one step after the other at low priority, and give every row as it grows, until nothing is left or time is up.
+
+    What cannot be run here, for want of data or space, is named and passed over. When time is up the work under way is
+    stopped as by Ctrl-C: the next campaign goes on with it.
+    """
+    if hasattr(os, "nice"):
+        os.nice(19)
+    impossible: set[tuple[str, str]] = set()
+    with _alarm(hours):
+        while True:
+            possible = [s for s in steps(ledger) if (s.experiment.key, s.scale) not in impossible]
+            if not possible:
+                return
+            step = possible[0]
+            _log.warning("next: %s", step)
+            where: dict[str, Any] = {"ledger": ledger, "runs": runs, "data_root": data_root, "processes": processes}
+            try:
+                yield grow(step.experiment, step.scale, step.seeds, **where)
+            except (DataError, SetupError) as error:
+                _log.warning("%s at %s is passed over: %s", step.experiment.key, step.scale, error)
+                impossible.add((step.experiment.key, step.scale))
+
+
+@contextmanager
+def _alarm(hours: float | None) -> Iterator[None]:
+    """Ask this process and its workers to stop when the time is up, as a scheduler would."""
+    if hours is None:
+        yield
+        return
+    ended = threading.Event()
+    until = time.monotonic() + hours * 3600
+
+    def wait() -> None:
+        if not ended.wait(until - time.monotonic()):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=wait, daemon=True).start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if time.monotonic() < until:
+            raise
+        raise Stopped("the hours are over. The same command goes on where this one ended.") from None
+    finally:
+        ended.set()
+
+
+def summary(found: Sequence[Step]) -> str:
+    """What is left to do, in a sentence.
+
+    >>> summary([])
+    'Every declared row has the seeds that are wanted.'
+    """
+    if not found:
+        return "Every declared row has the seeds that are wanted."
+    hours = sum(step.hours for step in found)
+    return (
+        f"{len(found)} rows could grow, by about {lasting(60 * hours)} for the next seeds of each. First: {found[0]}."
+    )

@@ -1,0 +1,84 @@
+"""A run's folder in the hands of its one writer: held by a lock, swept, and never built again where it has gone."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from evenly import atomic
+from evenly.errors import SetupError, UsageError
+from evenly.records import lines, plain
+from evenly.records.lock import Lock
+
+LOCK, METRICS = "lock", "metrics.jsonl"
+
+
+class Folder:
+    """The folder at `path`. The first write takes its lock, which `release` gives back.
+
+    Each write asks first whether the folder is still the one that is held: one that was moved, renamed or deleted
+    meanwhile is an error, and nothing is made in its place.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: Lock | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process holds the lock, and the folder is where it was when the lock was taken."""
+        return self._lock is not None and self._lock.in_place
+
+    def hold(self) -> None:
+        """Take the lock, and put in order what a writer that was killed has left."""
+        if self._lock is None:
+            if not self.path.is_dir():
+                raise UsageError(f"{self.path} does not exist. `Run.create` makes a run's folder.")
+            self._lock = Lock(self.path / LOCK)
+            atomic.sweep(self.path)
+            lines.mend(self.path / METRICS)
+        if not self._lock.in_place:
+            raise self._gone()
+
+    def release(self) -> None:
+        """Give back the lock; the next write takes it again."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """The folder is held; what then fails because it is not there any more is told as that."""
+        self.hold()
+        try:
+            yield
+        except (SetupError, OSError) as error:
+            if not self.is_held:
+                raise self._gone() from error
+            raise
+
+    @contextlib.contextmanager
+    def replacing(self, name: str, mode: str = "wb") -> Iterator[IO[Any]]:
+        """Open a file inside to be written, whole or not at all."""
+        path = self.path / name
+        with self.writing():
+            for inside in reversed(Path(name).parents[:-1]):
+                try:
+                    (self.path / inside).mkdir(exist_ok=True)
+                except OSError as error:
+                    raise atomic.unwritable(path, error) from error
+            with atomic.replacing(path, mode, parents=False) as file:
+                yield file
+
+    def write(self, name: str, value: Any) -> Path:
+        """Write a file of JSON inside."""
+        with self.replacing(name, "w") as file:
+            file.write(plain.text(value, path=name))
+        return self.path / name
+
+    def _gone(self) -> SetupError:
+        return SetupError(
+            f"the folder of run {self.path.name} was moved, renamed or deleted while it was written: {self.path} is "
+            "not there any more, or is another one. Nothing more is written. Move it back, and the same command goes "
+            "on from its last checkpoint; without it, that command begins again."
+        )

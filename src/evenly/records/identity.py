@@ -1,0 +1,156 @@
+"""What a run is of: every setting of its recipe, the data it saw, and whatever else decides what comes out.
+
+Two runs with one identity have one result; a run's folder is named by it. Everything that looks for a result asks by
+identity, so that changed data, a changed default or another set of weights are another run, never an old answer.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from evenly.errors import DataError
+from evenly.records import plain
+from evenly.typed.mappings import digest, flat
+
+IDENTITY = "identity.json"
+VERSION = 1
+# What differs between the runs of one comparison, or does not change what comes of them.
+APART = {"seed", "data.seed", "keep_epochs", "record_examples", "evaluate_every"}
+_WITHIN = ("resampling.", "until.")
+_EARLY = "resampling.early"  # the identity of another run, which changes with that run's data
+_KINDS = {"id": str, "recipe": str, "asked": str, "kin": str, "data": dict, "given": dict}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The identity of a run.
+
+    Parameters
+    ----------
+    settings
+        Every setting of the recipe, defaults included (`evenly.typed.identifying`).
+    asked
+        The settings that differ from the defaults of this version: what the person asked for.
+    data
+        `name`, `fingerprint`, and `drawn_from`, which names the distribution where the seed draws the data;
+        and for each of the `splits` digests of its inputs, labels, classes, attributes and order.
+    given
+        Digests of what else was given that decides the result: indices, weights, a file, code.
+
+    >>> identity = Identity({"epochs": 3}, {}, {"name": "d.npz", "fingerprint": "1f"})
+    >>> other = Identity({"epochs": 3}, {}, {"name": "d.npz", "fingerprint": "2e"})
+    >>> len(identity.id), identity.id == other.id
+    (12, False)
+    """
+
+    settings: Mapping[str, Any]
+    asked: Mapping[str, Any]
+    data: Mapping[str, Any]
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def id(self) -> str:
+        """The twelve hex digits that name the run's folder."""
+        return digest([VERSION, self.settings, self.data["fingerprint"], self.given], digits=12)
+
+    def record(self) -> dict[str, Any]:
+        """What is kept of it in the run's folder."""
+        asked = {name: value for name, value in flat(self.asked).items() if name != _EARLY}
+        return {
+            "version": VERSION,
+            "id": self.id,
+            "recipe": digest(self.settings),
+            "asked": digest(asked),
+            "kin": kin(self.settings, data=data_key(self.data), given=self.given),
+            "early": flat(self.settings).get(_EARLY),
+            "data": dict(self.data),
+            "given": dict(self.given),
+        }
+
+    def check(self, folder: Path) -> None:
+        """Raise unless the run in `folder` has this identity, whatever the folder is called."""
+        kept = read(folder)
+        if kept is None:
+            raise DataError(
+                f"{folder} has no {IDENTITY}: nothing tells which data it is of. Move it away and repeat the command."
+            )
+        wanted = self.record()
+        for name in ("id", "recipe", "given", "data"):
+            # Of data, what they are called does not matter.
+            same = (
+                kept[name] == wanted[name] if name != "data" else kept[name]["fingerprint"] == self.data["fingerprint"]
+            )
+            if not same:
+                raise DataError(
+                    f"{folder} is another run than its name says: {name} in {IDENTITY} is not that of this command. "
+                    "Something moved or changed it: move it away and repeat the command."
+                )
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """The identity that is kept in a run's folder; None in a folder of evenly 0.1, which kept none."""
+    path = folder / IDENTITY
+    try:
+        kept = plain.read(path)
+    except FileNotFoundError:
+        return None
+    sound = isinstance(kept, dict) and all(isinstance(kept.get(name), kind) for name, kind in _KINDS.items())
+    if not sound or not isinstance(kept["data"].get("fingerprint"), str):
+        raise DataError(f"{path} is damaged: it is not an identity that evenly wrote. Restore it, or move {folder}.")
+    return dict(kept)
+
+
+def check_data(run: Path, data: Mapping[str, Any]) -> None:
+    """Raise unless these are the data of the run in the folder `run`, as far as that was kept."""
+    kept = read(run)
+    if kept is not None and kept["data"]["fingerprint"] != data["fingerprint"]:
+        (how,) = _of_data(kept["data"], data)
+        raise DataError(
+            f"{data['name']} is not what run {run.name} was trained on: {how}. Restore the data, or train again: "
+            "changed data are another run."
+        )
+
+
+def data_key(data: Mapping[str, Any]) -> str:
+    """What the runs of one comparison share: the data, or the distribution that each seed draws its own from."""
+    return str(data.get("drawn_from") or data["fingerprint"])
+
+
+def kin(settings: Mapping[str, Any], *, data: str, given: Mapping[str, str]) -> str:
+    """A digest that all runs of one comparison share, by any method, seed and number of epochs, on the same data."""
+    left = {
+        name: value
+        for name, value in flat(settings).items()
+        if name not in APART and name != "epochs" and not name.startswith(_WITHIN)
+    }
+    return digest([left, data, given])
+
+
+def differences(kept: Mapping[str, Any], settings: Mapping[str, Any], now: Identity) -> list[str]:
+    """In what a run, by its kept identity and its `settings`, differs from one asked for in the same words now."""
+    found = list(_of_data(kept["data"], now.data))
+    was, wanted = flat(settings), flat(now.settings)
+    for name, value in wanted.items():
+        if name in was and name != _EARLY and digest(was[name]) != digest(value):
+            found.append(f"{name} was {was[name]!r} by default then and is {value!r} now")
+    for name in sorted({*kept["given"], *now.given}):
+        if kept["given"].get(name) != now.given.get(name):
+            found.append(f"its {name} differed")
+    return found
+
+
+def _of_data(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    if was["fingerprint"] == now["fingerprint"]:
+        return
+    before, after = was.get("splits", {}), now.get("splits", {})
+    changed = []
+    for split in dict.fromkeys([*before, *after]):
+        if split not in before or split not in after:
+            changed.append(f"the split {split} is {'new' if split in after else 'gone'}")
+        elif before[split]["examples"] != after[split]["examples"]:
+            changed.append(f"{split} had {before[split]['examples']:,} examples and has {after[split]['examples']:,}")
+        elif parts := [part for part in after[split] if before[split].get(part) != after[split][part]]:
+            changed.append(f"{', '.join(parts)} of {split}")
+    yield f"its data were others ({'; '.join(changed) or 'it is not known which part'})"

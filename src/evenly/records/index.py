@@ -1,0 +1,98 @@
+"""Which run is of what, for a whole folder of runs, without opening each.
+
+What the run of an ID is of never changes, so it is noted once, in the user's cache folder, in a file that only grows.
+It is a note and no more: a run that it does not know is looked into, a line that cannot be read is passed over, and
+where nothing can be noted everything works, more slowly.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evenly.cache import cache_folder
+from evenly.errors import DataError, SetupError
+from evenly.records import identity, lines
+
+
+class Entry(NamedTuple):
+    """What is noted of a run: who its kin are, the words it was asked for in, and its early run."""
+
+    kin: str
+    asked: str
+    early: str | None
+
+
+def entries(root: Path) -> dict[str, Entry | None]:
+    """What every folder in `root` is of, by its name; None for one that keeps no identity, or no readable one.
+
+    >>> import tempfile
+    >>> entries(Path(tempfile.mkdtemp()))
+    {}
+    """
+    notes = _notes_on(root)
+    known = _noted(notes)
+    with os.scandir(root) as found:
+        names = sorted(one.name for one in found if not one.name.startswith(".") and one.is_dir())
+    new = {name: made for name in names if name not in known and (made := _looked_up(root / name)) is not None}
+    for name, (entry, is_certain) in new.items():
+        if is_certain:
+            note(root, name, entry)
+    return {name: known[name] if name in known else new[name][0] if name in new else None for name in names}
+
+
+def note(root: Path, name: str, entry: Entry) -> None:
+    """Note what a run is of, if that can be written."""
+    notes = _notes_on(root)
+    if notes is not None:
+        with contextlib.suppress(SetupError, OSError):
+            notes.parent.mkdir(parents=True, exist_ok=True)
+            lines.append(notes, {"run": name, **entry._asdict()})
+
+
+def entry_of(record: Mapping[str, Any]) -> Entry:
+    """What is noted of a run with this identity."""
+    return Entry(record["kin"], record["asked"], record.get("early"))
+
+
+def asked_alike(root: Path, asked: str) -> list[str]:
+    """The runs in `root` that were asked for in the same words, the one that was made last first."""
+    if not root.is_dir():
+        return []
+    names = [name for name, entry in entries(root).items() if entry is not None and entry.asked == asked]
+
+    def made(name: str) -> float:
+        with contextlib.suppress(OSError):
+            return (root / name / identity.IDENTITY).stat().st_mtime
+        return 0.0
+
+    return sorted(names, key=made, reverse=True)
+
+
+def _looked_up(folder: Path) -> tuple[Entry, bool] | None:
+    """What a folder is of, and whether another folder of that name would be of the same: its name is the run's ID."""
+    with contextlib.suppress(DataError, SetupError):
+        record = identity.read(folder)
+        return (entry_of(record), record["id"] == folder.name) if record is not None else None
+    return None
+
+
+def _notes_on(root: Path) -> Path | None:
+    cache = cache_folder()
+    name = hashlib.blake2b(os.fsencode(os.path.realpath(root)), digest_size=12).hexdigest()
+    return cache / "runs" / f"{name}.jsonl" if cache is not None else None
+
+
+def _noted(notes: Path | None) -> dict[str, Entry]:
+    if notes is None:
+        return {}
+    known = {}
+    with contextlib.suppress(OSError):
+        for line in notes.read_bytes().split(b"\n")[:-1]:
+            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+                row = json.loads(line)
+                known[str(row["run"])] = Entry(row["kin"], row["asked"], row["early"])
+    return known

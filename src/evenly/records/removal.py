@@ -1,0 +1,71 @@
+"""Deleting a run: only a folder that evenly made, by the run's own ID, directly in the folder of runs."""
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from evenly.errors import SetupError, UsageError
+from evenly.records.lock import Lock
+from evenly.records.run import DONE, ENVIRONMENT, LOCK, RECIPE
+
+ID = re.compile(r"[0-9a-f]{6,64}")
+
+
+def remove(root: str | os.PathLike[str], name: str) -> None:
+    """Delete the run `name` of the folder `root`, with everything in it; links in it are removed, never followed.
+
+    A path, a link, a folder without the records of a run, or a run that some process is writing is refused. The run
+    stops being done before anything else of it goes, so that one that is half deleted is never taken for a result.
+
+    >>> remove("runs", "../../precious")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: '../../precious' is not the ID of a run: expected its 12 hex digits, and no path.
+    """
+    if (why := refusal(root, name)) is not None:
+        raise UsageError(why)
+    folder = Path(root) / name
+    lock = Lock(folder / LOCK)
+    try:
+        (folder / DONE).unlink(missing_ok=True)
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise SetupError(f"cannot remove {folder}: {error.strerror}. Make it writable and repeat.") from error
+    finally:
+        lock.release()
+
+
+def refusal(root: str | os.PathLike[str], name: Any) -> str | None:
+    """Why nothing of this name in `root` may be deleted; None where it is a run of evenly's.
+
+    >>> refusal("runs", "")
+    "'' is not the ID of a run: expected its 12 hex digits, and no path."
+    """
+    if not isinstance(name, str) or not ID.fullmatch(name):
+        return f"{name!r:.80} is not the ID of a run: expected its 12 hex digits, and no path."
+    folder = Path(root) / name
+    if folder.is_symlink() or not folder.is_dir():
+        what = "a link" if folder.is_symlink() else "no folder"
+        return f"{folder} is {what}: only a run's own folder can be removed. `evenly runs` lists them."
+    missing = _missing(folder)
+    if missing is None:
+        return None
+    return f"{folder} is left as it is: {missing}, and so may be no run of evenly's. Look at it, and move it away."
+
+
+def _missing(folder: Path) -> str | None:
+    """What a run's folder has and this one has not: its own recipe, and the stamp of evenly that wrote it."""
+    for name in (RECIPE, ENVIRONMENT):
+        if (folder / name).is_symlink() or not (folder / name).is_file():
+            return f"it has no {name} of its own"
+    if (folder / LOCK).is_symlink() or (folder / DONE).is_symlink():
+        return "its lock or its end is a link"
+    try:
+        stamps = json.loads((folder / ENVIRONMENT).read_bytes())
+    except (ValueError, OSError, RecursionError):
+        stamps = None
+    if not isinstance(stamps, list) or not any(isinstance(each, dict) and "evenly" in each for each in stamps):
+        return f"its {ENVIRONMENT} has no stamp of evenly's"
+    return None

@@ -1,0 +1,75 @@
+"""Verdicts in words: the rule's word for the paper, and words that never judge it for stand-ins and remarks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+#: Verdicts on the paper, from best to worst, with their marks.
+MARK = {
+    "reproduced": "✓",
+    "stronger than claimed": "✓",
+    "weaker than claimed": "~",
+    "inconclusive": "?",
+    "contradicted": "✗",
+    "not run": "·",
+}
+HOLDS = ("reproduced", "stronger than claimed", "weaker than claimed")
+_STAND_IN = {"inconclusive": "unclear in a stand-in", "contradicted": "not seen in a stand-in"}
+_REMARK = {"inconclusive": "unclear", "contradicted": "does not hold"}
+
+
+def verdict_words(verdict: str, kind: str) -> str:
+    """The verdict as it is shown: a stand-in (other data, network or regime) judges no paper, and neither do remarks.
+
+    >>> verdict_words("contradicted", "paper"), verdict_words("contradicted", "stand-in")
+    ('✗ contradicted', 'not seen in a stand-in')
+    >>> verdict_words("weaker than claimed", "stand-in"), verdict_words("reproduced", "remark")
+    ('seen in a stand-in', 'holds')
+    """
+    if verdict == "not run" or kind == "paper":
+        return f"{MARK[verdict]} {verdict}"
+    if kind == "stand-in":
+        return _STAND_IN.get(verdict, "seen in a stand-in")
+    return _REMARK.get(verdict, "holds")
+
+
+def open_question(claim: Mapping[str, Any]) -> str:
+    """What an inconclusive claim leaves open, and how many seeds would settle it; nothing for other claims.
+
+    >>> claim = {"verdict": "inconclusive", "effect": -0.28, "seeds_needed": 24,
+    ...          "difference": {"mean": 0.05, "low": -0.95, "high": 1.05, "n": 3}}
+    >>> open_question(claim)
+    '± 1 around an effect of -0.28; about 24 seeds would settle it'
+    """
+    if claim["verdict"] != "inconclusive":
+        return ""
+    found = claim["difference"]
+    if found["low"] is None:
+        return "one seed has no interval"
+    width = f"± {(found['high'] - found['low']) / 2:.3g}"
+    around = f"a mean of {found['mean']:.3g}" if claim["effect"] is None else f"an effect of {claim['effect']:.3g}"
+    needed = claim["seeds_needed"]
+    settled = (
+        f"about {needed:,} seeds would settle it" if needed else "no number of seeds that can be run would settle it"
+    )
+    return f"{width} around {around}; {settled}"
+
+
+def num_holding(row: Row) -> tuple[int, int]:
+    """How many of the paper's own claims in a row hold, and how many there are."""
+    own = [claim["verdict"] for claim in row["claims"] if not claim["corrects"]]
+    return sum(verdict in HOLDS for verdict in own), len(own)
+
+
+def counts(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """How often each verdict was given, for every kind of row apart.
+
+    >>> counts([{"kind": "paper", "verdict": "reproduced"}, {"kind": "stand-in", "verdict": "inconclusive"}])
+    {'paper': {'✓ reproduced': 1}, 'stand-in': {'unclear in a stand-in': 1}}
+    """
+    found: dict[str, dict[str, int]] = {}
+    for kind in ("paper", "stand-in", "remark"):
+        words = [verdict_words(line["verdict"], kind) for line in lines if line["kind"] == kind]
+        if words:
+            found[kind] = {word: words.count(word) for word in dict.fromkeys(words)}
+    return found

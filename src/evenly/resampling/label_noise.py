@@ -1,0 +1,154 @@
+"""How many labels are wrong, by the outputs of a network that has not fitted them yet.
+
+Shapes: N examples, K of one class, C classes.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from evenly.resampling.outputs import Array, Outputs, checked
+
+SUREST = 0.2  # the part of all examples of which the network is surest: there, ignorance is least
+SLACK = 0.05  # how far the two estimates may lie apart
+FITTED = 0.99  # from this accuracy on, wrong labels are fitted and no longer show
+ADMISSIBLE = 0.1  # share of wrong labels among what is shown, above which upsampling does more harm than good
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    """The estimated share of wrong labels, and an interval; or None, and the reason in words.
+
+    `disagreement` is the share of labels that contradict the fifth of the predictions the network is surest of.
+    """
+
+    share: float | None
+    low: float
+    high: float
+    disagreement: float
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether labels are wrong, as far as can be told: the interval excludes half a per cent."""
+        return self.share is not None and self.low > 0.005
+
+    def largest_factor(self, hard_share: float) -> int | None:
+        """The largest factor at which at most a tenth of what is shown has a wrong label; None without an estimate.
+
+        An early network predicts wrong labels wrongly, so that they are all among the hard: with share ν of all and
+        factor k they are kν/(1 + h(k − 1)) of what is shown, h being the hard share. The tenth is ours, by the
+        experiments in docs/cures.md.
+
+        >>> LabelNoise(0.05, 0.04, 0.06, 0.05).largest_factor(0.3), LabelNoise(0.1, 0.09, 0.11, 0.1).largest_factor(0.3)
+        (3, 1)
+        """
+        if self.share is None:
+            return None
+        factor = 1
+        while factor < 64 and (factor + 1) * self.share <= ADMISSIBLE * (1 + hard_share * factor):
+            factor += 1
+        return factor
+
+
+def label_noise(logits: Array, labels: Array | Sequence[int]) -> LabelNoise:
+    """The share of wrong labels, estimated from outputs on the training set early in training.
+
+    Two estimates must agree. The first is confident learning (Northcutt et al., 2021): an example labelled i counts
+    for class j where p_j ≥ t_j, the mean p_j of those labelled j (the largest such p_j); rows are scaled to the class
+    sizes, and what is off the diagonal is noise. It is good where the network knows the classes, and absurd where it
+    does not: on CIFAR-10 after an epoch it finds half of the labels wrong. So the second is the share of labels that
+    contradict the surest fifth of the predictions: wrong labels are as frequent there as elsewhere, ignorance is not.
+    Where the first is far above the second, nothing is said.
+
+    One network cannot tell a wrong label from an example whose easy feature contradicts its right label: both are
+    predicted surely and otherwise. What is estimated is the share of both.
+
+    >>> labels = torch.arange(2000) % 2
+    >>> wrong = torch.arange(2000) % 20 < 2
+    >>> z = 3 * (2 * torch.nn.functional.one_hot(torch.where(wrong, 1 - labels, labels), 2).float() - 1)
+    >>> found = label_noise(z, labels)
+    >>> round(found.share, 3), round(found.low, 2), round(found.high, 2)
+    (0.1, 0.07, 0.13)
+    """
+    outputs = checked(logits, labels)
+    confident, sure_N, wrong_N = _confident(outputs)
+    error = float(wrong_N.double().mean())
+    surest = sure_N.argsort(descending=True, stable=True)[: max(round(SUREST * len(outputs)), 1)]
+    contradicted = int(wrong_N[surest].sum())
+    rate = contradicted / len(surest)
+    low, high = wilson(contradicted, len(surest))
+    if len(set(outputs.labels.tolist())) < 2:
+        reason = "all labels are the same class"
+    elif error < 1 - FITTED:
+        reason = f"the network fits {1 - error:.1%} of the labels, and wrong ones among them no longer show"
+    elif confident > high + SLACK or high > 0.4:
+        reason = (
+            f"the network predicts {error:.0%} of the training set wrongly and does not know the classes well enough "
+            "to tell a wrong label from a difficult example"
+        )
+    else:
+        return LabelNoise(min(confident, high), min(low, confident), high, rate)
+    return LabelNoise(None, math.nan, math.nan, rate, reason)
+
+
+def _confident(outputs: Outputs) -> tuple[float, Tensor, Tensor]:
+    """The noise by confident learning; the greatest probability of each example; whether it is another class's."""
+    threshold_C = thresholds(outputs)
+    sure_N = torch.empty(len(outputs), dtype=torch.float64)
+    wrong_N = torch.empty(len(outputs), dtype=torch.bool)
+    noisy = 0.0
+    for label, members_K in outputs.by_class():
+        p_KC = outputs.probabilities(outputs.read(members_K)).double().cpu()
+        sure_N[members_K], predicted_K = p_KC.max(dim=1)
+        wrong_N[members_K] = predicted_K != label
+        above_KC = p_KC.where(p_KC >= threshold_C, -1.0)
+        best_K, counted_K = above_KC.max(dim=1)
+        counted = int((best_K >= 0).sum())
+        if counted:
+            other = int(((best_K >= 0) & (counted_K != label)).sum())
+            noisy += len(members_K) * other / counted
+    return noisy / len(outputs), sure_N, wrong_N
+
+
+def thresholds(outputs: Outputs) -> Tensor:
+    """The mean probability of each class among the examples labelled so: from there on, a prediction is confident."""
+    threshold_C = torch.full((max(outputs.rows.shape[1], 2),), math.inf, dtype=torch.float64)
+    for label, members_K in outputs.by_class():
+        threshold_C[label] = outputs.probabilities(outputs.read(members_K))[:, label].double().mean()
+    return threshold_C
+
+
+def wilson(successes: int, num: int, *, z: float = 1.96) -> tuple[float, float]:
+    """The interval of a share that was seen `successes` times in `num` (Wilson, 1927).
+
+    >>> tuple(round(end, 3) for end in wilson(0, 100))
+    (0.0, 0.037)
+    """
+    share = successes / num
+    centre = (share + z**2 / (2 * num)) / (1 + z**2 / num)
+    half = z / (1 + z**2 / num) * math.sqrt(share * (1 - share) / num + z**2 / (4 * num**2))
+    return max(centre - half, 0.0), min(centre + half, 1.0)
+
+
+def on_noise(noise: LabelNoise, *, hard_share: float, factor: int | None = None) -> tuple[str, ...]:
+    """What to know of wrong labels before anything is upsampled; nothing where there is nothing to say."""
+    if not noise:
+        return ()
+    assert noise.share is not None
+    largest = noise.largest_factor(hard_share)
+    if factor is not None and largest is not None and factor <= largest:
+        return ()
+    advice = (
+        "repeating hard examples is likely to harm"
+        if largest == 1
+        else f"a factor above {largest} is likely to harm, as it repeats them too"
+    )
+    return (
+        f"about {noise.share:.1%} of the labels (95 % interval {noise.low:.1%} to {noise.high:.1%}) contradict what "
+        f"the network is surest of. If they are wrong, {advice}: cluster only what is predicted rightly "
+        "(among='right', --set resampling.among=right). If they are right, and these examples contradict an easy "
+        "feature, do not: one network cannot tell the two apart. Look at some.",
+    )

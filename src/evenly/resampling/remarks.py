@@ -1,0 +1,120 @@
+"""What the user of a separation should know, in sentences; and what cannot be separated at all.
+
+Shapes: N examples.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from evenly.errors import DataError
+from evenly.resampling.class_split import ClassSplit
+from evenly.resampling.distinctness import Distinctness
+from evenly.resampling.outputs import Outputs
+
+MOST_EXAMINED = 64  # classes whose clusters are compared with clouds: of a thousand, these tell enough
+FEWEST = 20  # examples of a class below which its clusters are not judged
+
+
+class Fitted(DataError):
+    """The network has fitted nearly everything, and what is left falls into no clusters."""
+
+
+def examined(label_N: Tensor) -> frozenset[int]:
+    """The classes whose clusters are judged: all with enough examples, or some of very many, evenly spaced.
+
+    >>> sorted(examined(torch.arange(60) % 2)), len(examined(torch.arange(10_000) % 200))
+    ([0, 1], 64)
+    """
+    large = (label_N.bincount() >= FEWEST).nonzero().flatten()
+    if len(large) > MOST_EXAMINED:
+        large = large[torch.linspace(0, len(large) - 1, MOST_EXAMINED).round().long()]
+    return frozenset(large.tolist())
+
+
+def on_unsplit(outputs: Outputs, splits: Sequence[ClassSplit]) -> tuple[str, ...]:
+    """One sentence for each kind of class that could not be split."""
+    remarks = []
+    for alone, what in ((True, "only one example"), (False, "equal outputs for all its examples")):
+        names = [outputs.name(split.label) for split in splits if not split.divided and (split.num == 1) == alone]
+        if names:
+            listing = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+            remarks.append(
+                f"not split, each example kept once: class {listing} ({what}). To repeat them all the same, give "
+                "`indices` a factor for every example."
+            )
+    return tuple(remarks)
+
+
+def on_clusters(name: Callable[[int], str], found: Mapping[int, Distinctness]) -> tuple[str, ...]:
+    """A sentence on the classes whose clusters are halves of one cloud, if there are any."""
+    indistinct = [label for label, facts in found.items() if not facts.distinct]
+    if not indistinct:
+        return ()
+    worst = sorted(indistinct, key=lambda label: found[label].silhouette)
+    names = ", ".join(
+        f"{name(label)} (silhouette {found[label].silhouette:.2f}, a single cloud reaches "
+        f"{max(found[label].clouds):.2f})"
+        for label in worst[:5]
+    )
+    more = f" and {len(worst) - 5} more" if len(worst) > 5 else ""
+    return (
+        f"{len(indistinct)} of {len(found)} classes {CLUSTERLESS}: what is called hard there is one "
+        f"end of a single cloud, not a group of its own: {names}{more}. See whether it lasts in the next epoch or "
+        "with another seed.",
+    )
+
+
+CLUSTERLESS = "do not fall into two clusters"
+
+
+def on_fit(accuracy: float, max_accuracy: float, found: Mapping[int, Distinctness]) -> tuple[str, ...]:
+    """A sentence on a network that fits nearly everything; a refusal where most classes show no two clusters.
+
+    A network may predict every label and still give the examples that lack the easy feature outputs of their own; or
+    it may have forgotten the difference. Its clusters tell, its accuracy does not.
+    """
+    if not accuracy > max_accuracy:
+        return ()
+    distinct = sum(facts.distinct for facts in found.values())
+    if 2 * distinct <= len(found):
+        raise Fitted(
+            f"the network fits {accuracy:.2%} of the training set, and {len(found) - distinct} of {len(found)} classes "
+            f"{CLUSTERLESS}: the split would be noise. Take the outputs of an earlier epoch, below {max_accuracy:.0%} "
+            "(evenly.resampling.moment chooses one); max_accuracy=1 splits all the same."
+        )
+    return (
+        f"the network fits {accuracy:.2%} of the training set. {distinct} of {len(found)} classes still fall into two "
+        "clusters, but an earlier epoch, or another seed, should agree with the split before it is trusted.",
+    )
+
+
+def on_right_only(num: int, right: int) -> tuple[str, ...]:
+    """What clustering only rightly predicted examples leaves out."""
+    return (
+        f"among='right': {num - right:,} of {num:,} examples are predicted wrongly and kept once. This guards against "
+        "wrong labels; where a minority has an easy feature that contradicts its label, it is that minority that is "
+        "left out, and it will do worse.",
+    )
+
+
+def refuse_equal(outputs: Outputs, splits: Sequence[ClassSplit], loss: float, accuracy: float) -> None:
+    """An error where no class has two different outputs."""
+    if any(split.divided for split in splits):
+        return
+    if all(split.num == 1 for split in splits):
+        raise DataError(
+            f"each of the {len(splits):,} classes has one example: there is nothing to split within classes."
+        )
+    num = max(outputs.rows.shape[1], 2)
+    remedy = (
+        "Separate earlier: the network has fitted every class to one point."
+        if accuracy == 1
+        else "Train longer before separating, and check the learning rate."
+    )
+    raise DataError(
+        f"all outputs of every class are equal: the mean loss is {loss:.4f}, a network that knows nothing has "
+        f"ln({num}) = {math.log(num):.4f}. {remedy}"
+    )

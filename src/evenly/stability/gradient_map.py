@@ -1,0 +1,78 @@
+"""The random linear map A_t from the weights to a batch's gradient: its mean, and its covariance on second moments.
+
+SGD has A_t = H_t. SAM that climbs on all examples has A_t = H_t P, P = I + (ρ/α)H, which is SGD in other coordinates
+(`Problem.sam`). SAM that climbs on its own batch has A_t = H_t(I + (ρ/α)H_t), and m-SAM the mean of such maps over
+groups of m examples. All that mean-square stability needs is Ā = E A_t, in whose eigenbasis everything is written, and
+
+    cov(M) = E[A_t M A_t] − Ā M Ā = E[(A_t − Ā) M (A_t − Ā)].
+
+Shapes: R = rank of H.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from torch import Tensor
+
+from evenly.errors import UsageError, did_you_mean
+from evenly.stability import same_batch
+from evenly.stability.batch_moments import group_size
+from evenly.stability.curvatures import Diagonal
+from evenly.stability.problem import Problem
+from evenly.stability.sampling import Sampling, second_moment
+
+Ascent = Literal["full", "batch"]
+
+
+@dataclass(frozen=True, eq=False)
+class GradientMap:
+    """Ā by its eigenvalues, and the covariance of A_t: a number per coordinate for diagonal sets, else a map."""
+
+    mean_R: Tensor
+    covariance: Callable[[Tensor], Tensor]
+    variance_R: Tensor | None
+    random: bool
+
+
+def gradient_map(
+    problem: Problem,
+    *,
+    batch: int,
+    sampling: Sampling = "bernoulli",
+    rho_over_alpha: float = 0.0,
+    ascent: Ascent = "full",
+    m: int | None = None,
+    crossing: same_batch.Crossing = "auto",
+) -> GradientMap:
+    """The mean and covariance of A_t.
+
+    >>> import torch
+    >>> one = Problem.from_diagonal(torch.tensor([[1.0], [3.0]]))
+    >>> found = gradient_map(one, batch=1, sampling="without")
+    >>> found.mean_R.tolist(), found.variance_R.tolist()
+    ([2.0], [1.0])
+    """
+    if ascent not in get_args(Ascent):
+        raise UsageError(f"ascent = {ascent!r} is not known. {did_you_mean(ascent, get_args(Ascent))}")
+    group_size(batch, m)
+    if ascent == "batch" and rho_over_alpha:
+        problem.sam(rho_over_alpha)  # refuses a bad ratio
+        moments = same_batch.Words(sampling, problem.population, batch, m, crossing)
+        if isinstance(problem.curvatures, Diagonal):
+            mean_R, variance_R = same_batch.diagonal_moments(problem.curvatures, moments, rho_over_alpha)
+            return GradientMap(mean_R, lambda m_RR: m_RR * variance_R.diag(), variance_R, bool(variance_R.any()))
+        mean_R, covariance = same_batch.factored_moments(problem, moments, rho_over_alpha)
+        return GradientMap(mean_R, covariance, None, moments.random)
+    there = problem.sam(rho_over_alpha)
+    c1, c2 = second_moment(sampling, num_examples=problem.population, batch=batch)
+    lam_R, curvatures = there.eigenvalues_R, there.curvatures
+    squared_RR = (c1 - 1) * lam_R[:, None] * lam_R
+
+    def covariance_of_sgd(m_RR: Tensor) -> Tensor:
+        return curvatures.sandwich(m_RR).mul_(c2).add_(squared_RR * m_RR)
+
+    variances_R = None
+    if isinstance(curvatures, Diagonal):
+        variances_R = ((c1 - 1) * lam_R.square() + c2 * curvatures.values_NR.square().mean(0)).clamp_min(0)
+    return GradientMap(lam_R, covariance_of_sgd, variances_R, c2 > 0)

@@ -1,0 +1,134 @@
+"""The linear model of the optimizer that a recipe trains with: exact, approximate, or refused by name."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evenly.errors import UsageError
+from evenly.recipe import Recipe
+from evenly.stability.method import Method
+
+JudgedOptimizer = Literal["sgd", "adamw"]
+JudgedAscent = Literal["none", "sam"]
+ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # torch's defaults
+
+
+@dataclass(frozen=True)
+class RunMethod:
+    """How thresholds are computed for a run.
+
+    `rho` is set where ρ/α needs α, the mean norm of a batch's gradient, still to be measured; `adam_eps` where
+    gradients are divided by √v + eps with v frozen.
+    """
+
+    name: str
+    settings: Method
+    batch: int
+    rho: float | None = None
+    adam_eps: float | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+def method_of(
+    recipe: Recipe, *, optimizer: JudgedOptimizer | None = None, ascent: JudgedAscent | None = None
+) -> RunMethod:
+    """The linear model of a recipe's optimizer and ascent; what has none is refused by name, with the nearest that has.
+
+    `optimizer` and `ascent` answer for another method than the recipe's.
+
+    >>> method_of(Recipe()).name
+    'SGD, momentum 0.9, weight decay 0.0005'
+    """
+    name, settings, adam_eps, notes = _optimizer(recipe, optimizer)
+    settings["sampling"] = "without"
+    rho, ascent_name, ascent_notes = _ascent(recipe, settings, ascent)
+    notes += ascent_notes
+    if recipe.clip_norm is not None:
+        notes.append(f"Gradients were clipped at {recipe.clip_norm:g}; the model clips none.")
+    if recipe.resampling.method != "none":
+        notes.append("The run showed chosen examples more often; here every example counts once.")
+    if recipe.augment and any(not step.startswith("normalise") for step in recipe.augment):
+        notes.append("The run augmented its examples; here they are taken as they are in evaluation.")
+    notes.append(
+        "Batches are taken as independent draws without replacement; the run went through all examples once an epoch."
+    )
+    return RunMethod(f"{ascent_name}{name}", settings, recipe.batch_size, rho, adam_eps, tuple(notes))
+
+
+def _optimizer(recipe: Recipe, judged: JudgedOptimizer | None) -> tuple[str, Method, float | None, list[str]]:
+    chosen, given = recipe.optimizer, recipe.optimizer.name.lower()
+    kind = judged or given
+    notes = [] if kind == given else [f"The run used {chosen.name}; it is judged as {kind}."]
+    decay = chosen.weight_decay
+    if decay and chosen.decay == "weights":
+        notes.append("Biases and normalisation layers did not decay in the run; in the model every weight does.")
+    if kind == "sgd":
+        momentum = chosen.momentum if given == "sgd" else 0.0
+        settings: Method = {"momentum": momentum, "nesterov": chosen.nesterov and given == "sgd", "weight_decay": decay}
+        words = ["SGD"]
+        if momentum:
+            settings["dampening"] = float(chosen.options.get("dampening", 0.0)) if given == "sgd" else 0.0
+            words.append(f"{'Nesterov ' if settings['nesterov'] else ''}momentum {momentum:g}")
+        return ", ".join([*words, *_decay_words(decay, "")]), settings, None, notes
+    if kind in ("adamw", "adam"):
+        if kind == "adam" and decay:
+            notes.append(f"Adam's weight decay of {decay:g} in the loss is left out of the model.")
+            decay = 0.0
+        options: dict[str, Any] = dict(chosen.options) if given == kind else {}
+        first = float(options.get("betas", ADAM_BETAS)[0])
+        settings = {"momentum": first, "dampening": first, "weight_decay": decay, "decoupled": True}
+        notes.append(
+            "An approximation: gradients are divided by √v + eps with v, the mean square of a batch's gradient at "
+            "these weights, held fixed. Adam lets v follow the gradients."
+        )
+        title = "AdamW" if kind == "adamw" else "Adam"
+        words = [title, f"beta1 {first:g}", "second moments frozen", *_decay_words(decay, "decoupled ")]
+        return ", ".join(words), settings, float(options.get("eps", ADAM_EPS)), notes
+    nearest = "adamw" if any(word in given for word in ("ada", "rms", "lion", "prop")) else "sgd"
+    raise UsageError(
+        f"the run used {chosen.name}, for which there is no threshold: SGD (with momentum, Nesterov's momentum, weight "
+        f"decay) has an exact one, AdamW and Adam an approximate one. The nearest is {nearest}: give --optimizer "
+        f"{nearest}."
+    )
+
+
+def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tuple[float | None, str, list[str]]:
+    """What the ascent adds to the settings: the ρ that is still to be divided by α, its name, and notes."""
+    chosen = recipe.ascent
+    rule = judged or chosen.rule
+    notes = [] if rule == chosen.rule else [f"The run's ascent was {chosen.rule!r}; it is judged as {rule!r}."]
+    if rule == "none" or chosen.rho == 0:
+        return None, "", notes
+    if rule == "random":
+        notes.append(
+            "A random perturbation has the threshold of SGD; below it the weights hover and do not come to rest."
+        )
+        return None, f"random perturbation {chosen.rho:g} with ", notes
+    if rule not in ("sam", "unnormalised"):
+        raise UsageError(
+            f"the run climbed by {rule!r}, for which there is no threshold; 'sam' and 'unnormalised' have one. The "
+            "nearest is sam: give --ascent sam."
+        )
+    options = chosen.options if chosen.rule == rule else {}
+    for name, plain in (("every", 1), ("fraction", 1.0)):
+        if options.get(name, plain) == plain:
+            continue
+        if judged is None:
+            raise UsageError(
+                f"the run climbed with {name}={options[name]}, for which there is no threshold. The nearest climbs at "
+                "every step and on the whole batch: give --ascent sam."
+            )
+        notes.append(f"The run had {name}={options[name]}; the model climbs at every step and on the whole batch.")
+    settings["ascent"] = "batch"
+    m = options.get("m")
+    if m is not None:
+        settings["m"] = int(m)
+    words = f"SAM ρ={chosen.rho:g} on {'its own batch' if m is None else f'groups of {m}'} with "
+    if rule == "unnormalised":
+        settings["rho_over_alpha"] = chosen.rho
+        return None, f"unnormalised {words}", notes
+    notes.append("SAM's step ρg/‖g‖ is taken as (ρ/α)g with α the mean norm of a batch's gradient at these weights.")
+    return chosen.rho, words, notes
+
+
+def _decay_words(decay: float, kind: str) -> list[str]:
+    return [f"{kind}weight decay {decay:g}"] if decay else []

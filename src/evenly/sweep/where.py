@@ -1,0 +1,101 @@
+"""Where a plan is carried out: `--on local:4`, `--on ray`, `--on slurm:gpu`, with what each job is given."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from evenly.errors import UsageError, did_you_mean
+
+ENGINES = ("local", "ray", "slurm")
+
+
+@dataclass(frozen=True)
+class Where:
+    """An engine, its address, and what one job is given there.
+
+    Parameters
+    ----------
+    engine, address
+        `local`; `ray` and the address of a cluster; `slurm` and a partition.
+    at_once
+        How many jobs run at the same time; None leaves it to the engine.
+    threads, gpus
+        What one process of a job is given.
+    devices
+        The number of processes of one job: above 1 each job is a torchrun of that many.
+    minutes, account
+        The time limit of a Slurm job, and whom it is charged to.
+    """
+
+    engine: Literal["local", "ray", "slurm"] = "local"
+    address: str | None = None
+    at_once: int | None = None
+    threads: int | None = None
+    gpus: int = 0
+    devices: int = 1
+    minutes: int | None = None
+    account: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.at_once is not None and self.at_once < 1:
+            raise UsageError(f"--on local:{self.at_once}: give 1 or more jobs at once, such as --on local:2")
+        if self.threads is not None and self.threads < 1:
+            raise UsageError(f"--threads-per-run {self.threads}: give 1 or more.")
+        if self.gpus < 0:
+            raise UsageError(f"--gpus {self.gpus}: give 0 or more.")
+        if self.devices < 1:
+            raise UsageError(f"--devices-per-run {self.devices}: give 1 or more.")
+        if self.engine != "slurm" and (self.minutes is not None or self.account is not None):
+            option = "--time" if self.minutes is not None else "--account"
+            raise UsageError(f"{option} is for Slurm. Add --on slurm, or leave it out.")
+
+    def __str__(self) -> str:
+        return self.engine + (f":{self.address or self.at_once}" if self.address or self.at_once else "")
+
+
+def parse(
+    text: str = "local",
+    *,
+    threads: int | None = None,
+    gpus: int = 0,
+    devices: int = 1,
+    time: str | None = None,
+    account: str | None = None,
+) -> Where:
+    """What `--on` and its companions say.
+
+    >>> parse("local:2"), parse("slurm:gpu", time="4:00:00").minutes, parse("ray://head:10001").address
+    (Where(engine='local', address=None, at_once=2, ...), 240, 'ray://head:10001')
+    >>> parse("locl")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: --on 'locl': ... Did you mean 'local'?
+    """
+    engine, _, rest = text.partition(":")
+    if engine not in ENGINES:
+        raise UsageError(f"--on {text!r}: there is no such engine. {did_you_mean(engine, ENGINES)}")
+    given = {"threads": threads, "gpus": gpus, "devices": devices, "minutes": _minutes(time), "account": account}
+    if engine == "local":
+        if rest and not rest.isdecimal():
+            raise UsageError(f"--on {text!r}: expected a number of jobs at once, such as --on local:2")
+        return Where("local", at_once=int(rest) if rest else None, **given)  # type: ignore[arg-type]
+    if engine == "ray":
+        # `ray://host:port` is an address of Ray's own.
+        return Where("ray", address=(text if rest.startswith("//") else rest) or None, **given)  # type: ignore[arg-type]
+    return Where("slurm", address=rest or None, **given)  # type: ignore[arg-type]
+
+
+def _minutes(time: str | None) -> int | None:
+    """A time limit as Slurm writes it: minutes, hours:minutes:seconds, days-hours:minutes:seconds.
+
+    >>> _minutes("90"), _minutes("4:00:00"), _minutes("1-00:00:00"), _minutes("30:00")
+    (90, 240, 1440, 30)
+    """
+    if time is None:
+        return None
+    match = re.fullmatch(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)", time)
+    if match is None:
+        raise UsageError(f"--time {time!r}: expected a limit such as 4:00:00, 90 (minutes) or 1-00:00:00.")
+    days, hours, minutes, last = (int(part or 0) for part in match.groups())
+    if ":" not in time:
+        return days * 1440 + last * (60 if days else 1)
+    return max(1, days * 1440 + hours * 60 + minutes + (last > 0))

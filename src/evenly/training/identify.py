@@ -1,0 +1,94 @@
+"""The identity of a run from what `train` is given: its recipe, its data, and all else that decides its result."""
+
+import os
+import sys
+from collections.abc import Callable
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from evenly.data import Splits
+from evenly.data.contents import digests
+from evenly.data.fingerprints import fingerprint
+from evenly.errors import DataError
+from evenly.recipe import Recipe, identifying, to_mapping
+from evenly.records.identity import Identity
+from evenly.training.distributed import World
+
+_LIBRARIES = {"site-packages", "dist-packages"}  # whose versions the environment tells
+
+
+def identify(
+    recipe: Recipe,
+    data: Splits,
+    *,
+    indices: Tensor | None = None,
+    weights: Tensor | None = None,
+    enough: Callable[..., Any] | None = None,
+) -> Identity:
+    """What a run of this recipe on these data is of.
+
+    >>> from evenly.data import load
+    >>> one, other = (identify(Recipe(), load("parity", seed=seed, dim=5)) for seed in (0, 1))
+    >>> one.id == identify(Recipe(), load("parity", dim=5)).id, one.id == other.id
+    (True, False)
+    """
+    given = {}
+    for name, tensor in (("indices", indices), ("weights", weights)):
+        if tensor is not None:
+            given[name] = fingerprint([str(tensor.dtype), tensor])
+    if enough is not None:
+        given["rule for stopping"] = _of_function(enough)
+    if recipe.model.weights is not None and os.path.isfile(recipe.model.weights):
+        file = Path(recipe.model.weights)
+        given["first weights"] = digests(file.parent, [file.name])[0]
+    if (source := _source_of(recipe.model.name)) is not None:
+        given["model code"] = digests(source.parent, [source.name])[0]
+    return Identity(identifying(recipe), to_mapping(recipe, defaults=False), data.identity(), given)
+
+
+def agreed(world: World, make: Callable[[], Identity]) -> Identity:
+    """The identity on which all processes of a run agree; raises in each of them where they do not.
+
+    The leading process looks first, so that the others find the digests of files remembered.
+    """
+    first = make() if world.leads else None
+    world.wait()
+    identity = first or make()
+    leading = world.shared(identity.record())
+    (differs,) = world.agreed(leading != identity.record())
+    if differs:
+        raise DataError(
+            "the processes of this run do not see the same data or code: give each the same files. "
+            f"Process {world.rank} sees data with fingerprint {identity.data['fingerprint']}, the leading one "
+            f"{leading['data']['fingerprint']}."
+        )
+    return identity
+
+
+def _of_function(function: Callable[..., Any]) -> str:
+    """A name for a function that changes with its code; what it closes over is not looked at."""
+    code = getattr(function, "__code__", None)
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+    return fingerprint([name, code.co_code if code is not None else b""])
+
+
+def _source_of(model: str) -> Path | None:
+    """The file that `module:function` lies in, found without running anything of it; None for a library's."""
+    module, colon, _ = model.partition(":")
+    if not colon or module in ("timm", "torchvision"):
+        return None
+    places: Any = [*sys.path, os.getcwd()]
+    spec = None
+    parts = module.split(".")
+    for depth in range(1, len(parts) + 1):
+        spec = PathFinder.find_spec(".".join(parts[:depth]), places)
+        if spec is None:
+            return None
+        places = spec.submodule_search_locations
+    source = Path(spec.origin) if spec is not None and spec.origin is not None else None
+    if source is None or not source.is_file() or _LIBRARIES & set(source.parts):
+        return None
+    return source

@@ -1,0 +1,39 @@
+"""Which training examples get augmentation of their own.
+
+Shapes: N examples.
+"""
+
+import torch
+from torch import Tensor
+
+from evenly.data.augment import Augmentation
+from evenly.data.targeted import Targeted
+from evenly.errors import UsageError
+from evenly.recipe import Recipe
+from evenly.resampling.baselines import drawn
+from evenly.rng import generator
+
+
+def targeted(recipe: Recipe, hard_N: Tensor | None) -> Targeted | None:
+    """The augmentation that the recipe has for some examples only, and for which; None where it has none.
+
+    For the examples that the resampling chose, for all, or for as many random ones: the last two are the controls that
+    tell whether it matters who is augmented.
+
+    >>> targeted(Recipe(), None) is None
+    True
+    """
+    wanted = recipe.resampling
+    if not wanted.augment:
+        return None
+    if hard_N is None:
+        raise UsageError(
+            f"resampling.augment={list(wanted.augment)} is for the examples that resampling.method chooses, and that "
+            "is none. Train with `evenly useful`, or use `augment` for all examples."
+        )
+    target_N = hard_N
+    if wanted.augment_target == "all":
+        target_N = torch.ones_like(hard_N)
+    elif wanted.augment_target == "random":
+        target_N = drawn(len(hard_N), int(hard_N.sum()), rng=generator(recipe.seed, "random augmentation"))
+    return Targeted(Augmentation.parse(wanted.augment), target_N)

@@ -1,0 +1,46 @@
+"""Jobs for the tests of executors: importable by every process that a cluster starts."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+
+def train(runs: str, **recipe: Any) -> str:
+    """Train a small network for real and give the number of its run."""
+    from evenly.recipe import Recipe, from_mapping
+    from evenly.training.train import train as trained
+
+    return trained(from_mapping(Recipe, recipe), runs=runs, device="cpu", pace=0).id
+
+
+def fail(runs: str, why: str) -> None:
+    """Fail with a sentence, after printing a line."""
+    from evenly.errors import DataError
+
+    print("looking for the examples")
+    raise DataError(why)
+
+
+def die(runs: str, once: str) -> str:
+    """Be killed the first time, as by a lost node; end well the second."""
+    mark = Path(runs) / once
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
+
+def moments(runs: str, seconds: float) -> list[float]:
+    """When it began and when it ended."""
+    begun = time.time()
+    time.sleep(seconds)
+    return [begun, time.time()]
+
+
+def threads(runs: str) -> int:
+    """How many threads torch has here."""
+    import torch
+
+    return torch.get_num_threads()

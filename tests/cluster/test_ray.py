@@ -1,0 +1,83 @@
+"""A real Ray cluster of two nodes: the same bits, a lost node, no shared folder, and what cannot be."""
+
+from pathlib import Path
+
+import pytest
+
+from evenly.errors import SetupError, UsageError
+from evenly.sweep import Job, Plan, Where, launch, on_ray
+from evenly.sweep.launch import JobsFailed
+
+ray = pytest.importorskip("ray", reason='needs Ray: pip install "evenly[ray]"')
+JOBS = "tests.cluster.jobs"
+ROOT = Path(__file__).parents[2]
+RECIPE = {"data": {"name": "parity", "options": {"dim": 5}}, "model": {"name": "mlp"}, "epochs": 2, "batch_size": 50}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes of one core each."""
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'src'}")
+        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        made.add_node(num_cpus=1)
+        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+        yield made
+        ray.shutdown()
+        made.shutdown()
+
+
+def seeds(*numbers: int) -> Plan:
+    return Plan([Job(f"seed {n}", f"{JOBS}:train", {**RECIPE, "seed": n}) for n in numbers])
+
+
+def weights(runs: Path, name: str) -> bytes:
+    return (runs / name / "weights.safetensors").read_bytes()
+
+
+def test_tasks_on_ray_give_the_bits_of_this_process(cluster, tmp_path):
+    here = launch(seeds(0, 1), Where(at_once=1, threads=1), runs=tmp_path / "here")
+    there = launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path / "there")
+    assert here == there
+    assert all(weights(tmp_path / "here", name) == weights(tmp_path / "there", name) for name in here.values())
+
+
+def test_where_no_folder_is_shared_runs_come_back_through_the_object_store(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(on_ray, "_is_shared", lambda ray, runs: False)
+    here = launch(seeds(0, 1), Where(at_once=1, threads=1), runs=tmp_path / "here")
+    there = launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path / "there")
+    assert here == there
+    assert all(weights(tmp_path / "here", name) == weights(tmp_path / "there", name) for name in here.values())
+
+
+def test_a_task_whose_process_is_killed_is_tried_again(cluster, tmp_path):
+    plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), Job("other", "evenly.sweep.worker:nothing")])
+    assert launch(plan, Where("ray", threads=1), runs=tmp_path) == {"killed": "alive", "other": {}}
+
+
+def test_a_failure_ends_only_what_needs_it(cluster, tmp_path):
+    plan = Plan(
+        [
+            Job("bad", f"{JOBS}:fail", {"why": "there are no labels"}),
+            Job("after", "evenly.sweep.worker:nothing", needs=("bad",)),
+            Job("good", "evenly.sweep.worker:nothing"),
+        ]
+    )
+    with pytest.raises(JobsFailed, match=r"1 of 3 runs failed, 1 are done(.|\n)*there are no labels(.|\n)*after"):
+        launch(plan, Where("ray", threads=1), runs=tmp_path)
+
+
+def test_a_run_that_no_node_can_hold_is_refused_before_anything_runs(cluster, tmp_path):
+    with pytest.raises(SetupError, match="needs 64 cores"):
+        launch(seeds(0, 1), Where("ray", threads=64), runs=tmp_path)
+    assert not list(tmp_path.glob("*/recipe.yaml"))
+
+
+def test_an_address_where_nothing_listens_is_said_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(SetupError, match="no Ray cluster answers"):
+        launch(seeds(0, 1), Where("ray", address="127.0.0.1:9"), runs=tmp_path)
+    with pytest.raises(UsageError, match="HOST:PORT"):
+        launch(seeds(0, 1), Where("ray", address="head"), runs=tmp_path)

@@ -1,0 +1,119 @@
+"""The linear model of a recipe's optimizer: what is read, and what is refused by name with the nearest that is not."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from evenly.curvature import block_gram
+from evenly.data import Labelled
+from evenly.errors import UsageError
+from evenly.recipe import Ascent, Optimizer, Recipe
+from evenly.stability import Problem, mean_square_threshold
+from evenly.stability.batch_gradients import mean_gradient_norm, mean_square_gradient
+from evenly.stability.recipe_method import method_of
+from evenly.stability.run_report import run_report
+from evenly.stability.scaled_model import ScaledModel
+
+
+def test_momentum_decay_rule_radius_and_batch_are_those_of_the_recipe() -> None:
+    recipe = Recipe(
+        optimizer=Optimizer(momentum=0.8, nesterov=True, weight_decay=0.01), ascent=Ascent("sam", 0.2, {"m": 16}),
+        batch_size=32,
+    )  # fmt: skip
+    method = method_of(recipe)
+    assert method.name == "SAM ρ=0.2 on groups of 16 with SGD, Nesterov momentum 0.8, weight decay 0.01"
+    assert method.settings == {
+        "momentum": 0.8, "nesterov": True, "dampening": 0.0, "weight_decay": 0.01, "sampling": "without",
+        "ascent": "batch", "m": 16,
+    }  # fmt: skip
+    assert (method.rho, method.batch) == (0.2, 32)
+
+
+def test_unnormalised_sam_needs_no_gradient_norm() -> None:
+    method = method_of(Recipe(ascent=Ascent("unnormalised", 0.3)))
+    assert method.rho is None
+    assert method.settings["rho_over_alpha"] == 0.3
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        (Recipe(optimizer=Optimizer("rmsprop")), "used rmsprop.*--optimizer adamw"),
+        (Recipe(optimizer=Optimizer("asgd", momentum=0)), "used asgd.*--optimizer sgd"),
+        (Recipe(ascent=Ascent("gsam")), "'gsam'.*--ascent sam"),
+        (Recipe(ascent=Ascent("lsam")), "'lsam'.*--ascent sam"),
+        (Recipe(ascent=Ascent("sam", 0.1, {"every": 5})), "every=5.*--ascent sam"),
+    ],
+)
+def test_a_method_without_an_answer_is_refused_by_name_with_the_nearest(recipe: Recipe, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        method_of(recipe)
+
+
+def test_the_nearest_answers_when_it_is_asked_for() -> None:
+    method = method_of(Recipe(optimizer=Optimizer("rmsprop"), ascent=Ascent("gsam")), optimizer="sgd", ascent="sam")
+    assert method.name.startswith("SAM ρ=0.1 on its own batch with SGD")
+    assert any("it is judged as sgd" in note for note in method.notes)
+
+
+def toy(num: int = 40) -> tuple[nn.Module, Labelled]:
+    rng = torch.Generator().manual_seed(0)
+    model = nn.Linear(3, 1, bias=False).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[0.3, -0.2, 0.5]]))
+    x = torch.randn(num, 3, generator=rng, dtype=torch.float64)
+    return model, Labelled(x, torch.arange(num) % 2, ("a", "b"))
+
+
+def test_the_mean_norm_and_square_of_batch_gradients_are_those_of_plain_loops() -> None:
+    model, data = toy(6)
+    x, y = data.inputs, 2.0 * data.labels - 1
+    gradients = (x @ model.weight.detach()[0] - y)[:, None] * x
+    pairs = torch.combinations(torch.arange(6), 2)
+    means = gradients[pairs].mean(1)
+    found = mean_gradient_norm(model, data, batch=2, rng=torch.Generator().manual_seed(1), loss="squared", num=4000)
+    assert found == pytest.approx(float(means.norm(dim=1).mean()), rel=0.03)
+    squares = mean_square_gradient(model, data, batch=6, rng=torch.Generator().manual_seed(1), loss="squared", num=2)
+    torch.testing.assert_close(squares, gradients.mean(0).square())
+
+
+def test_a_preconditioned_step_is_a_plain_step_of_the_scaled_model() -> None:
+    model, data = toy()
+    scale = torch.tensor([4.0, 0.25, 1.0], dtype=torch.float64)
+    gram = block_gram(ScaledModel(model, scale), data.inputs)
+    torch.testing.assert_close(gram, (data.inputs / scale) @ data.inputs.T)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw"])
+def test_a_report_is_the_threshold_by_hand(name: str) -> None:
+    model, data = toy()
+    options: dict[str, Any] = {"eps": 0.1} if name == "adamw" else {}
+    recipe = Recipe(optimizer=Optimizer(name, weight_decay=0.02, options=options), batch_size=8)
+    rng = torch.Generator().manual_seed(3)
+    report = run_report(model, data, [data], method_of(recipe), lr=0.1, rng=rng, loss="squared")
+    method = next(iter(report["methods"].values()))
+    if name == "sgd":
+        problem = Problem.from_factors(data.inputs)
+        by_hand = mean_square_threshold(problem, batch=8, sampling="without", momentum=0.9, weight_decay=0.02)
+    else:
+        rng = torch.Generator().manual_seed(3)
+        scale = mean_square_gradient(model, data, batch=8, rng=rng, loss="squared").sqrt() + 0.1
+        by_hand = mean_square_threshold(
+            Problem.from_factors(data.inputs / scale.sqrt()), batch=8, sampling="without", momentum=0.9, dampening=0.9,
+            weight_decay=0.02, decoupled=True,
+        )  # fmt: skip
+    assert method["eta_exact"] == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_a_part_has_the_noise_of_the_whole_set() -> None:
+    """c₂ = (n − B)/(B(n − 1)) with the whole set's n: a part of the data doubled is the data."""
+    model, data = toy()
+    twice = Labelled(data.inputs.repeat(2, 1), data.labels.repeat(2), data.classes)
+    recipe = Recipe(optimizer=Optimizer(momentum=0, weight_decay=0), batch_size=50)
+    rng = torch.Generator().manual_seed(0)
+    part = run_report(model, twice, [data], method_of(recipe), lr=0.1, rng=rng, loss="squared")
+    whole = run_report(model, twice, [twice], method_of(recipe), lr=0.1, rng=rng, loss="squared")
+    assert part["methods"]["SGD"]["eta_exact"] == pytest.approx(whole["methods"]["SGD"]["eta_exact"], rel=1e-9)
+    assert part["methods"]["SGD"]["criteria"][1]["eta"] == pytest.approx(whole["methods"]["SGD"]["criteria"][1]["eta"])

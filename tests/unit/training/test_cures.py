@@ -1,0 +1,192 @@
+"""Cures end to end: targeted augmentation, reweighting, balance, going on, and the logit penalty, on digit-dominoes."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from evenly.data import load
+from evenly.data.augment import Augmentation, Mirror, PixelNoise
+from evenly.data.batches import Batches
+from evenly.data.targeted import Targeted
+from evenly.errors import UsageError
+from evenly.recipe import Data, Model, Optimizer, Recipe, Resampling, Until, override
+from evenly.records import Run
+from evenly.training.objective import Objective
+from evenly.training.stages import chosen, early_recipe, go_on_from, remaining, second_recipe
+from evenly.training.train import train
+from evenly.training.useful import useful
+
+RECIPE = Recipe(
+    data=Data("digit-dominoes"),
+    model=Model("mlp", {"width": 32}),
+    optimizer=Optimizer(lr=0.05),
+    epochs=4,
+    batch_size=64,
+    evaluate_every=4,
+)
+UNTIL = Until("epoch", 2)
+
+
+@pytest.fixture(scope="module")
+def early(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path]:
+    """An early run of the recipe, and the folder that holds it."""
+    folder = tmp_path_factory.mktemp("runs")
+    first = early_recipe(RECIPE, UNTIL)
+    train(first, runs=folder, device="cpu")
+    return first, folder
+
+
+def second(early: tuple[Recipe, Path], method: str, *changes: str, factor: int = 3) -> Recipe:
+    return second_recipe(override(RECIPE, changes), early[0], method, factor=factor)
+
+
+@pytest.mark.parametrize("target", ["hard", "all", "random"])
+def test_only_the_examples_of_the_target_are_augmented_and_every_copy_by_itself(
+    target: str, early: tuple[Recipe, Path]
+) -> None:
+    from evenly.training.targets import targeted
+
+    data = load("digit-dominoes").train
+    recipe = second(early, "useful", "resampling.augment=[noise:0.2]", f"resampling.augment_target={target}")
+    picked = chosen(recipe, runs=early[1], data=data)
+    extra = targeted(recipe, picked.hard_N)
+    assert extra is not None
+    assert int(extra.target_N.sum()) == (len(data) if target == "all" else int(picked.hard_N.sum()))
+    assert torch.equal(extra.target_N, picked.hard_N) == (target == "hard")
+    loader = Batches(data, batch_size=64, seed=3, indices=picked.indices, targeted=extra)
+    seen: dict[tuple[int, int], torch.Tensor] = {}
+    for batch in loader.epoch(1):
+        plain = data.inputs[batch.position].float() / 255
+        changed = (batch.inputs != plain).flatten(1).any(1)
+        assert torch.equal(changed, extra.target_N[batch.position])
+        for row, (index, copy) in enumerate(zip(batch.index.tolist(), batch.copy.tolist(), strict=True)):
+            seen[index, copy] = batch.inputs[row]
+    twice = [index for index, copy in seen if copy == 1 and extra.target_N[index]]
+    assert twice
+    assert all(not torch.equal(seen[index, 0], seen[index, 1]) for index in twice)
+
+
+def test_targeted_augmentation_is_the_same_for_any_batch_size_and_point_of_resuming() -> None:
+    data = load("digit-dominoes").train
+    hard = torch.arange(len(data)) % 3 == 0
+    extra = Targeted(Augmentation(PixelNoise(0.2)), hard)
+    augment = Augmentation(Mirror())
+    small, large = (Batches(data, batch_size=size, seed=0, augment=augment, targeted=extra) for size in (32, 96))
+    whole = torch.cat([batch.inputs for batch in small.epoch(2)])
+    assert torch.equal(whole, torch.cat([batch.inputs for batch in large.epoch(2)]))
+    assert torch.equal(whole[5 * 32 :], torch.cat([batch.inputs for batch in small.epoch(2, start=5)]))
+    before = data.inputs.clone()
+    assert torch.equal(data.inputs, before)
+
+
+def test_data_are_not_changed_by_their_augmentation() -> None:
+    data = load("digit-dominoes").train
+    before = data.inputs.clone()
+    everyone = Targeted(Augmentation(PixelNoise(0.3)), torch.ones(len(data), dtype=torch.bool))
+    for _ in Batches(data, batch_size=len(data), seed=0, shuffle=False, targeted=everyone).epoch(0):
+        pass
+    assert torch.equal(data.inputs, before)
+
+
+@pytest.mark.parametrize(
+    ("augment", "target", "words"),
+    [
+        (Augmentation(Mirror()), torch.ones(862, dtype=torch.bool), "Mirror is done to all examples already"),
+        (Augmentation.parse(["resize:8"]), torch.ones(862, dtype=torch.bool), "resizing some examples"),
+        (Augmentation(PixelNoise(0.1)), torch.ones(3, dtype=torch.bool), "a boolean for each of the 862 examples"),
+    ],
+)
+def test_what_cannot_be_done_to_some_examples_only_is_refused(
+    augment: Augmentation, target: torch.Tensor, words: str
+) -> None:
+    data = load("digit-dominoes").train
+    with pytest.raises(UsageError, match=words):
+        Batches(data, batch_size=32, seed=0, augment=Augmentation(Mirror()), targeted=Targeted(augment, target))
+
+
+def test_augmentation_of_the_chosen_is_refused_where_nothing_is_chosen(tmp_path: Path) -> None:
+    recipe = override(RECIPE, ["resampling.augment=[noise:0.2]"])
+    with pytest.raises(UsageError, match=r"resampling\.augment=\['noise:0\.2'\] is for the examples that resampling"):
+        train(recipe, runs=tmp_path, device="cpu")
+
+
+def test_useful_with_noise_on_the_hard_runs_end_to_end_and_plain_training_stays_plain(tmp_path: Path) -> None:
+    recipe = override(RECIPE, ["resampling.augment=[noise:0.2]"])
+    rows = useful(recipe, until=UNTIL, factor=8, controls=("original", "random"), runs=tmp_path, device="cpu")
+    assert [row.method for row in rows] == ["original", "useful", "random"]
+    stored = {row.method: Run(tmp_path / row.run).recipe.get("resampling", {}) for row in rows}
+    assert "augment" not in stored["original"] or not stored["original"]["augment"]
+    assert list(stored["useful"]["augment"]) == ["noise:0.2"]
+    plain = useful(RECIPE, until=UNTIL, factor=8, controls=("original",), runs=tmp_path, device="cpu")
+    assert plain[0].run == rows[0].run, "the control is the run it always was"
+    assert plain[1].run != rows[1].run
+
+
+def test_reweighting_has_mean_one_and_the_gradient_of_copies_up_to_its_scale(early: tuple[Recipe, Path]) -> None:
+    data = load("digit-dominoes").train
+    copies = chosen(second(early, "useful"), runs=early[1], data=data)
+    weighed = chosen(second(early, "reweight"), runs=early[1], data=data)
+    assert weighed.indices is None
+    assert weighed.weights is not None
+    assert copies.indices is not None
+    assert float(weighed.weights.mean()) == pytest.approx(1, abs=1e-6)
+    losses = torch.rand(len(data), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    # A mean over the multiset of copies is the weighted mean over the examples.
+    assert float(losses[copies.indices].mean()) == pytest.approx(float((losses * weighed.weights).mean()), rel=1e-6)
+
+
+def test_balance_shows_the_smaller_cluster_more_often_up_to_the_factor(early: tuple[Recipe, Path]) -> None:
+    data = load("digit-dominoes").train
+    found = chosen(second(early, "balance", factor=4), runs=early[1], data=data)
+    assert found.indices is not None
+    times = found.indices.bincount(minlength=len(data))
+    assert int(times.min()) == 1
+    assert 1 < int(times.max()) <= 4
+    for split in found.separation.splits:
+        members = found.separation.labels == split.label
+        mean = [float(times[members & (found.separation.hard == hard)].double().mean()) for hard in (False, True)]
+        assert (mean[1] > mean[0]) == (split.num_hard < split.num_easy)
+
+
+def test_going_on_begins_with_the_early_weights_and_takes_the_epochs_that_are_left(
+    early: tuple[Recipe, Path], tmp_path: Path
+) -> None:
+    from evenly import models
+
+    _, folder = early
+    run = next(path for path in folder.iterdir() if (path / "weights.safetensors").exists())
+    early_run = Run(run)
+    recipe = second(early, "useful", "resampling.start=early")
+    assert remaining(recipe, early_run).epochs == 2
+    assert remaining(second(early, "useful"), early_run).epochs == 4
+    model = models.build("mlp", input_shape=(1, 16, 8), num_classes=2, rng=torch.Generator().manual_seed(9), width=32)
+    go_on_from(early_run, recipe, model)
+    from safetensors.torch import load_file
+
+    kept = load_file(run / "weights.safetensors")
+    assert all(torch.equal(value, kept[name]) for name, value in model.state_dict().items())
+    with pytest.raises(UsageError, match="has another model"):
+        go_on_from(early_run, replace(recipe, model=Model("mlp", {"width": 8})), model)
+    rows = useful(override(RECIPE, ["resampling.start=early"]), until=UNTIL, controls=(), runs=tmp_path, device="cpu")
+    metrics = Run(tmp_path / rows[0].run).metrics()
+    assert len(metrics) == 2
+    assert json.dumps(metrics[0]["train.error"])
+
+
+def test_the_logit_penalty_is_half_lambda_times_the_mean_square_norm() -> None:
+    outputs = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    labels = torch.tensor([0, 1, 2, 0, 1])
+    plain, held = (Objective("auto", 0.1, penalty)(outputs, labels).mean() for penalty in (0.0, 0.3))
+    assert float((held - plain).detach()) == pytest.approx(0.15 * float(outputs.detach().square().sum(1).mean()))
+    (gradient,) = torch.autograd.grad(held - plain, outputs)
+    torch.testing.assert_close(gradient, 0.3 / 5 * outputs.detach())
+    one = torch.tensor([[2.0]])
+    assert float(Objective("logistic", 0.0, 0.5)(one, torch.tensor([1]))) == pytest.approx(0.126928 + 1.0, abs=1e-5)
+
+
+def test_settings_that_do_not_go_together_are_refused() -> None:
+    with pytest.raises(UsageError, match="among=right is for clusters, and method=misclassified makes none"):
+        Resampling("misclassified", 2, "abc", among="right")
