@@ -223,15 +223,15 @@ def facts(device: torch.device | str) -> dict[str, Any]:
             "capability": ".".join(map(str, torch.cuda.get_device_capability(device))),
             "memory": torch.cuda.get_device_properties(device).total_memory,
             "cuda": torch.version.cuda or torch.version.hip,
-            "cudnn": torch.backends.cudnn.version(),
+            "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]  # torch's own
             "cudnn_benchmark": torch.backends.cudnn.benchmark,
         }
     return known
 
 
 def _allows_tf32(backend: str, operator: str) -> bool:
-    place = getattr(torch.backends, backend)
-    switch = getattr(place, operator, None)
+    place: Any = getattr(torch.backends, backend)
+    switch: Any = getattr(place, operator, None)
     if hasattr(switch, "fp32_precision"):
         return bool(switch.fp32_precision == "tf32")
     return bool((switch if backend == "cuda" else place).allow_tf32)

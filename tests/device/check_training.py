@@ -11,7 +11,9 @@ import torch
 from pretended.counting import Count
 from safetensors.torch import load_file
 
-from evenly import rng
+from evenly import memory, rng, rules
+from evenly.data import batches as batching
+from evenly.errors import UsageError
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe
 from evenly.records import Run
 from evenly.training.distributed import World
@@ -24,7 +26,7 @@ from evenly.training.train import train
 
 SMALL = Recipe(data=Data("digit-dominoes"), model=Model("mlp", {"width": 32, "dropout": 0.3}), epochs=1, batch_size=96)
 PICTURES = replace(SMALL, model=Model("convnet"), augment=("pad-crop:2", "mirror"), batch_size=16)
-RULES = ["sam", "asam", "lsam", "usam", "gsam", "looksam", "friendlysam", "msam"]
+RULES = list(rules.RULES)
 
 
 def looped(recipe: Recipe, path: Path, device: str = "cuda:0", **given: Any) -> Loop:
@@ -79,8 +81,9 @@ def test_dropout_draws_from_the_generator_of_the_device_used_and_of_no_other(dev
 
 @pytest.mark.parametrize("rule", ["none", *RULES])
 def test_a_step_waits_for_the_device_once_in_fifty_steps_and_copies_nothing_that_blocks(
-    rule: str, tmp_path: Path
+    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(batching, "_AT_ONCE", 1)  # as large images would have it: every batch is gathered by itself
     loop = looped(replace(PICTURES, ascent=Ascent(rule, 0.05)), tmp_path)
     batches = loop.parts.batches.epoch(0)
     loop.take(next(batches))
@@ -92,7 +95,8 @@ def test_a_step_waits_for_the_device_once_in_fifty_steps_and_copies_nothing_that
 
 
 @pytest.mark.parametrize("augment", ["pad-crop:2", "mirror", "resized-crop:20", "trivial"])
-def test_augmentation_never_waits(augment: str, tmp_path: Path) -> None:
+def test_augmentation_never_waits(augment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "_AT_ONCE", 1)
     loop = looped(replace(PICTURES, augment=(augment,)), tmp_path)
     batches = loop.parts.batches.epoch(0)
     next(batches)
@@ -151,3 +155,36 @@ def test_the_record_names_the_device_that_was_used(tmp_path: Path) -> None:
     run = train(replace(SMALL, optimizer=Optimizer(lr=0.05)), runs=tmp_path, device="cuda:1")
     used = run.stamps()[-1]["device"]
     assert (used["kind"], used["name"], used["tf32_convolutions"]) == ("cuda:1", "Pretended GPU", True)
+
+
+def test_data_that_do_not_fit_the_device_are_sent_batch_by_batch_without_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = [batch.inputs.cpu() for batch in islice(looped(PICTURES, tmp_path).parts.batches.epoch(0), 5)]
+    monkeypatch.setattr(memory, "budget", lambda _: 1000)
+    monkeypatch.setattr(batching, "_AT_ONCE", 1)
+    parts = looped(PICTURES, tmp_path).parts
+    assert parts.batches.data.labels.is_cpu
+    epoch = parts.batches.epoch(0)
+    found = [next(epoch).inputs]
+    with Count() as count:
+        found += [batch.inputs for batch in islice(epoch, 4)]
+    assert not count.blocking, count.blocking
+    assert not count.waits, count.waits
+    assert all(torch.equal(a.cpu(), b) for a, b in zip(found, expected, strict=True))
+
+
+def test_a_run_goes_on_on_another_device_only_if_that_is_allowed(tmp_path: Path) -> None:
+    def stop(_: Any) -> bool:
+        raise KeyboardInterrupt
+
+    recipe = replace(SMALL, epochs=2)
+    given = {"runs": tmp_path, "enough": stop, "pace": 0.0}
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, device="cuda:1", **given)
+    with pytest.raises(UsageError, match=r"device was cuda \(Pretended GPU\) and is cpu.*--allow device"):
+        train(recipe, device="cpu", **given)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, device="cuda:0", **given)  # of the same kind
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, device="cpu", allow=["device"], **given)

@@ -21,6 +21,7 @@ from evenly.recipe import Optimizer, Recipe
 from evenly.rng import generator
 from evenly.rules import RULES
 from evenly.training.distributed import World
+from evenly.training.fitting import check_parts, near
 from evenly.training.objective import Objective
 from evenly.training.targets import targeted
 
@@ -79,6 +80,7 @@ def assemble(
             f"--batch-size {min(usual, num)}."
         )
     _check_groups(recipe, num, world)
+    check_parts(recipe, world)
     augment = Augmentation.parse(recipe.augment, data=train)
     # Recipes from files were asked about when they were read: who trains this one has named its code.
     consent.remember(recipe.model.name, recipe.model.options)
@@ -112,7 +114,7 @@ def assemble(
         objective=objective,
         augment=augment,
         batches=Batches(
-            train.to(world.device) if world.device.type != "cpu" and not train.lazy else train,
+            near(train, world.device),
             batch_size=recipe.batch_size,
             seed=recipe.seed,
             indices=indices,

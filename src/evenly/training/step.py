@@ -34,12 +34,13 @@ class Step:
                 p.grad = None
         self.tally.begin(batch.position)
         x, y, weights = formatted(batch.inputs, parts.memory_format), batch.labels, self._weights(batch)
+        loss = self._whole if recipe.accumulate == 1 else self._in_parts
         if parts.ascent is None:
-            loss = self.loss(x, y, None, *weights)
-            (loss if scaler is None else scaler.scale(loss)).backward()
+            mean = loss(x, y, None, *weights)
+            (mean if scaler is None else scaler.scale(mean)).backward()
         else:
             # SAM may take the batch in parts: each example carries its place in it.
-            parts.ascent.backward(self.loss, x, y, torch.arange(len(y)), *weights)
+            parts.ascent.backward(loss, x, y, torch.arange(len(y)), *weights)
         if recipe.clip_norm is not None:
             if scaler is not None:
                 scaler.unscale_(optimizer)
@@ -50,17 +51,8 @@ class Step:
             scaler.step(optimizer)
             scaler.update()
 
-    def loss(self, x: Tensor, y: Tensor, place_B: Tensor | None, weight_B: Tensor | None = None) -> Tensor:
-        """The mean loss of examples at these places of the batch; in parts, if the recipe says so."""
-        num = self.parts.recipe.accumulate
-        if num == 1 or not torch.is_grad_enabled() or len(y) < 2:
-            return self._whole(x, y, place_B, weight_B)
-        if place_B is None:
-            place_B = torch.arange(len(y))
-        given = (x, y, place_B) if weight_B is None else (x, y, place_B, weight_B)
-        return in_parts(self._whole, given, num=num, params=self._params(), scaler=self.parts.scaler)
-
     def _whole(self, x: Tensor, y: Tensor, place_B: Tensor | None, weight_B: Tensor | None = None) -> Tensor:
+        """The mean loss of examples at these places of the batch."""
         parts = self.parts
         with autocast(parts.world.device, parts.recipe.precision):
             out = parts.forward(x)
@@ -70,8 +62,13 @@ class Step:
             loss_B = loss_B * weight_B
         return loss_B.mean() if len(loss_B) else loss_B.sum()
 
-    def _params(self) -> list[Tensor]:
-        return [p for p in self.parts.model.parameters() if p.requires_grad]
+    def _in_parts(self, x: Tensor, y: Tensor, place_B: Tensor | None, weight_B: Tensor | None = None) -> Tensor:
+        parts = self.parts
+        if not torch.is_grad_enabled() or len(y) < 2:
+            return self._whole(x, y, place_B, weight_B)
+        batch = (x, y, torch.arange(len(y)) if place_B is None else place_B, *(() if weight_B is None else (weight_B,)))
+        params = [p for p in parts.model.parameters() if p.requires_grad]
+        return in_parts(self._whole, batch, num=parts.recipe.accumulate, params=params, scaler=parts.scaler)
 
     def _weights(self, batch: Batch) -> tuple[Tensor, ...]:
         """What each loss of this process's share counts for; nothing where the loss is the plain mean."""
