@@ -19,15 +19,18 @@ import evenly
 LIBRARIES = ("torch", "numpy", "scikit-learn", "scipy", "pillow", "safetensors", "torchvision")
 
 
-def stamp(*, data: str | None = None) -> dict[str, Any]:
+def stamp(*, data: str | None = None, device: Any = None) -> dict[str, Any]:
     """The environment of this process as plain JSON values; `data` is the fingerprint of the data used.
+
+    `device` is the one that computed: its name, its libraries, and whether TF32 and algorithms that are not
+    deterministic were allowed are then part of the stamp.
 
     Versions come from the installed packages' metadata, so nothing heavy is imported. What only torch can
     tell (threads, devices) is there if torch was imported before, else `devices` and `threads` are None.
 
     >>> sorted(stamp(data="0123456789abcdef"))
-    ['cpu', 'cpus', 'data', 'devices', 'evenly', 'libraries', 'machine', 'python', 'source', 'system', 'threads',
-     'time', 'usable_cpus', 'working_directory']
+    ['cpu', 'cpus', 'data', 'device', 'devices', 'evenly', 'libraries', 'machine', 'python', 'source', 'system',
+     'threads', 'time', 'usable_cpus', 'working_directory']
     """
     torch = sys.modules.get("torch")
     return {
@@ -41,6 +44,7 @@ def stamp(*, data: str | None = None) -> dict[str, Any]:
         "usable_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": torch.get_num_threads() if torch else None,
         "devices": _devices(torch) if torch else None,
+        "device": _used(device),
         "libraries": {name: _version(name) for name in LIBRARIES},
         "source": _source(),
         "working_directory": _revision(Path.cwd()),
@@ -96,10 +100,23 @@ def _cpu() -> str:
 
 
 def _devices(torch: Any) -> list[str]:
-    """The names of the accelerators, in torch's order."""
-    if torch.cuda.is_available():
-        return [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    return ["mps"] if torch.backends.mps.is_available() else []
+    """The names of the accelerators that this machine has, in torch's order."""
+    from evenly.device import accelerator
+
+    kind, count = accelerator()
+    if kind is None:
+        return []
+    name = getattr(torch.get_device_module(kind), "get_device_name", lambda _: kind)
+    return [name(i) for i in range(count)]
+
+
+def _used(device: Any) -> dict[str, Any] | None:
+    """What is known of the device that computed; None where it is not named."""
+    if device is None:
+        return None
+    from evenly.device import facts
+
+    return facts(device)
 
 
 def _source() -> dict[str, Any] | None:

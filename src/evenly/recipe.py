@@ -193,7 +193,9 @@ class Recipe(Settings):
     batch_size: int = setting(128, "Examples in a step.", least=1)
     drop_last: bool = setting(False, "Whether a last batch that is smaller is left out.")
     seed: int = setting(0, "What all randomness is derived from.", least=0)
-    precision: Literal["fp32", "bf16"] = setting("fp32", "Number format of the forward and backward passes.")
+    precision: Literal["fp32", "bf16", "fp16"] = setting("fp32", "Number format of the forward and backward passes.")
+    accumulate: int = setting(1, "Parts that a batch is taken in, to need less memory.", least=1, absent=1)
+    deterministic: bool = setting(False, "Whether a GPU must give the same bits every time.", absent=False)
     label_smoothing: float = setting(0.0, "Share of the target spread over all classes.", least=0, below=1)
     clip_norm: float | None = setting(None, "Largest norm of a gradient; null leaves it as it is.", above=0)
     loss: Literal["auto", "cross-entropy", "logistic", "squared"] = setting(

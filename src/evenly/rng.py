@@ -3,9 +3,13 @@
 Two kinds. `generator` gives an ordinary `torch.Generator` for drawing in sequence. `uniform` is
 stateless: the numbers of example i are a pure function of a key and i, on any device, in any order,
 for any number of workers; that is what makes exact resume possible.
+
+Dropout draws from the global generators, the host's and its device's: `seed_global` sets them, `forked` puts them back.
 """
 
+import contextlib
 import hashlib
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -33,6 +37,66 @@ def generator(seed: int, *names: Name, device: torch.device | str = "cpu") -> to
     True
     """
     return torch.Generator(device).manual_seed(key(seed, *names))
+
+
+def default_generator(device: torch.device | str) -> torch.Generator:
+    """The generator that torch draws from on this device where it is given none.
+
+    >>> default_generator("cpu") is torch.default_generator
+    True
+    """
+    device = torch.device(device)
+    if device.type == "cpu":
+        return torch.default_generator
+    if device.type == "mps":
+        return torch.mps._get_default_mps_generator()
+    module = torch.get_device_module(device)
+    module.init()
+    generators: tuple[torch.Generator, ...] = module.default_generators
+    return generators[module.current_device() if device.index is None else device.index]
+
+
+def seed_global(stream: int, device: torch.device | str) -> None:
+    """Set the global generators of the host and of this device, whatever its kind and number, and no others.
+
+    >>> seed_global(key(0, "dropout"), "cpu")
+    >>> torch.rand(1).item() == torch.rand(1, generator=generator(0, "dropout")).item()
+    True
+    """
+    torch.default_generator.manual_seed(stream)
+    if torch.device(device).type != "cpu":
+        default_generator(device).manual_seed(stream)
+
+
+@contextlib.contextmanager
+def forked(devices: Iterable[torch.device | str] = ()) -> Iterator[None]:
+    """After the context the global generators of the host and of these devices stand where they stood before it.
+
+    `torch.random.fork_rng` without a list would touch every GPU of the machine, and make a context on each.
+
+    >>> before = torch.get_rng_state()
+    >>> with forked():
+    ...     _ = torch.rand(3)
+    >>> torch.equal(before, torch.get_rng_state())
+    True
+    """
+    generators = [torch.default_generator, *others(devices)]
+    states = [g.get_state() for g in generators]
+    try:
+        yield
+    finally:
+        for one, state in zip(generators, states, strict=True):
+            one.set_state(state)
+
+
+def others(devices: Iterable[torch.device | str]) -> list[torch.Generator]:
+    """The default generators of the devices among these that are not the host, each once.
+
+    >>> others(["cpu", torch.device("cpu")])
+    []
+    """
+    names = sorted({str(device) for device in devices})
+    return [default_generator(name) for name in names if torch.device(name).type not in ("cpu", "meta")]
 
 
 def uniform(stream: int, counters_N: Tensor, num: int) -> Tensor:

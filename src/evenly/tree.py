@@ -109,7 +109,7 @@ class Home(NamedTuple):
     swapped: bool
 
 
-def displace(params: Params, direction: Params, size: float = 1.0, *, swap: bool | None = None) -> Home:
+def displace(params: Params, direction: Params, size: float | Tensor = 1.0, *, swap: bool | None = None) -> Home:
     """Move `params` to params + size · direction, and return what `restore` needs to bring them back.
 
     With `swap` the parameters point at the new values for a while and their own storage is not touched: one pass
@@ -124,13 +124,18 @@ def displace(params: Params, direction: Params, size: float = 1.0, *, swap: bool
     tensors = list(params)
     if swap if swap is not None else swappable(tensors):
         values = [t.data for t in tensors]
-        for tensor, new in zip(tensors, torch._foreach_add(values, direction, alpha=size), strict=True):
+        for tensor, new in zip(tensors, torch._foreach_add(values, direction, alpha=cast(float, size)), strict=True):
             tensor.data = new
         return Home(tensors, values, True)
     with torch.no_grad():
         local = [_local(t) for t in tensors]
-        values = [t.clone() for t in local]
-        torch._foreach_add_(local, [_local(t) for t in direction], alpha=size)
+        values = [torch.empty_like(t) for t in local]
+        torch._foreach_copy_(values, local)  # one launch on a GPU, where clones would be one for each tensor
+        along = [_local(t) for t in direction]
+        if isinstance(size, Tensor):  # on a device, where reading it would wait
+            torch._foreach_add_(local, torch._foreach_mul(along, size))
+        else:
+            torch._foreach_add_(local, along, alpha=size)
     return Home(tensors, values, False)
 
 

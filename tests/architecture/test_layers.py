@@ -20,7 +20,7 @@ LAYERS = [
     ["tree", "rng", "recipe", "records", "environment", "intervals", "measurements"],
     ["typed", "consent", "rules"],
     ["files"],
-    ["atomic", "cache", "progress", "lazy"],
+    ["atomic", "cache", "progress", "lazy", "device", "memory"],
     ["errors"],
 ]
 HEIGHT = {room: len(LAYERS) - level for level, rooms in enumerate(LAYERS) for room in rooms}

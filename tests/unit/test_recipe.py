@@ -161,7 +161,7 @@ REFUSED: list[tuple[dict[Any, Any], str]] = [
     ({"ascent": {"rho": -1}}, "ascent.rho: expected a number of at least 0 or null, not -1."),
     ({"ascent": {"rule": "sma"}}, "ascent.rule: there is no rule 'sma'. Did you mean 'sam'?"),
     ({"ascent": {"rule": None}}, "ascent.rule: expected text, not null."),
-    ({"precision": "fp64"}, "precision: expected one of fp32, bf16, not 'fp64'."),
+    ({"precision": "fp64"}, "precision: expected one of fp32, bf16, fp16, not 'fp64'."),
     ({"augment": "crop"}, "augment: expected a list, each text, not 'crop'. For example: augment=[crop]"),
     ({"schedule": {"milestones": [0.5, 1]}}, "schedule.milestones: expected a list, each a number above 0 and below 1"),
     ({"schedule": {"milestones": [0.7, 0.5]}}, "expected a rising list, not [0.7, 0.5]."),

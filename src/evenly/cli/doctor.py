@@ -19,13 +19,18 @@ EXTRAS = {
 
 def fill(parser: Parser) -> None:
     """The arguments of `evenly doctor`."""
-    parser.calls(doctor, examples="evenly doctor\nevenly doctor --json")
+    parser.calls(doctor, examples="evenly doctor\nevenly doctor --gpu\nevenly doctor --json")
+    parser.add_argument("--gpu", action="store_true", help="put the GPU to the test, and print a report to share")
     add_root(parser)
     add_json(parser)
 
 
-def doctor(*, data_root: str | None, json: bool) -> int:
+def doctor(*, gpu: bool, data_root: str | None, json: bool) -> int:
     """Print the state of this installation; exit code 4 where it cannot work."""
+    if gpu:
+        from evenly.cli.doctor_gpu import report as test_gpu
+
+        return test_gpu(json=json)
     from evenly.data.catalogue import data_root as root_of
     from evenly.environment import stamp
 
@@ -55,10 +60,10 @@ def _device(trouble: list[str]) -> dict[str, Any]:
     except (ImportError, OSError) as error:
         trouble.append(f"torch does not import ({error}): reinstall it")
         return {"kind": "none"}
-    kind = torch.accelerator.current_accelerator()
-    if kind is None:
-        return {"kind": "cpu", "number": 1, "threads": torch.get_num_threads()}
-    return {"kind": kind.type, "number": torch.accelerator.device_count(), "threads": torch.get_num_threads()}
+    from evenly.device import accelerator
+
+    kind, count = accelerator()
+    return {"kind": kind or "cpu", "number": count or 1, "threads": torch.get_num_threads()}
 
 
 def _packages() -> list[dict[str, str]]:

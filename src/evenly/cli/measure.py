@@ -37,6 +37,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--rho", type=float, default=0.05, metavar="R", help="radius of rises, importance and edges")
     parser.add_argument("--other", metavar="RUN", help="also the loss on the line to the weights of this run")
     parser.add_argument("--layer", help="the layer whose input is probed (default: the last linear one)")
+    parser.add_argument("--device", default="cpu", help="where to measure: cpu, cuda, mps, auto (default: cpu)")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
     add_trust(parser, "RUN")
     add_root(parser)
@@ -52,12 +53,16 @@ def measure(
     rho: float,
     other: str | None,
     layer: str | None,
+    device: str,
     runs: str,
     data_root: str | None,
     json: bool,
 ) -> None:
     """Measure a run at its kept epochs, and write down what was found."""
+    from evenly.device import chosen
     from evenly.training.loaded import loaded, opened
+
+    where = chosen(device)
 
     run, pointed = opened(run_id, runs)
     if pointed is not None and at_epochs is not None:
@@ -66,6 +71,7 @@ def measure(
     refused: dict[str, DataError] = {}
     for epoch in _epochs(at_epochs) if pointed is None else [pointed]:
         stored = loaded(run, epoch=epoch, data_root=data_root)
+        stored.model.to(where)
         lr = next((float(row["lr"]) for row in run.metrics() if row["epoch"] == stored.epoch and "lr" in row), None)
         measured = _numbers(stored, what, examples=examples, rho=rho, layer=layer, lr=lr, refused=refused)
         if other is not None:

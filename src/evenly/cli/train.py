@@ -38,6 +38,8 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     parser.add_argument("--lr", metavar="R", help="the learning rate")
     parser.add_argument("--epochs", metavar="N", help="passes over the training examples")
     parser.add_argument("--batch-size", metavar="N", help="examples in a step")
+    parser.add_argument("--accumulate", metavar="N", help="parts to take each batch in, where memory is short")
+    parser.add_argument("--compile", action="store_const", const="true", help="compile the model; pays in long runs")
     if seed:
         parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes", help="any other setting")
@@ -47,12 +49,12 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
 def add_running(parser: Parser) -> None:
     """Where and how a run goes, none of which changes its result."""
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are made (default: runs)")
-    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1 (default: the best there is)")
+    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, mps (default: the best there is)")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that decode image files")
     parser.add_argument("--pace", type=float, default=60.0, metavar="S", help="seconds between checkpoints")
     parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
     parser.add_argument(
-        "--allow", default="", metavar="world", help="what may differ from the sitting before: the number of processes"
+        "--allow", default="", metavar="WHAT", help="what may differ from the last time: world (processes), device"
     )
 
 
@@ -112,6 +114,18 @@ def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
         consent.require(model.name, model.options, source=str(config))
 
 
+def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str) -> "Recipe":
+    """The recipe with what makes a GPU fast, but for settings that a file or `--set` names."""
+    from evenly.device import chosen
+    from evenly.training.defaults import fast
+    from evenly.typed import yaml_text
+
+    named = {change.partition("=")[0].strip() for change in given.get("changes", ())}
+    if given.get("config"):
+        named |= set(yaml_text.read(given["config"]))
+    return fast(recipe, chosen(device), given=named)
+
+
 def running(given: dict[str, Any]) -> dict[str, Any]:
     """Take out of the arguments what says where and how a run goes, as `evenly.training.train.train` wants it."""
     how = {name: given.pop(name) for name in ("device", "workers", "pace", "tensorboard", "data_root")}
@@ -121,7 +135,7 @@ def running(given: dict[str, Any]) -> dict[str, Any]:
 def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     """Train, or say what training would mean."""
     how = running(given)
-    recipe = resolved(**given)
+    recipe = fast_where_possible(resolved(**given), given, device=how["device"])
     from evenly.recipe import to_mapping
 
     if dry_run:

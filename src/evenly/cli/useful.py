@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import add_recipe, add_running, duration, resolved, running
+from evenly.cli.train import add_recipe, add_running, duration, fast_where_possible, resolved, running
 from evenly.errors import UsageError
 from evenly.rules import RULES
 
@@ -86,7 +86,7 @@ def useful(
         if change.partition("=")[0].strip() == "seed":  # which each of --seeds would replace
             raise UsageError(f"--set {change}: a comparison has several seeds. Give --seeds 0-4.")
     how = running(given)
-    recipe = resolved(**given, verb="useful")
+    recipe = fast_where_possible(resolved(**given, verb="useful"), given, device=how["device"])
     from evenly.recipe import Model
 
     optimizer, ascent = early_choice(recipe, early_optimizer, early_lr)

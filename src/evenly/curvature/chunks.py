@@ -26,6 +26,23 @@ class Chunks(Sequence[tuple[Tensor, Tensor | None]]):
         """How many examples all chunks hold together."""
         return sum(self.sizes)
 
+    def finer(self, most: int) -> "Chunks":
+        """The same examples in chunks of at most `most`; these themselves if they are small enough.
+
+        >>> chunked((torch.zeros(5, 2), torch.arange(5)), size=3).finer(2).sizes
+        (2, 1, 2)
+        """
+        if max(self.sizes) <= most:
+            return self
+        rows = [(i, first) for i, size in enumerate(self.sizes) for first in range(0, size, most)]
+
+        def read(place: int) -> tuple[Tensor, Tensor | None]:
+            i, first = rows[place]
+            x, y = self.read(i)
+            return x[first : first + most], None if y is None else y[first : first + most]
+
+        return Chunks(tuple(min(most, self.sizes[i] - first) for i, first in rows), read)
+
     def __len__(self) -> int:
         return len(self.sizes)
 

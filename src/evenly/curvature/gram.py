@@ -4,7 +4,8 @@ Shapes: N examples, C rows of one example's Jacobian, P parameters.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from evenly.curvature.observing import observing, trainable
 from evenly.curvature.operator import GIBIBYTE
 from evenly.errors import UsageError
 
+_log = logging.getLogger(__name__)
 BLOCK = 256  # rows multiplied at once: the products of one pair of blocks stay in the cache
 
 
@@ -116,9 +118,13 @@ def _assembled(
     with observing(model, training=None), torch.enable_grad():
         layers = layerwise(model, params, chunks[0], slopes)
         for way in (layers, None):
+            if way is None:
+                chunks = _within(chunks, params.values(), memory, rows=rows)
             checked: set[int] = set()  # a chunk that is captured again needs no second check
 
-            def look(i: int, way: Layers | None = way, checked: set[int] = checked) -> Pieces | None:
+            def look(
+                i: int, way: Layers | None = way, chunks: Chunks = chunks, checked: set[int] = checked
+            ) -> Pieces | None:
                 fresh = i not in checked
                 checked.add(i)
                 return capture(model, chunks[i], slopes, params, way, check=fresh)
@@ -127,6 +133,18 @@ def _assembled(
             if K is not None:
                 return K
     raise AssertionError("differentiation example by example always gives an answer")
+
+
+def _within(chunks: Chunks, params: Iterable[Tensor], memory: int, *, rows: int) -> Chunks:
+    """Chunks so small that the whole gradients of two of them stay within the budget: each is as large as the model."""
+    weight = rows * sum(p.numel() * p.element_size() for p in params)
+    most = max(1, memory // (2 * weight))
+    if most < max(chunks.sizes):
+        _log.info(
+            "the Gram matrix is made example by example, %d at a time: %.1f MB of gradients each, memory = %.1f GB.",
+            most, weight / 1e6, memory / 1e9,
+        )  # fmt: skip
+    return chunks.finer(most)
 
 
 def _paired(chunks: Chunks, look: Callable[[int], Pieces | None], memory: int, *, rows: int) -> Tensor | None:

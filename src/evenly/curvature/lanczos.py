@@ -3,6 +3,7 @@
 Shapes: P the operator's size, M steps taken, K eigenvalues wanted.
 """
 
+import logging
 import warnings
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -12,7 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenly.errors import DataError, UsageError
+from evenly import memory
+from evenly.device import exact, has_float64, in_float64
+from evenly.errors import DataError, SetupError, UsageError
+
+_log = logging.getLogger(__name__)
 
 Which = Literal["largest", "smallest", "magnitude"]
 Array = NDArray[np.float64]
@@ -111,7 +116,7 @@ def lanczos(
         residuals=torch.from_numpy(
             np.maximum(residuals_M[top_K], torch.finfo(operator.dtype).eps * np.abs(values_M).max())
         ),
-        vectors=coefficients_KM @ krylov.basis,
+        vectors=(coefficients_KM @ krylov.basis).to(operator.device),
         products=krylov.products,
         converged=done,
     )
@@ -122,7 +127,8 @@ class Krylov:
 
     def __init__(self, operator: Symmetric, *, rng: torch.Generator, start: Tensor | None = None) -> None:
         self._operator, self._rng = operator, rng
-        self._storage = torch.empty(min(32, operator.size), operator.size, dtype=operator.dtype, device=operator.device)
+        self._storage = torch.empty(0, operator.size, dtype=operator.dtype, device=operator.device)
+        self._grow(min(32, operator.size))
         self._alphas: list[float] = []
         self._betas: list[float] = []
         self.segment = 0  # where the present invariant subspace begins: after a breakdown, a new one
@@ -152,12 +158,10 @@ class Krylov:
             self._betas.append(self.beta)
         if m == len(self._storage):
             # Grown by half: doubling would hold twice what is needed of the largest thing in memory.
-            grown = self._storage.new_empty(min(m + m // 2, self._operator.size), self._operator.size)
-            grown[:m] = self._storage
-            self._storage = grown
+            self._grow(min(m + m // 2, self._operator.size))
         q_P = self._storage[m] = self._next
         r_P = self._operator @ q_P
-        alpha = float(torch.dot(q_P.double(), r_P.double()))
+        alpha = float(torch.dot(in_float64(q_P), in_float64(r_P)))
         if not np.isfinite(alpha):
             raise DataError("a curvature product is not finite: the loss, its gradient or the weights hold NaN or inf.")
         self._alphas.append(alpha)
@@ -172,6 +176,26 @@ class Krylov:
         else:
             self._next = r_P / self.beta
 
+    def _grow(self, rows: int) -> None:
+        """Room for so many vectors: on the device, on the host if it has no room, and not at all beyond that."""
+        old, (size, dtype) = self._storage, (self._operator.size, self._operator.dtype)
+        device, needed = old.device, rows * size * dtype.itemsize
+        if device.type != "cpu" and needed > memory.budget(device):
+            _log.warning(
+                "Lanczos keeps its %d vectors of %d parameters on the host from here on: %s has no room for %.1f GB. "
+                "That is slower; fewer max_products, or a larger tol, need less.",
+                rows, size, device, needed / 1e9,
+            )  # fmt: skip
+            device = torch.device("cpu")
+        left = memory.free(device)
+        if device.type == "cpu" and left is not None and needed > left:
+            raise SetupError(
+                f"Lanczos needs {needed / 1e9:.1f} GB for {rows} vectors of {size:,} parameters, and {left / 1e9:.1f} "
+                "GB are left: give fewer max_products, a larger tol, or only= some of the layers."
+            )
+        self._storage = torch.empty(rows, size, dtype=dtype, device=device)
+        self._storage[: len(old)] = old
+
     def ritz(self, start: int = 0) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors (columns) of the tridiagonal matrix from row `start` on."""
         beside = np.asarray(self._betas[start:])
@@ -181,12 +205,17 @@ class Krylov:
 
     def _orthogonal(self, r_P: Tensor) -> Tensor:
         """What r has outside the basis; twice, since once leaves rounding errors (Kahan, Parlett)."""
-        for _ in range(2):
-            r_P = r_P - self.basis.T @ (self.basis @ r_P)
-        return r_P
+        basis_MP, home = self.basis, r_P.device
+        r_P = r_P.to(basis_MP.device)
+        with exact():
+            for _ in range(2):
+                r_P = r_P - basis_MP.T @ (basis_MP @ r_P)
+        return r_P.to(home)
 
     def _fresh(self) -> Tensor:
-        draw = torch.randn(self._operator.size, generator=self._rng, dtype=torch.float64, device=self._rng.device)
+        # Drawn in float64 wherever possible, so that float32 and float64 begin at the same vector.
+        wide = torch.float64 if has_float64(self._rng.device) else torch.float32
+        draw = torch.randn(self._operator.size, generator=self._rng, dtype=wide, device=self._rng.device)
         r_P = self._orthogonal(draw.to(self._operator.device, self._operator.dtype))
         return torch.nn.functional.normalize(r_P, dim=0, eps=0.0)
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
+from evenly.device import exact
 from evenly.errors import UsageError
+from evenly.rng import forked
 
 
 @contextlib.contextmanager
@@ -14,7 +16,8 @@ def observing(model: nn.Module, *, training: bool | None = False) -> Iterator[No
     """Within the context the model is in eval mode; afterwards it is what it was, bit for bit, also after an error.
 
     What comes back: the train/eval mode of every submodule, every buffer (its values and its identity), and the
-    state of torch's random number generators. `training=None` leaves the mode as it is.
+    state of torch's random number generators. `training=None` leaves the mode as it is. What is looked at is computed
+    in float32 as it is stored: TF32, which torch convolves in by default on newer GPUs, is off within the context.
 
     >>> model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Dropout())
     >>> with observing(model):
@@ -29,8 +32,7 @@ def observing(model: nn.Module, *, training: bool | None = False) -> Iterator[No
         for module in model.modules()
         for name, buffer in module._buffers.items()
     ]
-    devices = {p.device for p in model.parameters() if p.device.type == "cuda"}
-    with torch.random.fork_rng(devices=sorted(devices, key=str)):
+    with forked(p.device for p in model.parameters()), exact():
         try:
             if training is not None:
                 for module, _ in modes:

@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from evenly.curvature.chunks import Chunks
 from evenly.curvature.convolution import TwiceDifferentiableConvolutions
 from evenly.curvature.observing import flat, observing, unflat
+from evenly.device import exact
 from evenly.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ class Operator:
         self.products += 1
         pieces = unflat(v.to(self.dtype), self._params)
         total: list[Tensor] | None = None
-        for position in range(len(self._chunks)):
-            part = list(self._product(position)(pieces))
-            # Not in place: what autograd returns may share memory with v or with a kept graph.
-            total = part if total is None else list(torch._foreach_add(total, part))
+        with exact():
+            for position in range(len(self._chunks)):
+                part = list(self._product(position)(pieces))
+                # Not in place: what autograd returns may share memory with v or with a kept graph.
+                total = part if total is None else list(torch._foreach_add(total, part))
         return flat(total or [])
 
     def as_scipy(self) -> "LinearOperator":

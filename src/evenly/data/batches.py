@@ -22,6 +22,7 @@ from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
 from evenly.data.labelled import Labelled, Lazy, Splits, scaled
 from evenly.data.targeted import Targeted
+from evenly.device import upload
 from evenly.errors import UsageError
 
 
@@ -160,7 +161,8 @@ class Batches:
     def _batches(self, epoch: int, start: int) -> Iterator[Batch]:
         place_K, lengths, wholes = self._shares(epoch, start)
         position_K, index_K, copy_K = (facts_M[place_K] for facts_M in (self._position_M, self._index_M, self._copy_M))
-        label_K = self.data.labels.index_select(0, position_K.to(self.data.labels.device)).to(self.device)
+        labels_N = self.data.labels
+        label_K = upload(labels_N.index_select(0, upload(position_K, labels_N.device)), self.device)
         finish = scaled if self.augment is None else self.augment.finish
         # Small images are transformed some batches at a time, since calling operators is then half of the work, and
         # their random numbers, being few, are drawn further ahead; a batch becomes float, four times as large, alone.
@@ -173,7 +175,7 @@ class Batches:
             if last - begin > len(draws):
                 begin, ahead = first, slice(first, max(last, first + _AHEAD))
                 draws = Draws(self.seed, epoch, index_K[ahead], copy_K[ahead])
-            x_L = x_L.to(self.device, non_blocking=True)
+            x_L = upload(x_L, self.device)  # from pinned memory, while the device computes on what it was given before
             if self.augment is not None:
                 x_L = self.augment.transform(x_L, draws.part(first - begin, last - begin))
             if self.targeted is not None:
@@ -206,8 +208,10 @@ class Batches:
             return self._decoder.read(positions)
         inputs = self.data.inputs
         assert isinstance(inputs, Tensor)
+        if not inputs.is_cpu and positions:  # an epoch's positions go to the device once
+            positions = upload(torch.cat(list(positions)), inputs.device).split([len(each) for each in positions])
         # index_select copies whole examples; advanced indexing would look at every pixel.
-        return (inputs.index_select(0, position_B.to(inputs.device)) for position_B in positions)
+        return (inputs.index_select(0, position_B) for position_B in positions)
 
     def _check(self) -> None:
         name, num = f"{self.data.name} {self.data.split}", len(self._position_M)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from evenly.data.draws import Draws, as_words, check_images, whole_below
+from evenly.device import upload
 from evenly.errors import UsageError
 
 Size = int | tuple[int, int]
@@ -60,7 +61,7 @@ def shifted_windows(x_NCHW: Tensor, top_N: Tensor, left_N: Tensor, padding: int)
     runs = padded.as_strided((max(padded.numel() - width + 1, 0), width), (1, 1))
     row_NR = _rows(num, channels, height, tall, wide)
     starts = (row_NR + torch.add(left_N, top_N, alpha=wide)[:, None]).view(-1)
-    return runs.index_select(0, starts.to(x_NCHW.device)).view(x_NCHW.shape)
+    return runs.index_select(0, upload(starts, x_NCHW.device)).view(x_NCHW.shape)
 
 
 @functools.lru_cache(maxsize=4)
@@ -87,7 +88,7 @@ class Mirror:
     def __call__(self, x_NCHW: Tensor, draws: Draws) -> Tensor:
         """Each image, mirrored if `draws` says so."""
         check_images(x_NCHW, "mirror")
-        where_M = (draws.uniform("mirror", 1)[:, 0] < self.probability).nonzero()[:, 0].to(x_NCHW.device)
+        where_M = upload((draws.uniform("mirror", 1)[:, 0] < self.probability).nonzero()[:, 0], x_NCHW.device)
         out_NCHW = x_NCHW.clone(memory_format=torch.contiguous_format)
         flipped_MCHW = x_NCHW.index_select(0, where_M).flip(-1).contiguous()
         as_words(out_NCHW).index_copy_(0, where_M, as_words(flipped_MCHW))
@@ -200,26 +201,48 @@ def resized_boxes(
     >>> resized_boxes(x, *box, size=(1, 4)).flatten().tolist()
     [0, 25, 75, 100]
     """
-    height, width = x_NCHW.shape[-2:]
-    across_NwW = _weights(left_N, width_N, width, size[1]).to(x_NCHW.device)
-    down_NhH = _weights(top_N, height_N, height, size[0]).to(x_NCHW.device)
-    with torch.autocast(x_NCHW.device.type, enabled=False):
+    device, (height, width) = x_NCHW.device, x_NCHW.shape[-2:]
+    # Four whole numbers an image are all that the device is given: it makes the weights itself.
+    top_N, left_N, height_N, width_N = upload(torch.stack([top_N, left_N, height_N, width_N]), device)
+    across_NwW = _weights(left_N, width_N, width, size[1])
+    down_NhH = _weights(top_N, height_N, height, size[0])
+    with torch.autocast(device.type, enabled=False):
         x_NCHw = _rounded(x_NCHW.to(torch.float32) @ across_NwW[:, None].mT)
         return _rounded(down_NhH[:, None] @ x_NCHw).to(torch.uint8)
 
 
 def _weights(start_N: Tensor, length_N: Tensor, full: int, size: int) -> Tensor:
-    """The share of each of `full` pixels in each of `size` outputs, in 1/2048, for the box of each image."""
-    length_N11 = length_N.to(torch.float64)[:, None, None]
-    step_N11 = length_N11 / size
-    centre_Ns1 = (torch.arange(size)[None, :, None] + 0.5) * step_N11
-    pixel_NsF = torch.arange(full)[None, None, :] - start_N[:, None, None] + 0.5
-    share_NsF = (1 - (pixel_NsF - centre_Ns1).abs() / step_N11.clamp_min(1)).clamp_min(0)
-    share_NsF = share_NsF * ((pixel_NsF > 0) & (pixel_NsF < length_N11))
-    whole_NsF = (share_NsF * (_UNIT / share_NsF.sum(-1, keepdim=True))).round()
+    """The share of each of `full` pixels in each of `size` outputs, in 1/2048, for the box of each image.
+
+    The triangle over output o, of a box of L pixels at size S, gives pixel q the height 1 − |q + ½ − (o + ½)L/S| / w
+    with w = max(L/S, 1). Times 2·S·w all of it is whole numbers, so that every device finds the same weights; and only
+    the few pixels T under the triangle are looked at.
+    """
+    device = start_N.device
+    num_taps = 2 * -(-max(full, size) // size) + 1
+    odd_S = 2 * torch.arange(size, device=device) + 1
+    length_N11, widest_N11 = length_N[:, None, None], length_N.clamp_min(size)[:, None, None]
+    centre_NS1 = (odd_S * length_N[:, None])[:, :, None]
+    # The first pixel under the triangle: (2q + 1)S > centre − 2·widest.
+    first_NS1 = (centre_NS1 - 2 * widest_N11 - size).div(2 * size, rounding_mode="floor").add_(1).clamp_min_(0)
+    pixel_NST = first_NS1 + torch.arange(num_taps, device=device)
+    height_NST = (2 * widest_N11 - ((2 * pixel_NST + 1) * size - centre_NS1).abs_()).clamp_min_(0)
+    height_NST *= pixel_NST < length_N11
+    total_NS1 = height_NST.sum(-1, keepdim=True)
+    whole_NST = _nearest(_UNIT * height_NST, total_NS1)
     # Rounding may lose or gain a few steps; the largest weight takes them, so that a flat image stays flat.
-    missing_Ns1 = _UNIT - whole_NsF.sum(-1, keepdim=True)
-    return whole_NsF.scatter_add_(-1, whole_NsF.argmax(-1, keepdim=True), missing_Ns1).to(torch.float32)
+    missing_NS1 = _UNIT - whole_NST.sum(-1, keepdim=True)
+    whole_NST.scatter_add_(-1, whole_NST.argmax(-1, keepdim=True), missing_NS1)
+    place_NST = (pixel_NST + start_N[:, None, None]).clamp_max_(full - 1)  # beyond the box a weight is zero
+    weights_NSF = torch.zeros(len(start_N), size, full, device=device)
+    return weights_NSF.scatter_add_(-1, place_NST, whole_NST.to(torch.float32))
+
+
+def _nearest(above: Tensor, below: Tensor) -> Tensor:
+    """The whole number nearest to above/below, the even one of two."""
+    quotient = (2 * above + below).div(2 * below, rounding_mode="floor")
+    is_tie = (2 * above + below) == 2 * below * quotient
+    return quotient - (is_tie & (quotient % 2 == 1)).to(quotient.dtype)
 
 
 def _rounded(sums: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from evenly.data.draws import Draws, check_images, whole_below
+from evenly.device import upload
 from evenly.errors import UsageError
 
 MOVES = ("shear-x", "shear-y", "translate-x", "translate-y", "rotate")
@@ -94,7 +95,7 @@ def apply(x_NCHW: Tensor, operation_N: Tensor, strength_N: Tensor) -> Tensor:
     for names, act in ((MOVES, _move), (BLENDS, _blend), (TABLES, _look_up)):
         where_M = torch.isin(operation_N, _places(names)).nonzero()[:, 0]
         if len(where_M):
-            place_M = where_M.to(x_NCHW.device)
+            place_M = upload(where_M, x_NCHW.device)
             part = act(x_NCHW.index_select(0, place_M), operation_N[where_M], strength_N[where_M])
             out_NCHW.index_copy_(0, place_M, part)
     return out_NCHW
@@ -112,7 +113,7 @@ _SIGNED = torch.isin(torch.arange(len(OPERATIONS)), _places(MOVES + BLENDS))
 
 def _move(x_NCHW: Tensor, operation_N: Tensor, strength_N: Tensor) -> Tensor:
     num, channels, height, width = x_NCHW.shape
-    step_N6 = _fixed_point(_maps(operation_N, strength_N, height, width)).to(x_NCHW.device)
+    step_N6 = upload(_fixed_point(_maps(operation_N, strength_N, height, width)), x_NCHW.device)
     ax, bx, cx, ay, by, cy = (column[:, None, None] for column in step_N6.unbind(1))
     row_H1 = torch.arange(height, device=x_NCHW.device)[:, None]
     col_W = torch.arange(width, device=x_NCHW.device)
@@ -162,10 +163,10 @@ def _fixed_point(maps_N6: Tensor) -> Tensor:
 def _blend(x_NCHW: Tensor, operation_N: Tensor, strength_N: Tensor) -> Tensor:
     plain_NCHW = torch.zeros_like(x_NCHW)  # brightness blends with black
     for name, plainer in _PLAINER.items():
-        where_M = (operation_N == OPERATIONS.index(name)).nonzero()[:, 0].to(x_NCHW.device)
+        where_M = upload((operation_N == OPERATIONS.index(name)).nonzero()[:, 0], x_NCHW.device)
         if len(where_M):
             plain_NCHW.index_copy_(0, where_M, plainer(x_NCHW.index_select(0, where_M)))
-    factor_N111 = (1 + strength_N).to(x_NCHW.device, torch.float32)[:, None, None, None]
+    factor_N111 = upload((1 + strength_N).to(torch.float32), x_NCHW.device)[:, None, None, None]
     plain = plain_NCHW.to(torch.float32)
     return (plain + factor_N111 * (x_NCHW.to(torch.float32) - plain)).clamp_(0, 255).to(torch.uint8)
 
@@ -208,8 +209,8 @@ def _look_up(x_NCHW: Tensor, operation_N: Tensor, strength_N: Tensor) -> Tensor:
     for name, rule in _RULES.items():
         where_M = (operation_N == OPERATIONS.index(name)).nonzero()[:, 0]
         if len(where_M):
-            place_M = where_M.to(x_NCHW.device)
-            strength_M11 = strength_N[where_M].to(torch.float32).to(x_NCHW.device)[:, None, None]
+            place_M = upload(where_M, x_NCHW.device)
+            strength_M11 = upload(strength_N[where_M].to(torch.float32), x_NCHW.device)[:, None, None]
             part = x_NCHW.index_select(0, place_M)
             table_MCV = rule(part.flatten(2).to(torch.int64), strength_M11).expand(*part.shape[:2], 256)
             table_NCV.index_copy_(0, place_M, table_MCV)
@@ -235,7 +236,12 @@ def _autocontrast(x_NCP: Tensor, _: Tensor) -> Tensor:
 def _equalize(x_NCP: Tensor, _: Tensor) -> Tensor:
     num, channels, pixels = x_NCP.shape
     plane_NC1 = torch.arange(num * channels, device=x_NCP.device).view(num, channels, 1)
-    count_NCV = torch.bincount((x_NCP + 256 * plane_NC1).flatten(), minlength=256 * num * channels)
+    value_K = (x_NCP + 256 * plane_NC1).flatten()
+    if x_NCP.is_cpu:
+        count_NCV = torch.bincount(value_K, minlength=256 * num * channels)
+    else:  # elsewhere `bincount` waits for the device, to learn the largest value
+        count_NCV = torch.zeros(256 * num * channels, dtype=torch.int64, device=x_NCP.device)
+        count_NCV.scatter_add_(0, value_K, torch.ones_like(value_K))
     count_NCV = count_NCV.view(num, channels, 256)
     brightest = count_NCV.gather(2, x_NCP.amax(2, keepdim=True))
     step = (pixels - brightest) // 255

@@ -71,7 +71,7 @@ def median_map(weights_N: Tensor, *, easy: Tensor, hard: Tensor, bins: int = 10)
     w_N = _checked(weights_N)
     edges = [_edges(part, bins) for part in (easy, hard)]
     places = [
-        torch.bucketize(part.double().cpu(), edge[1:-1].contiguous(), right=True)
+        torch.bucketize(part.cpu().double(), edge[1:-1].contiguous(), right=True)
         for part, edge in zip((easy, hard), edges, strict=True)
     ]
     cell_N = places[0] * bins + places[1]
@@ -91,7 +91,7 @@ def _edges(values_N: Tensor, bins: int) -> Tensor:
 
 
 def _checked(weights_N: Tensor) -> Tensor:
-    w_N = weights_N.detach().double().cpu()
+    w_N = weights_N.detach().cpu().double()
     if w_N.ndim != 1 or len(w_N) == 0:
         raise DataError(f"weights of shape {tuple(w_N.shape)}: one number per example is needed.")
     if not torch.isfinite(w_N).all() or (w_N < 0).any():

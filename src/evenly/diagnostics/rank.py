@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from evenly.device import in_float64
 from evenly.errors import DataError, UsageError
 
 
@@ -18,7 +19,7 @@ def feature_rank(features_ND: Tensor, *, share: float = 0.99) -> int:
         raise UsageError(f"share = {share} is the share of the variance to be held: give a number above 0, up to 1.")
     if features_ND.ndim != 2 or len(features_ND) < 2:
         raise DataError(f"features of shape {tuple(features_ND.shape)}: at least two examples × features are needed.")
-    x_ND = features_ND.double()
+    x_ND = in_float64(features_ND)
     x_ND = x_ND - x_ND.mean(0)
     # The smaller of the two second-moment matrices has the same nonzero eigenvalues as the larger.
     moment = x_ND.T @ x_ND if x_ND.shape[1] <= x_ND.shape[0] else x_ND @ x_ND.T

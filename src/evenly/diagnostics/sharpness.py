@@ -12,6 +12,7 @@ from evenly.curvature import density, hessian, lanczos, soundness
 from evenly.curvature.chunks import Chunks, Data, chunked
 from evenly.curvature.losses import Loss, Mean, mean_loss
 from evenly.curvature.observing import observing, trainable
+from evenly.device import in_float64
 from evenly.errors import UsageError
 
 
@@ -85,7 +86,7 @@ def l1_norm(model: nn.Module) -> float:
     >>> l1_norm(layer)
     2.5
     """
-    return float(sum(p.detach().abs().sum(dtype=torch.float64) for p in model.parameters()))
+    return float(sum(in_float64(p.detach().abs()).sum() for p in model.parameters()))
 
 
 @dataclass(frozen=True)

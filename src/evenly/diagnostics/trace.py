@@ -5,6 +5,7 @@ import math
 import torch
 
 from evenly.curvature.lanczos import Krylov, Symmetric
+from evenly.device import in_float64
 
 
 def deflated_trace(
@@ -33,7 +34,7 @@ def deflated_trace(
     for count in range(1, probes + 1):
         z = (torch.randint(2, (operator.size,), generator=rng, device=rng.device) * 2 - 1).to(basis)
         z = z - basis.T @ (basis @ z)
-        value = float(torch.dot(z.double(), (operator @ z).double()))
+        value = float(torch.dot(in_float64(z), in_float64(operator @ z)))
         total, squares = total + value, squares + value**2
         error = math.sqrt(max(squares - total**2 / count, 0.0) / (count * max(count - 1, 1)))
         if count >= 10 and error <= tol * abs(inside + total / count):

@@ -10,6 +10,7 @@ from torch.nn.parameter import is_lazy
 
 from evenly.errors import UsageError
 from evenly.models.shapes import words
+from evenly.rng import forked
 
 NUM_EXAMPLES = 2
 
@@ -56,8 +57,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
         for key, buffer in module._buffers.items()
         if buffer is not None
     ]
-    devices = {tensor.device for tensor in model.parameters() if tensor.device.type == "cuda"}
-    with torch.random.fork_rng(devices=sorted(devices, key=str)):
+    with forked(tensor.device for tensor in model.parameters()):
         try:
             yield
         finally:

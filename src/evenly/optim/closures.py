@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from evenly import rng
 from evenly.errors import UsageError
 
 # Torch promises neither name: a version without them is slower here, by a tenth of a tiny step, and as right.
@@ -164,15 +165,13 @@ def same_numbers(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractCo
     >>> torch.equal(a, b)
     True
     """
-    devices = sorted({p.device for p in params if p.device.type == "cuda"}, key=str)
-    cpu = torch.get_rng_state()
-    others = [torch.cuda.get_rng_state(device) for device in devices]
+    generators = [torch.default_generator, *rng.others(p.device for p in params)]
+    states = [generator.get_state() for generator in generators]
 
     @contextlib.contextmanager
     def same() -> Iterator[None]:
-        torch.set_rng_state(cpu)
-        for device, state in zip(devices, others, strict=True):
-            torch.cuda.set_rng_state(state, device)
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
         yield
 
     return same

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim.closures import WithGradients
+from evenly.optim.device_space import Skips
 from evenly.optim.groups import Batch
 from evenly.optim.memory import Memory
 from evenly.optim.options import check, refuse_unknown
@@ -118,8 +119,7 @@ class DisplacedGradient:
         self.own_backward = backward
         #: How many optimizer steps were begun.
         self.num_steps = 0
-        #: How many ascents were left out because their gradient was not finite.
-        self.skipped = 0
+        self.skips = Skips()
         #: Which micro-batch of its step the last call was, counted from 0.
         self.micro = 0
         self.memory = Memory()
@@ -132,6 +132,15 @@ class DisplacedGradient:
         self.scratch = Scratch(self.params) if reuses and self.rule.looks_first else None
         self._left: tuple[int, weakref.ref[Tensor], int, int] | None = None
         self._located = False
+
+    @property
+    def skipped(self) -> int:
+        """How many ascents were left out because their gradient was not finite; on a device, reading it waits."""
+        return self.skips.total()
+
+    @skipped.setter
+    def skipped(self, value: int) -> None:
+        self.skips = Skips(value)
 
     @property
     def rho(self) -> float:

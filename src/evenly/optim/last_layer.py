@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim.closures import differentiate, evaluate, gradients
+from evenly.optim.device_space import space_of
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.groups import Batch
 from evenly.optim.radius import radius_at
 from evenly.optim.replay import Replay
 from evenly.optim.rule import Here
-from evenly.optim.space import Lists
 
 
 class LastLayer(Protocol):
@@ -57,13 +57,17 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
         here = [(i, t) for i, t in zip(at, found, strict=True) if t is not None]
         w = [sam.params[i] for i, _ in here]
         g = [t.to_dense() if t.is_sparse else t for _, t in here]
-        space = Lists(None if sam.adaptive is None else [sam.adaptive[i] for i, _ in here])
+        adaptive = None if sam.adaptive is None else [sam.adaptive[i] for i, _ in here]
+        space = space_of(w, adaptive, scaler=sam.scaler)
         ascent = sam.rule.ascent(Here(space, w, g, None, step), radius_at(sam._rho, step))
         size = 0.0 if ascent is None else ascent.size
-        if not math.isfinite(size):
+        if isinstance(size, Tensor):
+            size = sam.skips.note(size)
+        elif not math.isfinite(size):
             sam.skipped += 1
             size = 0.0
-        home = tree.displace(w, ascent.direction, size) if ascent is not None and size else None
+        moves = ascent is not None and (isinstance(size, Tensor) or size != 0)
+        home = tree.displace(w, ascent.direction, size) if ascent is not None and moves else None
         torch.clear_autocast_cache()
         try:
             with replay.replaying(), sam.statistics.frozen():

@@ -12,13 +12,13 @@ from evenly.errors import UsageError
 from evenly.optim import groups
 from evenly.optim.ascent import Ascent
 from evenly.optim.closures import Result, add_to_grad, same_numbers
+from evenly.optim.device_space import OnDevice, Skips, space_of
 from evenly.optim.memory import Memory
 from evenly.optim.passes import Gradients, Passes
 from evenly.optim.radius import GroupRadii, radius_at
 from evenly.optim.replicas import Replicas
 from evenly.optim.rule import Here, Rule
 from evenly.optim.scratch import Scratch
-from evenly.optim.space import Lists
 from evenly.optim.statistics import Once, RunningStatistics
 
 _NOTHING = contextlib.nullcontext()
@@ -43,6 +43,7 @@ class Owner(Protocol):
     adaptive: list[bool] | None
     scaler: Any
     skipped: int
+    skips: Skips
     memory: Memory
     statistics: RunningStatistics
     replicas: Replicas
@@ -197,7 +198,7 @@ class Step:
         if directions and owner.weight_decay:
             directions = tree.add(directions, [p.detach() for p in w], owner.weight_decay)
         rule, adaptive = owner.rule, owner.adaptive
-        space = Lists(None if adaptive is None else [adaptive[i] for i in at])
+        space = space_of(w, None if adaptive is None else [adaptive[i] for i in at], scaler=owner.scaler)
         memory = owner.memory.recall(at, w) if rule.remembers else None
         here = Here(space, w, directions, memory, self.step, group)
         ascent = rule.ascent(here, 1.0 if owner.radii else self.rho)
@@ -208,10 +209,12 @@ class Step:
             ascent = Ascent(torch._foreach_mul(list(ascent.direction), [radii[i] for i in at]), ascent.size)
         direction, size = ascent
         here = here._replace(ascent=ascent)
-        if not math.isfinite(size):
+        if isinstance(size, Tensor):  # it stays on the device: nobody looks whether there is anywhere to go
+            size = owner.skips.note(size)
+        elif not math.isfinite(size):
             owner.skipped += 1
             return here, at, None
-        if not size:
+        elif not size:
             return here, at, None
         if scratch is not None and w[0].is_cpu:
             home = scratch.displace(direction, size)
@@ -230,7 +233,8 @@ class Step:
         needed = [each for each in (g, g_adv) if each is not None]
         at = [i for i in range(len(params)) if all(each[i] is not None for each in needed)]
         ascent = climbed.ascent if climbed is not None else None
-        if not at or (ascent is not None and not math.isfinite(ascent.size)):
+        known = ascent is not None and not isinstance(ascent.size, Tensor)
+        if not at or (ascent is not None and known and not math.isfinite(ascent.size)):
             return last, None, at  # Nothing was displaced: the last gradient is a plain one.
         own = [None if each is None else [_dense(each[i]) for i in at] for each in (g, g_adv)]
         w = [params[i].detach() for i in at]
@@ -238,7 +242,7 @@ class Step:
         if ascent is not None and at != moved:
             along = dict(zip(moved, ascent.direction, strict=True))
             ascent = Ascent([along[i] if i in along else torch.zeros_like(params[i]) for i in at], ascent.size)
-        here = Here(Lists(), w, own[0], memory, self.step, 0, ascent, own[1])
+        here = Here(space_of(w, scaler=owner.scaler), w, own[0], memory, self.step, 0, ascent, own[1])
         made = owner.rule.descent(here)
         if made is here.g_adv or (made is here.g and g_adv is None):
             return last, here, at
@@ -253,7 +257,7 @@ class Step:
         lesson = owner.rule.lesson(here)
         if lesson is not None and not spans and owner.replicas.wrappers:
             lesson = owner.replicas.mean(lesson)
-        if lesson is not None and math.isfinite(tree.length(lesson)):
+        if lesson is not None and (isinstance(here.space, OnDevice) or math.isfinite(tree.length(lesson))):
             owner.memory.add(at, lesson)
 
     def _unscaled(self, g: Gradients | None) -> Any:

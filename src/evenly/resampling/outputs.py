@@ -105,9 +105,9 @@ class Outputs:
         if self.given is not None:
             return self.given[members_K]
         if self.binary:
-            return functional.softplus((1 - 2 * label) * x_KD[:, 0]).double().cpu()
+            return functional.softplus((1 - 2 * label) * x_KD[:, 0]).cpu().double()
         loss_K = [functional.softplus(_others(x, label) - x[:, label]) for x in torch.split(x_KD, self.piece)]
-        return torch.cat(loss_K).double().cpu()
+        return torch.cat(loss_K).cpu().double()
 
     def right(self, x_KD: Tensor, label: int) -> Tensor:
         """Which of one class are predicted as it: no later output is higher than its own, no earlier one as high."""

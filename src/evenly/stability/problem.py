@@ -143,7 +143,7 @@ class Problem:
         mean_P = h_NP.mean(0)
         kept = mean_P > 0
         _check_some(kept)
-        basis = torch.eye(len(mean_P), dtype=torch.float64, device=values.device)[:, kept]
+        basis = torch.eye(len(mean_P), dtype=torch.float64)[:, kept]
         return cls(mean_P[kept], Diagonal(h_NP[:, kept]), basis)
 
     def sam(self, rho_over_alpha: float) -> "Problem":
@@ -228,10 +228,11 @@ def _rounding(t: Tensor) -> float:
 
 
 def _finite(t: Tensor, what: str) -> Tensor:
+    """The tensor on the host, where problems live: they are small, in float64, and drawn for by generators there."""
     if not torch.isfinite(t).all():
         first = tuple(int(v) for v in (~torch.isfinite(t)).nonzero()[0])
         raise DataError(f"{what}: entry {first} is {t[first].item()}. Stability needs finite numbers.")
-    return t.detach()
+    return t.detach().cpu()
 
 
 def _symmetric(t: Tensor, what: str) -> Tensor:

@@ -6,8 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from evenly import rng
 from evenly.data import Splits
 from evenly.recipe import Recipe
 from evenly.records import Run
@@ -36,7 +35,7 @@ def estimate(
     6
     """
     world = World.join(device)
-    with torch.random.fork_rng(), tempfile.TemporaryDirectory() as scratch:
+    with rng.forked([world.device]), tempfile.TemporaryDirectory() as scratch:
         data = splits if splits is not None else load_data(recipe, data_root=data_root)
         parts = assemble(recipe, world=world, splits=data, workers=workers)
         loop = Loop(parts, Run(Path(scratch)), Interruption())
@@ -44,6 +43,7 @@ def estimate(
         for batch in islice(parts.batches.epoch(0), STEPS):
             start = time.perf_counter()
             loop.take(batch)
+            world.finish()
             taken.append(time.perf_counter() - start)
             if sum(taken) > LONGEST:
                 break

@@ -15,7 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evenly.errors import SetupError, UsageError
+from evenly import device as devices
+
+#: Steps from one question to all processes to the next.
+AGREE_EVERY = 10
+_BACKENDS = {"cuda": "nccl", "xpu": "xccl"}
 
 
 @dataclass(frozen=True)
@@ -33,14 +37,12 @@ class World:
         >>> World.join("cpu").size
         1
         """
-        local = int(os.environ.get("LOCAL_RANK", 0))
-        chosen = _device(device, local)
+        chosen = devices.chosen(device, local=int(os.environ.get("LOCAL_RANK", 0)))
+        devices.enter(chosen)
         if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
             return cls(device=chosen)
         if not torch.distributed.is_initialized():
-            if chosen.type == "cuda":
-                torch.cuda.set_device(chosen)
-            torch.distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+            torch.distributed.init_process_group(_BACKENDS.get(chosen.type, "gloo"))
             atexit.register(_leave)
         return cls(torch.distributed.get_rank(), torch.distributed.get_world_size(), chosen)
 
@@ -48,6 +50,16 @@ class World:
     def leads(self) -> bool:
         """Whether this process writes the records."""
         return self.rank == 0
+
+    @property
+    def kind(self) -> str:
+        """The device as a checkpoint remembers it: its kind and name, not its number.
+
+        >>> World().kind
+        'cpu'
+        """
+        name = devices.facts(self.device).get("name")
+        return self.device.type if name is None else f"{self.device.type} ({name})"
 
     def wrapped(self, model: nn.Module, *, sharded: bool) -> nn.Module:
         """The model as it is trained: alone, in DDP, or with its parameters sharded by FSDP2."""
@@ -60,20 +72,28 @@ class World:
             return model
         from torch.nn.parallel import DistributedDataParallel
 
-        where = [self.device.index] if self.device.type == "cuda" else None
+        where = None if self.device.type == "cpu" else [self.device.index]
         return DistributedDataParallel(model, device_ids=where)
 
     def summed(self, values: Tensor) -> Tensor:
-        """The sum over all processes, in place."""
-        if self.size > 1:
-            torch.distributed.all_reduce(values)
-        return values
+        """The sum over all processes of a few numbers, which lie where the caller has them."""
+        if self.size == 1:
+            return values
+        there = values.to(self.device)
+        torch.distributed.all_reduce(there)
+        return there.to(values.device)
 
-    def agreed(self, *flags: bool) -> tuple[bool, ...]:
-        """For each question, whether any process says yes: all must stop, save and go on together."""
+    def agreed(self, *flags: bool, step: int = 0) -> tuple[bool, ...]:
+        """For each question, whether any process says yes: all must stop, save and go on together.
+
+        Asking costs an all-reduce and a wait for the device: within an epoch give the `step`, and the processes ask
+        each other every few steps only, all at the same ones; in between the answer is no.
+        """
         if self.size == 1:
             return flags
-        return tuple(bool(yes) for yes in self.summed(torch.tensor(flags, dtype=torch.int32, device=self.device)))
+        if step % AGREE_EVERY:
+            return (False,) * len(flags)
+        return tuple(bool(yes) for yes in self.summed(torch.tensor(flags, dtype=torch.int32)))
 
     def shared(self, value: Any) -> Any:
         """What the leading process says, in every process."""
@@ -95,6 +115,11 @@ class World:
         torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
         if not torch.equal(own, most):
             raise RuntimeError("the replicas of the model have parted: please report this as a bug of evenly")
+
+    def finish(self) -> None:
+        """Wait until the device has done what it was asked to do."""
+        if self.device.type != "cpu":
+            torch.get_device_module(self.device).synchronize()
 
     def wait(self) -> None:
         """Until every process is here."""
@@ -153,16 +178,3 @@ def _like(whole: Tensor, model: Tensor) -> Tensor:
     if not isinstance(model, DTensor):
         return whole
     return distribute_tensor(whole.to(model.device), model.device_mesh, model.placements)
-
-
-def _device(name: str, local: int) -> torch.device:
-    if name == "auto":
-        found = torch.accelerator.current_accelerator()
-        return torch.device("cpu") if found is None else torch.device(found.type, local)
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise UsageError(f"--device {name!r} is no device. Give cpu, cuda or cuda:0.") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise SetupError("--device cuda: this torch sees no GPU. `evenly doctor` tells what it sees; use --device cpu.")
-    return torch.device("cuda", local) if device.type == "cuda" and device.index is None else device

@@ -16,6 +16,9 @@ from evenly.data.labelled import Labelled
 from evenly.progress import track
 from evenly.training.objective import Objective, predictions
 
+#: The number formats of half precision, by the words of `precision`.
+HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+_UNREAD = 1 << 26  # bytes of outputs
 MOST_VALUES = 32  # an attribute with more values than this is no grouping but a number
 
 
@@ -58,11 +61,16 @@ def outputs(
         device=device,
         workers=workers,
     )
-    parts = []
+    parts: list[Tensor] = []
+    read: list[Tensor] = []
     with evaluating(model), torch.no_grad(), autocast(device, precision):
         for batch in track(loader.epoch(0), f"evaluating {data.split}", total=len(loader)):
-            parts.append(model(formatted(batch.inputs, memory_format)).float().cpu())
-    return torch.cat(parts)
+            parts.append(model(formatted(batch.inputs, memory_format)).float())
+            # Reading waits for the device: outputs are read when many have come together.
+            if sum(part.nbytes for part in parts) > _UNREAD:
+                read.append(torch.cat(parts).cpu())
+                parts.clear()
+    return torch.cat([*read, torch.cat(parts).cpu()] if parts else read)
 
 
 def scores(
@@ -104,10 +112,15 @@ def scores(
 
 
 def autocast(device: torch.device | str, precision: str) -> contextlib.AbstractContextManager[Any]:
-    """bfloat16 where the recipe asks for it, nothing otherwise."""
+    """The half precision that the recipe asks for, or nothing for fp32.
+
+    >>> with autocast("cpu", "bf16"):
+    ...     (torch.ones(1, 1) @ torch.ones(1, 1)).dtype
+    torch.bfloat16
+    """
     if precision == "fp32":
         return contextlib.nullcontext()
-    return torch.autocast(torch.device(device).type, dtype=torch.bfloat16)
+    return torch.autocast(torch.device(device).type, dtype=HALF[precision])
 
 
 def formatted(x: Tensor, memory_format: torch.memory_format) -> Tensor:

@@ -24,10 +24,11 @@ from evenly.records import Run
 from evenly.training import checkpoint
 from evenly.training.distributed import gathered, restore
 from evenly.training.divergence import Diverged, diverged, size_of_weights
-from evenly.training.evaluate import autocast, formatted, outputs, scores
+from evenly.training.evaluate import outputs, scores
 from evenly.training.interruption import Interruption
 from evenly.training.objective import predictions
 from evenly.training.parts import Parts
+from evenly.training.step import Step, scaler_state
 from evenly.training.tally import Tally
 
 _log = logging.getLogger(__name__)
@@ -57,9 +58,11 @@ class Loop:
     step: int = 0
     seconds: float = 0.0
     tally: Tally = field(init=False)
+    _step: Step = field(init=False)
 
     def __post_init__(self) -> None:
         self.tally = Tally(self.parts.hard_N)
+        self._step = Step(self.parts, self.tally)
 
     @property
     def path(self) -> Path:
@@ -83,7 +86,7 @@ class Loop:
                 for batch in self.parts.batches.epoch(self.epoch, start=self.batch):
                     self.take(batch)
                     bar.advance()
-                    stop, due = world.agreed(self.interruption.requested, self._is_due)
+                    stop, due = world.agreed(self.interruption.requested, self._is_due, step=self.step)
                     if stop or due:
                         self._save()
                     if stop:
@@ -102,54 +105,20 @@ class Loop:
         parts, recipe = self.parts, self.parts.recipe
         position = self.epoch + self.batch / len(parts.batches)
         factor = multiplier(recipe.schedule, epoch=position, epochs=recipe.epochs)
-        for group in parts.optimizer.param_groups:
-            group["lr"] = recipe.optimizer.lr * factor
-        # Dropout draws from the global generator: its state, too, is a function of where training stands.
-        _seed_global(rng.key(recipe.seed, "dropout", parts.world.rank, self.epoch, self.batch), parts.world.device)
-        self.tally.begin(batch.position)
-
-        def loss(x: Tensor, y: Tensor, place_B: Tensor | None, weight_B: Tensor | None = None) -> Tensor:
-            with autocast(parts.world.device, recipe.precision):
-                out = parts.forward(x)
-            loss_B = parts.objective(out.float(), y)
-            self.tally.see(place_B, loss_B, out, y)
-            if weight_B is not None:
-                loss_B = loss_B * weight_B
-            return loss_B.mean() if len(loss_B) else loss_B.sum()
-
-        if not parts.forward.training:  # Walking over all modules in every step would take a tenth of a small one.
-            parts.forward.train()
-        for group in parts.optimizer.param_groups:  # `zero_grad`, without its look for profilers.
-            for p in group["params"]:
-                p.grad = None
-        x, y, weights = formatted(batch.inputs, parts.memory_format), batch.labels, self._weights_of(batch)
-        if parts.ascent is None:
-            loss(x, y, None, *weights).backward()  # type: ignore[no-untyped-call]  # torch's own
-        else:
-            if recipe.ascent.schedule != "constant":
-                parts.ascent.rho = radius(recipe.ascent, part=position / recipe.epochs, lr_factor=factor)
-            # SAM may take the batch in parts: each example carries its place in it.
-            parts.ascent.backward(loss, x, y, torch.arange(len(y)), *weights)
-        if recipe.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(parts.model.parameters(), recipe.clip_norm)
-        parts.optimizer.step()
+        if parts.ascent is not None and recipe.ascent.schedule != "constant":
+            parts.ascent.rho = radius(recipe.ascent, part=position / recipe.epochs, lr_factor=factor)
+        # Dropout draws from the global generators: their state, too, is a function of where training stands.
+        place = rng.key(recipe.seed, "dropout", parts.world.rank, self.epoch, self.batch)
+        rng.seed_global(place, parts.world.device)
+        self._step.take(batch, lr=recipe.optimizer.lr * factor)
         self.step, self.batch = self.step + 1, self.batch + 1
         self._check_loss()
 
-    def _weights_of(self, batch: Batch) -> tuple[Tensor, ...]:
-        """What each loss of this process's share counts for; nothing where the loss is the plain mean."""
-        parts = self.parts
-        if parts.weights_N is None and parts.world.size == 1:
-            return ()
-        weight_B = torch.ones(len(batch.labels)) if parts.weights_N is None else parts.weights_N[batch.position]
-        # DDP averages over processes, whose shares of a batch may differ by one example. Weights of a mean, not of a
-        # sum: SAM may divide the share into groups and averages over these.
-        return ((weight_B * (parts.world.size * len(batch.labels) / batch.whole)).to(parts.world.device),)
-
     def _end_of_epoch(self) -> Metrics:
         parts, world = self.parts, self.parts.world
+        self._check_loss(now=True)
         self._check_weights()
-        seen = self.tally.metrics(world.summed(self.tally.sums_G3.to(world.device)))
+        seen = self.tally.metrics(world.summed(self.tally.sums_G3))
         self.epoch, self.batch = self.epoch + 1, 0
         self.tally.reset()
         metrics: Metrics = {
@@ -213,11 +182,11 @@ class Loop:
         between_epochs = self.batch == 0 and bool(history)
         return between_epochs and self.enough is not None and self.enough(history)
 
-    def _check_loss(self) -> None:
-        """Stop at the very step whose loss is not finite; for this one number, a step waits for its device."""
-        total = self.tally.settle()
+    def _check_loss(self, *, now: bool = False) -> None:
+        """Stop and name the step whose loss is not finite: at that step on the CPU, some steps later elsewhere."""
+        total = self.tally.settle(now=now)
         if not math.isfinite(total):
-            raise self._diverged(f"the loss is {total}")
+            raise self._diverged(f"the loss is {total}", step=self.step - self.tally.steps_since)
 
     def _check_weights(self) -> None:
         """The loss was that of the weights before the step: what a step made of them is known only by looking."""
@@ -225,10 +194,10 @@ class Loop:
         if not math.isfinite(size):
             raise self._diverged(f"the norm of the weights is {size}")
 
-    def _diverged(self, what: str) -> Diverged:
+    def _diverged(self, what: str, *, step: int | None = None) -> Diverged:
         parts = self.parts
         epoch = self.epoch + (self.batch > 0)
-        return diverged(what, parts.recipe, parts.model, step=self.step, epoch=epoch, path=self.path)
+        return diverged(what, parts.recipe, parts.model, step=step or self.step, epoch=epoch, path=self.path)
 
     def _weights(self) -> dict[str, Tensor]:
         weights: dict[str, Tensor] = gathered(self.parts.model.state_dict())
@@ -236,6 +205,7 @@ class Loop:
 
     def _save(self) -> None:
         parts, world = self.parts, self.parts.world
+        self._check_loss(now=True)
         self._check_weights()
         now = time.monotonic()
         self.seconds += now - self._since
@@ -245,12 +215,14 @@ class Loop:
             "batch": self.batch,
             "step": self.step,
             "seconds": self.seconds,
-            "sums": world.summed(self.tally.sums_G3.to(world.device)).cpu(),
+            "sums": world.summed(self.tally.sums_G3),
             "lines": len(self.run.metrics()) if world.leads else 0,
             "world": world.size,
+            "device": world.kind,
             "model": self._weights(),
             "optimizer": gathered(parts.optimizer.state_dict()),
             "ascent": parts.ascent.state_dict() if parts.ascent is not None else None,
+            "scaler": scaler_state(parts),
         }
         if world.leads:
             checkpoint.save(self.run, LAST, checkpoint.with_contents(state))
@@ -278,22 +250,20 @@ class Loop:
 
     def _go_on_from(self, state: dict[str, Any]) -> None:
         parts, world = self.parts, self.parts.world
-        if state["world"] != world.size and "world" not in self.allow:
-            raise UsageError(
-                f"run {self.run.id} cannot go on exactly: world was {state['world']} and is {world.size}. Go on as "
-                f"before, --allow world to go on all the same, or remove {self.path} to begin again."
-            )
+        for name, now in (("world", world.size), ("device", world.kind)):
+            was = state.get(name, now)  # runs of earlier versions did not note their device
+            if was != now and name not in self.allow:
+                raise UsageError(
+                    f"run {self.run.id} cannot go on exactly: {name} was {was} and is {now}. Go on as before, "
+                    f"--allow {name} to go on all the same, or remove {self.path} to begin again."
+                )
         checkpoint.check_place(state, epochs=parts.recipe.epochs, steps=len(parts.batches), sums=self.tally.sums_G3)
         restore(parts.model, parts.optimizer, state["model"], state["optimizer"])
         if parts.ascent is not None:
             parts.ascent.load_state_dict(state["ascent"])
+        if parts.scaler is not None and state.get("scaler"):
+            parts.scaler.load_state_dict(state["scaler"])
         self.epoch, self.batch, self.step = state["epoch"], state["batch"], state["step"]
         self.seconds = float(state["seconds"])
         # The sums of all processes are kept by one of them; they are added up again at the end of the epoch.
         self.tally.reset(state["sums"] if world.leads else None)
-
-
-def _seed_global(key: int, device: torch.device) -> None:
-    torch.default_generator.manual_seed(key)
-    if device.type == "cuda":
-        torch.cuda.manual_seed(key)

@@ -21,6 +21,7 @@ from evenly.recipe import Optimizer, Recipe
 from evenly.rng import generator
 from evenly.rules import RULES
 from evenly.training.distributed import World
+from evenly.training.fitting import check_parts, near
 from evenly.training.objective import Objective
 from evenly.training.targets import targeted
 
@@ -39,6 +40,7 @@ class Parts:
     forward: nn.Module
     optimizer: torch.optim.Optimizer
     ascent: Any
+    scaler: torch.amp.GradScaler | None
     objective: Objective
     augment: Augmentation
     batches: Batches
@@ -78,6 +80,7 @@ def assemble(
             f"--batch-size {min(usual, num)}."
         )
     _check_groups(recipe, num, world)
+    check_parts(recipe, world)
     augment = Augmentation.parse(recipe.augment, data=train)
     # Recipes from files were asked about when they were read: who trains this one has named its code.
     consent.remember(recipe.model.name, recipe.model.options)
@@ -96,6 +99,8 @@ def assemble(
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
     _try(objective, model, trained_shape(train.shape, augment), world)
     forward = world.wrapped(model, sharded=recipe.sharded)
+    # Gradients of half precision would vanish below 6e-8: they are made from a loss that is scaled up.
+    scaler = torch.amp.GradScaler(world.device.type) if recipe.precision == "fp16" else None
     if recipe.compile:
         forward = torch.compile(forward)  # type: ignore[assignment]  # stays a module
     return Parts(
@@ -104,11 +109,12 @@ def assemble(
         model=model,
         forward=forward,
         optimizer=optimizer(recipe, model),
-        ascent=ascent(recipe, forward, world),
+        ascent=ascent(recipe, forward, world, scaler=scaler),
+        scaler=scaler,
         objective=objective,
         augment=augment,
         batches=Batches(
-            train.to(world.device) if world.device.type != "cpu" and not train.lazy else train,
+            near(train, world.device),
             batch_size=recipe.batch_size,
             seed=recipe.seed,
             indices=indices,
@@ -202,7 +208,7 @@ def _can_fuse(model: nn.Module) -> bool:
     return plain and devices <= {"cpu", "cuda"} and not any(getattr(m, "sparse", False) for m in model.modules())
 
 
-def ascent(recipe: Recipe, model: nn.Module, world: World) -> Any:
+def ascent(recipe: Recipe, model: nn.Module, world: World, *, scaler: Any = None) -> Any:
     """The SAM rule of the recipe, or None for ordinary training.
 
     What a rule must have in common with the rest of the recipe (seed, momentum, weight decay) comes from there. The
@@ -225,6 +231,8 @@ def ascent(recipe: Recipe, model: nn.Module, world: World) -> Any:
     given["rho" if "rho" in takes else "sigma"] = chosen.radius
     if world.size > 1:
         given["m"] = "all"
+    if scaler is not None:
+        given["scaler"] = scaler
     try:
         return kind(model, **(given | _tuples(chosen.options)))
     except TypeError as error:

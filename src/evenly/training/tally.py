@@ -3,9 +3,12 @@
 Shapes: N training examples, B of them in a batch, G clusters (one, or easy and hard).
 """
 
+import math
+
 import torch
 from torch import Tensor
 
+from evenly.training.late import Late
 from evenly.training.objective import predictions
 
 _GATHERED = 8  # outputs of a pass
@@ -18,9 +21,9 @@ class Tally:
     which SAM climbs on a `fraction`, and all of it under a rule that does not look before it moves.
 
     `hard_N` says of every training example whether it is hard. Only sums are kept, so that they can be added up over
-    processes and put back after a stop. Adding them up is work on a few numbers at a time, a hundredth of a small
-    step: losses are read once a step, when `settle` waits for the device, and errors, being whole numbers that add up
-    to the same in any order, when some have gathered.
+    processes and put back after a stop. On the CPU losses are added up once a step, and errors, being whole numbers
+    that add up to the same in any order, when some have gathered. On any other device both stay there, and `settle`
+    reads them when many steps have come together; they are added up on the host as on the CPU, to the same bits.
 
     >>> tally = Tally(torch.tensor([False, True]))
     >>> tally.begin(torch.tensor([1, 0]))
@@ -49,6 +52,9 @@ class Tally:
         self._loss_G, self._wrong_G, self._num_G = sums_G3.T.tolist()
         self._losses: list[Tensor] = []
         self._unread: list[tuple[Tensor, Tensor, Tensor | None]] = []
+        self._late = Late()
+        #: Steps that were taken after the first whose loss is not finite; `settle` may learn of it late.
+        self.steps_since = 0
 
     def begin(self, position_B: Tensor) -> None:
         """A step begins, on the training examples at these positions."""
@@ -70,16 +76,23 @@ class Tally:
         self._num_seen = first + len(loss_B)
         if known:
             loss_B, outputs_BC, labels_B = loss_B[known:], outputs_BC[known:], labels_B[known:]
-        loss_B, group_B = loss_B.detach(), None
-        if self._hard_B is None:
-            self._losses.append(loss_B.sum(0, keepdim=True, dtype=torch.float64))
-        else:
-            group_B = self._hard_B[first + known : self._num_seen].to(loss_B.device)
-            self._losses.append(torch.stack([~group_B, group_B]).double() @ loss_B.double())
+        loss_B = loss_B.detach()
+        group_B = None if self._hard_B is None else self._hard_B[first + known : self._num_seen]
+        if not loss_B.is_cpu:
+            self._late.add(loss_B, outputs_BC.detach(), labels_B, group_B)
+            return
+        self._losses.append(_summed(loss_B, group_B))
         self._unread.append((outputs_BC.detach(), labels_B, group_B))
 
-    def settle(self) -> float:
-        """Read the losses of the step that ends; their sum over the epoch so far, not finite if one of them is not."""
+    def settle(self, *, now: bool = False) -> float:
+        """A step ends: the sum of losses over the epoch so far, not finite if one of them is not.
+
+        On a device other than the CPU it is that of the last reading, unless one is due or wanted `now`.
+        """
+        if self._late:
+            if not now:
+                self._late.end_step()
+            return self._read() if now or self._late.is_due else sum(self._loss_G)
         for loss_G in self._losses:
             self._loss_G = [old + new for old, new in zip(self._loss_G, loss_G.tolist(), strict=True)]
         self._losses.clear()
@@ -87,22 +100,40 @@ class Tally:
             self._count()
         return sum(self._loss_G)
 
+    def _read(self) -> float:
+        """Add up what the steps since the last reading saw, one after the other, up to one that is not finite."""
+        steps = list(self._late.read())
+        for number, passes in enumerate(steps, 1):
+            for seen in passes:
+                loss_G = _summed(seen.loss_B, seen.hard_B).tolist()
+                self._loss_G = [old + new for old, new in zip(self._loss_G, loss_G, strict=True)]
+                self._add(seen.wrong_B, seen.hard_B)
+            if not math.isfinite(sum(self._loss_G)):
+                self.steps_since = len(steps) - number
+                break
+        return sum(self._loss_G)
+
     def _count(self) -> None:
         if not self._unread:
             return
         outputs, labels, hard = zip(*self._unread, strict=True)
-        kind_K = (predictions(torch.cat(outputs)) != torch.cat(labels)).long()
-        if self.hard_N is not None:
-            kind_K += 2 * torch.cat(hard)
+        self._add(
+            predictions(torch.cat(outputs)) != torch.cat(labels), None if self.hard_N is None else torch.cat(hard)
+        )
+        self._unread.clear()
+
+    def _add(self, wrong_K: Tensor, hard_K: Tensor | None) -> None:
+        kind_K = wrong_K.long()
+        if hard_K is not None:
+            kind_K += 2 * hard_K
         for group, (right, wrong) in enumerate(torch.bincount(kind_K, minlength=2 * self._groups).view(-1, 2).tolist()):
             self._wrong_G[group] += wrong
             self._num_G[group] += right + wrong
-        self._unread.clear()
 
     @property
     def sums_G3(self) -> Tensor:
         """Loss, errors and examples of each cluster."""
-        self.settle()
+        self.settle(now=True)
         self._count()
         return torch.tensor([self._loss_G, self._wrong_G, self._num_G], dtype=torch.float64).T.contiguous()
 
@@ -115,3 +146,10 @@ class Tally:
                 if num:
                     found |= {f"train.{cluster}.loss": loss / num, f"train.{cluster}.error": wrong / num}
         return found
+
+
+def _summed(loss_B: Tensor, hard_B: Tensor | None) -> Tensor:
+    """The losses of each cluster, added up on the CPU in float64."""
+    if hard_B is None:
+        return loss_B.sum(0, keepdim=True, dtype=torch.float64)
+    return torch.stack([~hard_B, hard_B]).double() @ loss_B.double()

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from evenly import rng
 from evenly.data import Splits
+from evenly.device import repeatable
 from evenly.environment import stamp
 from evenly.errors import UsageError
 from evenly.optim.cost import passes_per_step
@@ -25,6 +27,7 @@ from evenly.training.interruption import Interruption
 from evenly.training.loop import LAST, Enough, Loop
 from evenly.training.objective import predictions
 from evenly.training.parts import Parts, assemble, load_data
+from evenly.training.shortage import explained
 from evenly.training.stages import (
     OUTPUTS,
     chosen,
@@ -38,7 +41,7 @@ from evenly.training.stages import (
 from evenly.training.tensorboard import writing
 
 _log = logging.getLogger(__name__)
-CHANGES = frozenset({"world"})
+CHANGES = frozenset({"world", "device"})
 
 
 def train(
@@ -76,7 +79,7 @@ def train(
     pace
         Seconds from one checkpoint to the next.
     allow
-        What may differ from the sitting before: `world`, the number of processes.
+        What may differ from the sitting before: `world`, the number of processes; `device`, the kind of device.
     tensorboard
         Whether to write the metrics for TensorBoard too, into the run's folder.
 
@@ -110,7 +113,12 @@ def train(
         _log.info("sharded=true has no effect in one process: start more with torchrun.")
     if recipe.precision == "bf16" and world.device.type == "cpu" and not _has_bfloat16():
         _log.info("this CPU has no bfloat16 arithmetic: precision=bf16 is slower here than fp32.")
-    with torch.random.fork_rng(), Interruption() as interruption:
+    with (
+        explained(recipe, world.device),
+        repeatable(recipe.deterministic, world.device),
+        rng.forked([world.device]),
+        Interruption() as interruption,
+    ):
         separation, hard = None, None
         if recipe.resampling.method != "none":
             first, separation, indices, weights, hard = chosen(recipe, runs=runs, data=data.train)
@@ -118,7 +126,7 @@ def train(
         parts = assemble(recipe, world=world, splits=data, workers=workers, **given)
         if separation is not None:
             go_on_from(first, recipe, parts.model)
-        environment = stamp(data=parts.splits.fingerprint) if world.leads else None
+        environment = stamp(data=parts.splits.fingerprint, device=world.device) if world.leads else None
         if world.leads:
             if not run.path.exists() and (remark := earlier(runs, identity)) is not None:
                 _log.info(remark)

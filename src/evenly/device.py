@@ -1,0 +1,237 @@
+"""The device that computes: which one a name means, what it can do, and how its float32 is kept exact.
+
+Every question about a kind of device is asked here, so that the rest of evenly never asks for `cuda` by name.
+"""
+
+import contextlib
+import functools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evenly.errors import SetupError, UsageError
+
+_NAMES = "cpu, cuda, cuda:1, mps or auto"
+
+
+def chosen(name: str = "auto", *, local: int = 0) -> torch.device:
+    """The device that `name` means here; `auto` is the accelerator, or the CPU where there is none.
+
+    `local` is the number of this process on its machine: it takes the device of the same number.
+
+    >>> chosen("cpu")
+    device(type='cpu')
+    >>> chosen("warp")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: --device 'warp' is no device. Give cpu, cuda, cuda:1, mps or auto.
+    """
+    kind, count = accelerator()
+    if name == "auto":
+        if kind is None:
+            return torch.device("cpu")
+        return _numbered(kind, local, count, f"process {local} of this machine")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UsageError(f"--device {name!r} is no device. Give {_NAMES}.") from error
+    if device.type == "cpu":
+        return torch.device("cpu")
+    if device.type != kind:
+        seen = "sees no GPU" if kind is None else f"computes on {kind}, not on {device.type}"
+        raise SetupError(
+            f"--device {name}: this torch {seen}. `evenly doctor` says what it sees; use --device {kind or 'cpu'}."
+        )
+    return _numbered(kind, local if device.index is None else device.index, count, f"--device {name}")
+
+
+def _numbered(kind: str, index: int, count: int, who: str) -> torch.device:
+    if index < count:
+        return torch.device(kind, index)
+    have = f"there is only {kind}:0" if count == 1 else f"they are {kind}:0 to {kind}:{count - 1}"
+    raise SetupError(f"{who}: there is no {kind}:{index}; {have}. Use one of these, or --device cpu.")
+
+
+def accelerator() -> tuple[str | None, int]:
+    """The kind of accelerator that torch can use on this machine, and how many there are.
+
+    A build of torch for GPUs names its kind even where there is no GPU: only an available one counts.
+    """
+    found = torch.accelerator.current_accelerator()
+    if found is None or not torch.accelerator.is_available():
+        return None, 0
+    return found.type, torch.accelerator.device_count()
+
+
+def enter(device: torch.device) -> None:
+    """Make it the device that torch means where no number is given: streams, generators, compiled kernels."""
+    module = torch.get_device_module(device)
+    if device.type != "cpu" and device.index is not None and hasattr(module, "set_device"):
+        module.set_device(device)
+
+
+def has_float64(device: torch.device | str) -> bool:
+    """Whether the device computes in float64; Apple's GPUs and some of Intel's do not.
+
+    >>> has_float64("cpu")
+    True
+    """
+    device = torch.device(device)
+    return device.type == "cpu" or _has_float64(device.type)
+
+
+@functools.cache
+def _has_float64(kind: str) -> bool:
+    try:
+        torch.zeros(1, dtype=torch.float64, device=kind)
+    except (TypeError, RuntimeError):
+        return False
+    return True
+
+
+def in_float64(tensor: Tensor) -> Tensor:
+    """The tensor in float64: where it lies, or on the host if its device has no float64.
+
+    >>> in_float64(torch.ones(1)).dtype
+    torch.float64
+    """
+    return tensor.double() if has_float64(tensor.device) else tensor.cpu().double()
+
+
+def has_bfloat16(device: torch.device | str) -> bool:
+    """Whether the device computes in bfloat16 itself: GPUs from Ampere on, Apple's from macOS 14 on, every CPU.
+
+    >>> has_bfloat16("cpu")
+    True
+    """
+    device = torch.device(device)
+    if device.type == "cuda":
+        return bool(torch.cuda.get_device_capability(device)[0] >= 8) or torch.version.hip is not None
+    module = torch.get_device_module(device)
+    return bool(module.is_bf16_supported()) if hasattr(module, "is_bf16_supported") else True
+
+
+def upload(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on the device, without waiting for what the device is doing: from pinned memory.
+
+    >>> upload(torch.ones(2), "cpu")
+    tensor([1., 1.])
+    """
+    device = torch.device(device)
+    if device.type == "cpu" or tensor.device.type != "cpu":
+        return tensor.to(device)
+    if device.type == "cuda" and tensor.numel():
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
+
+
+@contextlib.contextmanager
+def exact() -> Iterator[None]:
+    """Within the context, float32 is float32: no TF32 or bfloat16 inside products and convolutions.
+
+    By default torch convolves in TF32 on GPUs from Ampere on, with errors of 10⁻³: nothing that states an error, or
+    compares two ways of computing one number, can stand on that.
+
+    >>> with exact():
+    ...     torch.backends.cudnn.allow_tf32
+    False
+    """
+    switches = list(_switches())
+    before = [switch.fp32_precision for switch in switches]
+    try:
+        legacy = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    except RuntimeError:  # whoever uses torch's newer switches finds the older ones closed
+        legacy = None
+    try:
+        if legacy is None:
+            for switch in switches:
+                switch.fp32_precision = "ieee"
+        else:
+            torch.set_float32_matmul_precision("highest")
+            torch.backends.cudnn.allow_tf32 = False
+        yield
+    finally:
+        if legacy is not None:
+            torch.set_float32_matmul_precision(legacy[0])
+            torch.backends.cudnn.allow_tf32 = legacy[1]
+        for switch, value in zip(switches, before, strict=True):
+            switch.fp32_precision = value
+
+
+def _switches() -> Iterator[Any]:
+    """Torch's own switches, one for each kind of operator; none before torch 2.9."""
+    for backend, names in (("cuda", ("matmul",)), ("cudnn", ("conv", "rnn")), ("mkldnn", ("matmul", "conv", "rnn"))):
+        for name in names:
+            switch = getattr(getattr(torch.backends, backend), name, None)
+            if hasattr(switch, "fp32_precision"):
+                yield switch
+
+
+@contextlib.contextmanager
+def repeatable(deterministic: bool, device: torch.device | str) -> Iterator[None]:
+    """Within the context the device uses only algorithms that give the same bits every time; or the quickest ones.
+
+    Without `deterministic` cuDNN tries its algorithms on the first batch and keeps the quickest, and sums of a GPU may
+    come in any order: two runs agree to rounding, not to the bit. With it an operator that has no such algorithm is
+    refused by torch, by its name. The CPU is deterministic as it is.
+
+    >>> with repeatable(True, "cpu"):
+    ...     torch.are_deterministic_algorithms_enabled()
+    False
+    """
+    if torch.device(device).type != "cuda":
+        yield
+        return
+    if deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by cuBLAS when it first multiplies
+    cudnn = torch.backends.cudnn
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    flags = cudnn.deterministic, cudnn.benchmark
+    try:
+        if deterministic:
+            torch.use_deterministic_algorithms(True)
+        cudnn.deterministic, cudnn.benchmark = deterministic or flags[0], not (deterministic or flags[0])
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        cudnn.deterministic, cudnn.benchmark = flags
+
+
+def facts(device: torch.device | str) -> dict[str, Any]:
+    """What a record says of the device that computed: its name, its libraries, and what they were allowed.
+
+    >>> facts("cpu")["kind"]
+    'cpu'
+    """
+    device = torch.device(device)
+    known: dict[str, Any] = {
+        "kind": str(device),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "float64": has_float64(device),
+    }
+    if device.type == "cpu":
+        return known
+    module = torch.get_device_module(device)
+    if hasattr(module, "get_device_name"):
+        known["name"] = module.get_device_name(device)
+    if device.type == "cuda":
+        switches = {"tf32_convolutions": ("cudnn", "conv"), "tf32_products": ("cuda", "matmul")}
+        known |= {name: _allows_tf32(*where) for name, where in switches.items()}
+        known |= {
+            "capability": ".".join(map(str, torch.cuda.get_device_capability(device))),
+            "memory": torch.cuda.get_device_properties(device).total_memory,
+            "cuda": torch.version.cuda or torch.version.hip,
+            "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]  # torch's own
+            "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        }
+    return known
+
+
+def _allows_tf32(backend: str, operator: str) -> bool:
+    place: Any = getattr(torch.backends, backend)
+    switch: Any = getattr(place, operator, None)
+    if hasattr(switch, "fp32_precision"):
+        return bool(switch.fp32_precision == "tf32")
+    return bool((switch if backend == "cuda" else place).allow_tf32)

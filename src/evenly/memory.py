@@ -1,0 +1,69 @@
+"""How much memory is left, and what it means when there is none."""
+
+import os
+from pathlib import Path
+
+import torch
+
+#: The share of what is free that a computation may plan for: the rest is for what it cannot foresee.
+SHARE = 0.6
+
+
+def free(device: torch.device | str) -> int | None:
+    """Bytes that can still be allocated on the device; None where the system does not tell.
+
+    >>> (free("cpu") or 1) > 0
+    True
+    """
+    device = torch.device(device)
+    if device.type == "cpu":
+        return _free_on_host()
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
+    module = torch.get_device_module(device)
+    if not hasattr(module, "mem_get_info"):
+        return None
+    # What torch keeps for later allocations is free too, though not to others.
+    return int(module.mem_get_info(device)[0] + module.memory_reserved(device) - module.memory_allocated(device))
+
+
+def budget(device: torch.device | str) -> int:
+    """Bytes that a computation may plan for: `EVENLY_MEMORY` (in GB) if it is set, else a share of what is free.
+
+    >>> os.environ["EVENLY_MEMORY"] = "2"
+    >>> budget("cpu")
+    2000000000
+    >>> del os.environ["EVENLY_MEMORY"]
+    """
+    if given := os.environ.get("EVENLY_MEMORY"):
+        return int(float(given) * 1e9)
+    left = free(device)
+    return 1 << 62 if left is None else int(SHARE * left)
+
+
+def is_out(error: BaseException) -> bool:
+    """Whether the error says that memory has run out, on any device.
+
+    >>> is_out(torch.OutOfMemoryError("CUDA out of memory.")), is_out(RuntimeError("shapes do not match"))
+    (True, False)
+    """
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(
+        words in str(error) for words in ("out of memory", "not enough memory", "can't allocate memory")
+    )
+
+
+def _free_on_host() -> int | None:
+    """What Linux says is available, within the limit of the process's control group."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        left = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return None
+    try:
+        group = Path("/sys/fs/cgroup")
+        most, used = (group / "memory.max").read_text().strip(), (group / "memory.current").read_text()
+        return left if most == "max" else max(0, min(left, int(most) - int(used)))
+    except (OSError, ValueError):
+        return left

@@ -1,0 +1,63 @@
+"""A batch in parts: the gradient of all of it, with the memory of one part.
+
+Each part is differentiated as soon as its loss is known, and its activations are dropped; what is kept is the sum of
+the gradients, one copy of the parameters. The loss that is returned has that sum for its gradient, so that whoever
+differentiates it, an optimizer's closure or SAM, sees an ordinary loss.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def in_parts(
+    loss: Callable[..., Tensor], batch: Sequence[Tensor], *, num: int, params: Sequence[Tensor], scaler: Any = None
+) -> Tensor:
+    """The loss of a batch, a mean over examples, computed in `num` parts; `scaler` is the GradScaler of fp16, if any.
+
+    BatchNorm normalises each part by itself, as it would do on as many devices.
+
+    >>> w = torch.ones(2, requires_grad=True)
+    >>> x = torch.arange(6.0).view(3, 2)
+    >>> in_parts(lambda x: (x @ w).mean(), [x], num=2, params=[w]).backward()
+    >>> w.grad  # the mean over all three
+    tensor([2., 3.])
+    """
+    parts = list(zip(*(tensor.tensor_split(min(num, len(batch[0]))) for tensor in batch), strict=True))
+    scale = None if scaler is None else scaler.scale(torch.ones((), device=params[0].device))
+    found: Tensor = _InParts.apply(loss, parts, len(batch[0]), scale, *params)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _InParts(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, loss: Callable[..., Tensor], parts: list[Any], num: int, scale: Tensor | None, *params: Tensor
+    ) -> Tensor:
+        total: Tensor | None = None
+        sums: list[Tensor] | None = None
+        used: list[bool] = []
+        for part in parts:
+            with torch.enable_grad():
+                one = loss(*part) * (len(part[0]) / num)
+                # Half precision needs the scale inside, where gradients are small; it is taken out again below.
+                found = torch.autograd.grad(one if scale is None else one * scale, params, allow_unused=True)
+            total = one.detach() if total is None else total + one.detach()
+            used = used or [g is not None for g in found]
+            whole = [torch.zeros_like(p) if g is None else g for g, p in zip(found, params, strict=True)]
+            if sums is None:
+                sums = whole
+            else:
+                torch._foreach_add_(sums, whole)
+        assert sums is not None
+        assert total is not None
+        ctx.sums, ctx.used, ctx.scale = sums, used, scale
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        factor = grads[0] if ctx.scale is None else grads[0] / ctx.scale
+        made = torch._foreach_mul(ctx.sums, factor)
+        return None, None, None, None, *(g if used else None for g, used in zip(made, ctx.used, strict=True))

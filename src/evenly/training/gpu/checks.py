@@ -1,0 +1,58 @@
+"""What is checked on a real device, one row of a report each; a check that fails does not keep the others from running.
+
+Nothing here is needed for training. It answers, on a machine that the tests never saw, whether the numbers are those
+of the CPU, a stopped run ends with the same bits, and the device is kept busy.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from evenly import device as devices
+from evenly.training.gpu import comparisons, resuming, speed
+
+Row = dict[str, Any]
+
+
+class Check(NamedTuple):
+    """One question to a device: its name, what it asks, and how; the answer says what was found, and if it is right."""
+
+    name: str
+    asks: str
+    ask: Callable[[torch.device], tuple[str, bool]]
+
+
+CHECKS: Sequence[Check] = (
+    *(
+        Check(name, f"{asks}, on the CPU and on the GPU: the largest difference", comparisons.check(make, tolerance))
+        for name, (asks, make, tolerance) in comparisons.COMPONENTS.items()
+    ),
+    Check("resume", "a run that stops and goes on ends with the bits of one that does not", resuming.check),
+    Check("waits", "how often 50 steps of SGD and of SAM wait for the GPU", speed.waits),
+    Check("speed", "steps per second of evenly and of a bare step, compiled where possible", speed.steps_per_second),
+    Check("memory", "the most that a run takes on the GPU, and a sentence where it runs out", speed.peak_memory),
+)
+
+
+def ask(device: torch.device, *, only: Sequence[str] = ()) -> Iterator[Row]:
+    """The rows of the report, as they become known."""
+    for check in CHECKS:
+        if only and check.name not in only:
+            continue
+        try:
+            with devices.exact() if check.name in comparisons.COMPONENTS else torch.enable_grad():
+                found, right = check.ask(device)
+        except Exception as error:  # whatever a device or its driver does is an answer, too
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            found, right = f"{type(error).__name__}: {reason}", False
+        yield {"device": str(device), "check": check.name, "found": found, "right": right}
+
+
+def asked_of(count: int, kind: str) -> list[torch.device]:
+    """The devices that are asked: the first and the last, since what forgets the number works on the first.
+
+    >>> asked_of(4, "cuda"), len(asked_of(1, "cuda"))
+    ([device(type='cuda', index=0), device(type='cuda', index=3)], 1)
+    """
+    return [torch.device(kind, index) for index in sorted({0, count - 1})]
