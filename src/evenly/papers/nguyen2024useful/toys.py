@@ -13,6 +13,7 @@ LINEAGE = (
     "2023); eq. 1 has neither, and with it figure 2 does not come out: both are run",
     "800 iterations instead of 600, since seeds differ in when they learn; numbers are taken after 600",
 )
+OWN_DATA = (LINEAGE[0], "800 iterations, and numbers are taken after all of them")
 NETWORKS = {"": True, "eq1 ": False}
 
 
@@ -277,10 +278,11 @@ _SECTION_4 = Experiment(
     claims=(*_found_at(0.2), *_found_at(0.4)),
     scales={
         "smoke": Scale((0, 1), 0.05, {"num": 400, "iterations": 250, "every": 50, "lr": 0.3}, deviations=TINY),
-        "small": Scale(SEEDS, 3, {"num": 2000}, deviations=("2,000 examples instead of 10,000", *LINEAGE)),
-        "full": Scale(SEEDS, 12, {"num": 10_000}, deviations=LINEAGE),
+        "small": Scale(SEEDS, 3, {"num": 2000}, deviations=("2,000 examples instead of 10,000", *OWN_DATA)),
+        "full": Scale(SEEDS, 12, {"num": 10_000}, deviations=OWN_DATA),
     },
     charts=f"{CHARTS}:clusters",
     errata=("The paper argues this from its theorems and shows it on images only; this is the check on its own data.",),
+    primary="difficult at 0.4",
 )
 EXPERIMENTS = (_FIG_2, _FIG_6, _SECTION_4)
