@@ -88,11 +88,6 @@ def test_there_are_no_import_cycles() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_no_source_file_is_longer_than_300_lines(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 300
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_names_say_what_a_file_is(path: Path) -> None:
     vague = {"utils", "util", "misc", "common", "helpers", "helper", "base", "manager"}
     assert not vague & set(path.relative_to(SOURCE).with_suffix("").parts)

@@ -22,7 +22,7 @@ _TEXT, _SEED = re.compile(r".*", re.DOTALL), re.compile(r"-?[0-9]{1,18}")
 _NUMBER = (float, frozenset({"NaN", "Infinity", "-Infinity"}))  # as records spell them
 _FOUND = {"values": {_TEXT: {_SEED: _NUMBER}}, "series": {_TEXT: shape.ANYTHING}}
 _DONE = {"part": str, "work": str, "minutes": float, "checksum": str}
-_STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, None), "cpu": (str, None), "time": str}]
+_STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, None), "cpu": str, "time": str}]
 
 
 def keep(context: Context, part: Part, work: Callable[[], Found]) -> None:
@@ -108,6 +108,8 @@ def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
     done = shape.read(folder / "done", _DONE, remedy=remedy)
     stamps = shape.read(folder / "environment.json", _STAMPS, remedy=remedy)
     found = shape.read(folder / FOUND, _FOUND, remedy=remedy)
+    if not stamps:
+        raise DataError(f"{folder / 'environment.json'} cannot be read: it holds no stamp. {remedy}")
     if _checksum(folder / FOUND) != done["checksum"]:
         raise DataError(f"{folder / FOUND} is not what was written there: something has changed it. {remedy}")
     origin = {

@@ -58,7 +58,8 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
     - *inconclusive*: everything else, and always where there is one seed.
 
     "Equal" up to a margin is reproduced where the interval lies within the margin, contradicted where it lies wholly
-    outside, and inconclusive where it does neither. With `levels=False` the paper's numbers are not held against ours.
+    outside, and inconclusive where it does neither; a margin of 0 is a statement about every seed. With `levels=False`
+    the paper's numbers are not held against ours.
 
     >>> claim = Claim("gap", "b is below a", "b", "less", "a")
     >>> judge(claim, {"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 0.5, 1: 1.6, 2: 2.4}}).verdict
@@ -81,7 +82,8 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
     difference = interval([a - b for a, b in zip(values, references, strict=True)])
     effect = claim.effect if levels else None
     if claim.direction == "equal":
-        verdict, aim = _equality(claim, difference), claim.margin or 0.0
+        verdict = _equality(claim, difference, list(zip(values, references, strict=True)))
+        aim = claim.margin or 0.0
     else:
         verdict = _direction(claim, difference, effect)
         aim = difference.mean if effect is None else effect
@@ -133,8 +135,10 @@ def _direction(claim: Claim, difference: Interval, effect: float | None) -> Verd
     return "inconclusive"
 
 
-def _equality(claim: Claim, difference: Interval) -> Verdict:
+def _equality(claim: Claim, difference: Interval, pairs: Sequence[tuple[float, float]]) -> Verdict:
     bound = claim.margin or 0.0
+    if bound == 0:  # a statement about every seed: one that breaks it refutes it
+        return "reproduced" if all(value == other for value, other in pairs) else "contradicted"
     if difference.n < 2:
         return "inconclusive"
     if max(abs(difference.low), abs(difference.high)) <= bound:

@@ -51,6 +51,7 @@ def health(
     `others` are separations of the same data: from the epoch before, from other seeds. Suspects can be left at one
     copy: `separation.subset(data, once=health.suspects.rows)`.
 
+    >>> import torch
     >>> rng = torch.Generator().manual_seed(0)
     >>> labels = torch.arange(200) % 2
     >>> logits = torch.randn(200, 2, generator=rng) + 4 * torch.nn.functional.one_hot(labels, 2)

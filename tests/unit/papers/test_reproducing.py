@@ -17,7 +17,7 @@ from evenly.errors import DataError, SetupError, UsageError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE, PAPERS, paper
 from evenly.papers.experiment import Claim, Experiment, Part, Scale
-from evenly.papers.reproducing import affordable, overview, reproduce, worsened
+from evenly.papers.reproducing import affordable, grow, next_seeds, overview, reproduce, worsened
 from evenly.papers.running import measured, ready
 
 RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16}
@@ -55,7 +55,9 @@ def test_a_wrong_keyword_is_an_error_where_it_is_declared():
         ({"key": "toy"}, "a key is paper/what"),
         ({"scales": {"tiny": Scale((0,), 1, {"epochs": 2})}}, "no scale 'tiny'"),
         ({"scales": {"full": Scale((0,), 1, {"epochs": 2})}}, "declare a smoke scale"),
-        ({"claims": ()}, "at least one claim"),
+        ({"claims": ()}, "no claim"),
+        ({"primary": "fat"}, "no claim 'fat'"),
+        ({"remark": True}, "no claim"),
     ],
 )
 def test_what_cannot_be_judged_cannot_be_declared(wrong: dict[str, Any], message: str):
@@ -99,10 +101,11 @@ def test_the_row_holds_every_seed_and_two_processes_find_what_one_finds(tmp_path
     [claim] = row["claims"]
     assert claim["ours"]["mean"] < claim["ours_against"]["mean"]
     assert claim["difference"]["n"] == 2
-    assert row["verdict"] == claim["verdict"] != "not reproduced"
+    assert row["verdict"] == claim["verdict"] != "contradicted"
     assert book.read(tmp_path / "claims", "nguyen2024/toy", "smoke") == json.loads(json.dumps(row))
     assert not book.stale(row, toy())
-    assert book.stale(row, toy(claims=(replace(toy().claims[0], margin=1.0),)))
+    assert not book.stale(row, toy(claims=(replace(toy().claims[0], margin=1.0),))), "its numbers can be judged again"
+    assert book.stale(row, toy(claims=(replace(toy().claims[0], value="long.weight_norm"),))), "it did not measure that"
 
 
 def test_parts_that_are_done_are_read_and_the_rest_is_done(tmp_path: Path):
@@ -154,7 +157,7 @@ def test_other_seeds_make_another_row_and_say_so(tmp_path: Path, capsys: pytest.
     row = reproduce(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
     assert not row["declared_seeds"]
     assert "--seeds 0" in row["command"]
-    assert row["revisions"]
+    assert row["origins"]["0"]["revision"]
     assert main(["reproduce", "chang2025/theorem3.3", "--scale", "smoke", "--seeds", "7,8"]) == 2
     assert "--ledger DIR" in capsys.readouterr().err
 
@@ -225,14 +228,14 @@ def test_what_is_worse_than_the_ledger_is_said_claim_by_claim(tmp_path: Path):
     better["verdict"] = better["claims"][0]["verdict"] = "reproduced"
     book.write(tmp_path / "claims", better)
     bad = json.loads(json.dumps(row))
-    bad["verdict"] = bad["claims"][0]["verdict"] = "not reproduced"
+    bad["verdict"] = bad["claims"][0]["verdict"] = "contradicted"
     assert worsened([bad], tmp_path / "claims") == [
-        "nguyen2024/toy at smoke: reproduced → not reproduced",
-        "nguyen2024/toy at smoke, fit: reproduced → not reproduced",
+        "nguyen2024/toy at smoke: reproduced → contradicted",
+        "nguyen2024/toy at smoke, fit: reproduced → contradicted",
     ]
     assert worsened([better], tmp_path / "claims") == []
     half = json.loads(json.dumps(bad))
-    half["verdict"] = half["claims"][0]["verdict"] = "same direction only"
+    half["verdict"] = half["claims"][0]["verdict"] = "inconclusive"
     assert worsened([half], tmp_path / "claims") == [], "two seeds decide nothing"
     book.write(tmp_path / "claims", better | {"scale": "full"})
     assert len(worsened([half | {"scale": "full"}], tmp_path / "claims")) == 2
@@ -242,6 +245,44 @@ def test_what_is_worse_than_the_ledger_is_said_claim_by_claim(tmp_path: Path):
         "nguyen2024/toy at smoke, fit: reproduced → not declared any more"
     ]
     assert worsened([bad], tmp_path / "nowhere") == []
+
+
+def test_more_seeds_are_added_to_those_of_the_ledger_and_none_is_measured_again(tmp_path: Path):
+    claims = tmp_path / "claims"
+    first = grow(toy(), "smoke", 1, ledger=claims, runs=tmp_path / "here", processes=1)
+    assert (first["seeds"], first["verdict"]) == ([0], "inconclusive")
+    # On another machine, whose folder of runs knows nothing of the first seed.
+    grown = grow(toy(), "smoke", 2, ledger=claims, runs=tmp_path / "there", processes=1)
+    assert grown["seeds"] == [0, 1, 2]
+    assert len(list((tmp_path / "there" / "parts").glob("*/done"))) == 4
+    at_once = reproduce(toy(), "smoke", seeds=[0, 1, 2], runs=tmp_path / "once", processes=1)
+    assert grown["quantities"] == at_once["quantities"]
+    assert (grown["digest"], grown["claims"]) == (at_once["digest"], at_once["claims"])
+    assert grown["origins"].keys() == {"0", "1", "2"}
+    assert grown["origins"]["0"] == first["origins"]["0"]
+
+
+def test_rows_of_another_identity_are_never_joined(tmp_path: Path):
+    grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", processes=1)
+    longer = toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 9})})
+    with pytest.raises(UsageError, match="cannot be joined"):
+        grow(longer, "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", processes=1)
+
+
+def test_a_row_that_was_edited_by_hand_is_refused(tmp_path: Path):
+    grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", processes=1)
+    path = book.path_of(tmp_path, "nguyen2024/toy", "smoke")
+    row = json.loads(path.read_text())
+    row["quantities"]["long.train_error"]["0"] -= 1.0
+    path.write_text(json.dumps(row))
+    with pytest.raises(DataError, match="was edited"):
+        book.read(tmp_path, "nguyen2024/toy", "smoke")
+
+
+def test_seeds_that_come_next_are_the_declared_ones_first():
+    assert next_seeds((), (0, 1, 2), 2) == (0, 1)
+    assert next_seeds((0, 2), (0, 1, 2), 3) == (1, 3, 4)
+    assert next_seeds((5,), (0, 1), 4) == (0, 1, 2, 3)
 
 
 def test_a_damaged_row_is_named(tmp_path: Path):
@@ -254,7 +295,7 @@ def test_the_list_has_a_line_for_every_experiment(capsys: pytest.CaptureFixture[
     assert main(["reproduce", "--list", "--json", "--ledger", str(tmp_path)]) == 0
     lines = json.loads(capsys.readouterr().out)
     assert {line["key"] for line in lines} == set(CATALOGUE)
-    assert all(set(line) == {"key", "claim", "scale", "state", "verdict", "cost"} for line in lines)
+    assert all(set(line) == {"key", "claim", "scale", "kind", "state", "verdict", "cost"} for line in lines)
     assert {line["state"] for line in lines} == {"not run"}
     assert lines == overview(tmp_path)
 

@@ -21,26 +21,28 @@ def claim(**more: Any) -> dict[str, Any]:
     return {
         "name": "gap", "says": "SAM <b>is</b> | even", "direction": "less", "value": "sam", "against": "gd",
         "ours": number, "ours_against": number | {"mean": 0.9}, "difference": number | {"mean": -0.4},
-        "paper": 0.3, "paper_against": 0.7, "margin": 0.1, "within": True, "verdict": "reproduced",
-        "corrects": False, "after": False, "note": "A note", "values": {"0": 0.5}, "references": {"0": 0.9},
+        "paper": 0.3, "paper_against": 0.7, "margin": 0.1, "effect": -0.4, "same_level": True,
+        "verdict": "reproduced", "seeds_needed": None, "primary": True, "corrects": False,
+        "after": False, "note": "A note", "values": {"0": 0.5}, "references": {"0": 0.9},
     } | more  # fmt: skip
 
 
 def row(**more: Any) -> dict[str, Any]:
     return {
         "key": "nguyen2024/fig2", "title": "Alignment", "claim": "SAM is even.", "scale": "full",
-        "verdict": "reproduced", "claims": [claim()], "seeds": [0, 1, 2], "levels": True,
+        "kind": "paper", "verdict": "reproduced", "claims": [claim()], "seeds": [0, 1, 2], "levels": True,
         "deviations": ["40 seeds"], "errata": ["Equation 1 has no bias."],
         "quantities": {"sam": {"0": 0.5, "1": 0.4}, "gd": {"0": 0.9, "1": 0.8}, "other": {"0": 1.0}},
         "digest": "0", "parts": {"a": "c0ffee"}, "command": "evenly reproduce nguyen2024/fig2 --scale full",
-        "minutes": 3.0, "version": "0.1.0", "revisions": ["abc"], "date": "2026-01-01",
+        "minutes": 3.0, "version": "0.1.0", "date": "2026-01-01",
         "machine": {"cpu": "a", "usable_cpus": 2, "machine": "x", "python": "3", "libraries": {"torch": "2"}},
-        "figure": "nguyen2024-fig2-full.svg",
+        "figure": "nguyen2024-fig2-full.svg", "drawn": [0, 1, 2],
+        "origins": {seed: {"revision": "abc", "cpu": "a", "date": "2026-01-01"} for seed in "012"},
     } | more  # fmt: skip
 
 
 def line(**more: Any) -> dict[str, Any]:
-    return {"key": "nguyen2024/fig2", "claim": "SAM is even.", "scale": "full", "state": "done",
+    return {"key": "nguyen2024/fig2", "claim": "SAM is even.", "scale": "full", "kind": "paper", "state": "done",
             "verdict": "reproduced", "cost": 3.0} | more  # fmt: skip
 
 
@@ -115,8 +117,8 @@ def test_a_site_is_not_overwritten_unless_that_is_wanted(ledger: Path, tmp_path:
 def test_tables_for_documents_escape_bars_and_prefer_the_largest_scale():
     assert "SAM <b>is</b> \\| even" in results([row(), row(scale="small")], ["nguyen2024/fig2"])
     assert "(full)" in results([row(scale="small"), row()], ["nguyen2024/fig2"])
-    mixed = row(verdict="not reproduced", claims=[claim(), claim(name="b", verdict="not reproduced")])
-    assert "| 3 | ✓ reproduced | ✗ 1 of 2 |" in results([mixed], ["nguyen2024/fig2"])
+    mixed = row(verdict="contradicted", claims=[claim(), claim(name="b", verdict="contradicted")])
+    assert "| 3 | ✓ reproduced | 1 of 2 hold |" in results([mixed], ["nguyen2024/fig2"])
     assert "| 3 | ✓ reproduced |" in markdown([line()], [row()], paper="nguyen2024")
     assert markdown([line()], [row()], paper="chang2025").count("\n") == 1
 

@@ -16,7 +16,7 @@ LEDGER = Path(__file__).parents[3] / "claims"
 
 def page(name: str, **more: Any) -> str:
     row = json.loads((LEDGER / f"{name}.json").read_text()) | more
-    line = {"key": row["key"], "claim": row["claim"], "scale": row["scale"], "state": "done", "verdict": row["verdict"]}
+    line = {name: row[name] for name in ("key", "claim", "scale", "kind", "verdict")} | {"state": "done"}
     return html.unescape(experiment_page(line, [row], ledger=LEDGER, papers=PAPERS))
 
 

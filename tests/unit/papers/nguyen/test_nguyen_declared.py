@@ -41,7 +41,7 @@ def test_full_size_is_the_papers_recipe(key: str) -> None:
         assert (recipe.optimizer.momentum, recipe.optimizer.weight_decay) == (0.9, 5e-4)
         assert (recipe.schedule.kind, recipe.schedule.milestones) == ("step", (0.5, 0.75))
         assert recipe.augment[:2] == ("pad-crop", "mirror")
-        assert recipe.ascent.rho == {"none": 0.1, "sam": 0.01 if vit else 0.1, "asam": 1.0}[recipe.ascent.rule]
+        assert recipe.ascent.radius == {"none": 0.0, "sam": 0.01 if vit else 0.1, "asam": 1.0}[recipe.ascent.rule]
 
 
 def test_ablations_vary_one_thing_at_a_time() -> None:
