@@ -26,6 +26,7 @@ TINY = Recipe(data=Data("digit-dominoes"), model=Model("mlp", {"width": 16, "dro
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The questions about speed, of a network that a processor can answer for."""
     monkeypatch.setattr(speed, "RECIPE", replace(speed.RECIPE, model=Model("mlp"), batch_size=8))
+    monkeypatch.setattr(checks, "CHECKS", [check for check in checks.CHECKS if check.name not in ("vit", "resnet")])
     monkeypatch.setattr(comparisons, "EXAMPLES", 3)
     monkeypatch.setattr(speed, "STEPS", 3)
     monkeypatch.setattr(speed, "WARM", 1)

@@ -15,6 +15,7 @@ from evenly.diagnostics.measuring import measure
 from evenly.models import build
 from evenly.resampling import separate
 from evenly.rng import generator
+from evenly.training.ensemble.ensemble import Ensemble
 
 CUDA = "cuda:1"
 
@@ -134,3 +135,14 @@ def test_stability_of_a_network_on_the_device_does_not_mix_devices() -> None:
         exponents = stability.lyapunov_spectrum(problem, lr=0.5, batch=2, steps=20, rng=generator(0, "lyapunov"))
         found.append((spread, exponents))
     assert str(found[0]) == str(found[1])
+
+
+@pytest.mark.parametrize(("rule", "rho"), [("sgd", 0.0), ("sam", 0.1), ("asam", 0.5)])
+def test_an_ensemble_on_the_device_trains_as_on_the_cpu_to_rounding(rule: str, rho: float) -> None:
+    data, found = load("spirals", seed=0).train, []
+    for where in ("cpu", CUDA):
+        models = [build("disentangled", input_shape=(4,), num_classes=2, rng=seed).to(where) for seed in (0, 1)]
+        ensemble = Ensemble(models, data, lr=0.01, rule=rule, rho=rho, batch_size=5, seeds=[0, 1])
+        ensemble.run(10)
+        found.append(ensemble.outputs(data.inputs.to(where)).cpu())
+    assert torch.allclose(*found, rtol=1e-5, atol=1e-6), (found[0] - found[1]).abs().max()

@@ -209,7 +209,8 @@ class Batches:
         inputs = self.data.inputs
         assert isinstance(inputs, Tensor)
         if not inputs.is_cpu and positions:  # an epoch's positions go to the device once
-            positions = upload(torch.cat(list(positions)), inputs.device).split([len(each) for each in positions])
+            there = upload(torch.cat(list(positions)), inputs.device)
+            positions = torch.split(there, [len(each) for each in positions])
         # index_select copies whole examples; advanced indexing would look at every pixel.
         return (inputs.index_select(0, position_B) for position_B in positions)
 

@@ -34,7 +34,7 @@ class OnDevice(Lists):
         x, y = (torch.cat([t.reshape(-1).float() for t in each]) for each in (a, b))
         return torch.dot(x, y)
 
-    def add(self, a: Params, b: Params, factor: Any = 1.0) -> list[Tensor]:  # type: ignore[override]  # an instance's
+    def add(self, a: Params, b: Params, factor: Any = 1.0) -> list[Tensor]:
         """The sum a + factor · b."""
         if isinstance(factor, Tensor):
             return list(torch._foreach_add(list(a), torch._foreach_mul(list(b), factor)))

@@ -73,7 +73,7 @@ class Late:
         self._judge()
         sizes = [len(loss_B) for loss_B in self._losses]
         both = torch.cat([*self._losses, *(wrong.to(self._losses[0].dtype) for wrong in self._wrong)]).cpu()
-        losses, wrongs = (half.split(sizes) for half in both.chunk(2))
+        losses, wrongs = (torch.split(half, sizes) for half in both.chunk(2))
         passes = [Seen(loss, wrong != 0, hard) for loss, wrong, hard in zip(losses, wrongs, self._hard, strict=True)]
         ends = self._ends if self._ends and self._ends[-1] == len(passes) else [*self._ends, len(passes)]
         self._begin()

@@ -37,7 +37,7 @@ class Step:
         loss = self._whole if recipe.accumulate == 1 else self._in_parts
         if parts.ascent is None:
             mean = loss(x, y, None, *weights)
-            (mean if scaler is None else scaler.scale(mean)).backward()
+            (mean if scaler is None else scaler.scale(mean)).backward()  # type: ignore[no-untyped-call]  # torch's own
         else:
             # SAM may take the batch in parts: each example carries its place in it.
             parts.ascent.backward(loss, x, y, torch.arange(len(y)), *weights)

@@ -40,7 +40,7 @@ def _batch(device: torch.device) -> tuple[Tensor, Tensor]:
 
 def _model(name: str, device: torch.device) -> nn.Module:
     # What dropout draws is the device's own affair.
-    options = {"dropout": 0.0} if name == "mlp" else {}
+    options: dict[str, Any] = {"dropout": 0.0} if name == "mlp" else {}
     rng = generator(0, "gpu", name)
     return models.build(name, input_shape=SHAPE, num_classes=CLASSES, rng=rng, **options).to(device)
 
