@@ -13,6 +13,8 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 MINUTES ?= 10
+HOURS ?=
+RUNS ?= runs
 
 # What is computed again with other arithmetic than this processor's best: every numerical suite but those that mostly
 # start processes (tests/unit/training, experiments, many processes). Bits may differ between instruction sets, results not.
@@ -20,7 +22,7 @@ NUMERICAL := tests/numerics tests/golden tests/contracts src \
 	$(addprefix tests/unit/,curvature stability diagnostics optim models resampling)
 APART := --ignore tests/contracts/test_experiments.py --ignore tests/contracts/test_sharpness_aware_distributed.py
 
-.PHONY: help demo test lint types tests arithmetic docs tables bench soak soak-quick install clean
+.PHONY: help demo test lint types tests arithmetic docs tables bench soak soak-quick campaign install clean
 
 help:
 	@echo "make demo    install, run the method on embedded data, end with a page to open"
@@ -28,6 +30,7 @@ help:
 	@echo "make soak    kill, fuzz and flood for MINUTES=10, and end with a table of what broke"
 	@echo "make bench   speed and memory as ratios, into benchmarks/RESULTS.md (FILTER=data for one part)"
 	@echo "make docs    build the documentation into docs/_build/html and check its links"
+	@echo "make campaign  run declared experiments at low priority in the background (HOURS=8), rows go to claims/"
 	@echo "make tables  the tables of README and docs, filled from the ledger"
 	@echo "make lint    ruff"
 
@@ -72,6 +75,11 @@ docs: $(INSTALLED)
 
 tables: $(INSTALLED)
 	$(BIN)/python docs/tables.py
+
+campaign: $(INSTALLED)
+	@mkdir -p runs
+	nohup $(BIN)/evenly reproduce --next $(if $(HOURS),--hours $(HOURS)) --runs $(RUNS) > runs/campaign.log 2>&1 &
+	@echo "running in the background; follow it with: tail -f runs/campaign.log"
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks $(FILTER)

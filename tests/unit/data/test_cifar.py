@@ -202,7 +202,7 @@ def test_every_import_but_the_array_ones_is_refused(tmp_path: Path, content: byt
 
 
 @pytest.mark.parametrize(
-    "value", [np.array([print], dtype=object), np.array(["a"]), np.zeros(1, dtype=[("a", "u1")])], ids=str
+    "value", [np.array([len], dtype=object), np.array(["a"]), np.zeros(1, dtype=[("a", "u1")])], ids=str
 )
 def test_arrays_of_anything_but_numbers_are_refused(tmp_path: Path, value: np.ndarray) -> None:
     path = tmp_path / "p"
