@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 import zlib
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def keep(fault: Fault, template: Path, folder: Path = FOLDER) -> Path | None:
         **({"content": packed} if given.content else {}),
     }
     key = hashlib.sha256(f"{given.reader}/{fault.kind}/{fault.where}".encode()).hexdigest()[:10]
-    path = folder / f"{given.reader.strip('-').replace(' ', '-').replace(',', '')}-{key}.json"
+    path = folder / f"{re.sub('[^a-z0-9]+', '-', given.reader.lower()).strip('-')}-{key}.json"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n")

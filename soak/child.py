@@ -4,6 +4,7 @@
 """
 
 import os
+import signal
 import sys
 
 from soak import publisher, switch
@@ -11,6 +12,7 @@ from soak.processes import run_main
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs are born without
     if address := os.environ.get("SOAK_SITE"):
         publisher.publish(address)
     if plan := os.environ.get("SOAK_KILL"):

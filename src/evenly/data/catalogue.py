@@ -169,7 +169,7 @@ def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: M
     from evenly.rng import generator
 
     known = entry(name)
-    _check_options(name, options, known.options())
+    options = _checked(name, options, known.options())
     function = known.function()
     given: dict[str, Any] = {}
     parameters = inspect.signature(function).parameters
@@ -198,7 +198,7 @@ def options_of(source: str | os.PathLike[str]) -> Mapping[str, inspect.Parameter
 
 
 def _own(path: Path, options: Mapping[str, Any]) -> "Splits":
-    _check_options(str(path), options, options_of(path))
+    options = _checked(str(path), options, options_of(path))
     splits: Splits = _maker(path)(path, **options)
     return splits
 
@@ -223,12 +223,14 @@ def _is_path(source: str | os.PathLike[str]) -> bool:
     return source not in ("", *CATALOGUE) and (os.sep in source or Path(source).suffix != "" or Path(source).exists())
 
 
-def _check_options(name: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> None:
-    """Raise unless every option is one of `known`, and its value of the kind that is annotated there."""
+def _checked(name: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    """The options, each one of `known` and of the kind annotated there; else an error that says which is not."""
     from evenly.typed.values import Bounds, convert
 
+    checked = {}
     for option, value in options.items():
         if option not in known:
             raise UsageError(f"{name} has no option {option!r}. {did_you_mean(option, known)}")
         kind, usual = known[option].annotation, known[option].default
-        convert(kind, value, path=option, bounds=Bounds(), example=8 if usual is None else usual)
+        checked[option] = convert(kind, value, path=option, bounds=Bounds(), example=8 if usual is None else usual)
+    return checked

@@ -121,6 +121,12 @@ class _Loader(SafeLoader):
             mapping[key] = self.construct_object(value_node, deep=deep)
         return mapping
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, AttributeError, TypeError) as error:  # a tag that does not fit, such as the 99th month
+            raise ConstructorError(None, None, f"cannot be read as {node.tag} ({error})", node.start_mark) from error
+
     def construct_whole_number(self, node: yaml.ScalarNode) -> int:
         text = self.construct_scalar(node)
         try:

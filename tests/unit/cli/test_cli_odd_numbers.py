@@ -49,3 +49,12 @@ def test_an_option_of_the_wrong_kind_is_named_with_what_was_expected(
     said = capsys.readouterr().err
     assert text.partition("=")[0] in said
     assert "expected" in said
+
+
+@pytest.mark.parametrize("line", ["x: !!timestamp 2026-99-99", "x: !!float a", "seed: !!int x"])
+def test_a_tag_that_does_not_fit_its_value_is_told_with_its_line(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "recipe.yaml").write_text(f"epochs: 1\n{line}\n")
+    assert main(["train", "--config", str(tmp_path / "recipe.yaml"), "--dry-run"]) == 2
+    assert "line 2" in capsys.readouterr().err
