@@ -46,7 +46,8 @@ def preload() -> None:
 
     for module in pkgutil.walk_packages(evenly.__path__, "evenly."):
         with contextlib.suppress(ImportError):  # of an optional package
-            if not module.name.endswith("__main__"):
+            # Integrations import whole frameworks, and no command does.
+            if not module.name.endswith("__main__") and not module.name.startswith("evenly.integrations."):
                 importlib.import_module(module.name)
     for name in (
         "torch._dynamo",
