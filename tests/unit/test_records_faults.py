@@ -145,7 +145,18 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_limit_on_the_size_of_files_is_told_like_a_full_disk(tmp_path: Path) -> None:
-    words = ["train", "parity", "--epochs", "1", "--device", "cpu", "--runs", str(tmp_path / "runs")]
+    words = [
+        "train",
+        "parity",
+        "--epochs",
+        "1",
+        "--batch-size",
+        "50",
+        "--device",
+        "cpu",
+        "--runs",
+        str(tmp_path / "runs"),
+    ]
     said = subprocess.run([sys.executable, "-c", LIMITED, *words], capture_output=True, text=True)
     assert said.returncode == 4
     assert "File too large. Files may not grow that large here: raise the limit" in said.stderr

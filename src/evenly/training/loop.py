@@ -251,7 +251,7 @@ class Loop:
     def _go_on_from(self, state: dict[str, Any]) -> None:
         parts, world = self.parts, self.parts.world
         for name, now in (("world", world.size), ("device", world.kind)):
-            was = state.get(name, now)  # runs of earlier versions did not note their device
+            was = state[name]
             if was != now and name not in self.allow:
                 raise UsageError(
                     f"run {self.run.id} cannot go on exactly: {name} was {was} and is {now}. Go on as before, "

@@ -31,21 +31,19 @@ UNTIL = Until("epoch", 2)
 
 
 @pytest.fixture(scope="module")
-def early(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path]:
-    """An early run of the recipe, and the folder that holds it."""
+def early(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """The ID of an early run of the recipe, and the folder that holds it."""
     folder = tmp_path_factory.mktemp("runs")
-    first = early_recipe(RECIPE, UNTIL)
-    train(first, runs=folder, device="cpu")
-    return first, folder
+    return train(early_recipe(RECIPE, UNTIL), runs=folder, device="cpu").id, folder
 
 
-def second(early: tuple[Recipe, Path], method: str, *changes: str, factor: int = 3) -> Recipe:
+def second(early: tuple[str, Path], method: str, *changes: str, factor: int = 3) -> Recipe:
     return second_recipe(override(RECIPE, changes), early[0], method, factor=factor)
 
 
 @pytest.mark.parametrize("target", ["hard", "all", "random"])
 def test_only_the_examples_of_the_target_are_augmented_and_every_copy_by_itself(
-    target: str, early: tuple[Recipe, Path]
+    target: str, early: tuple[str, Path]
 ) -> None:
     from evenly.training.targets import targeted
 
@@ -125,7 +123,7 @@ def test_useful_with_noise_on_the_hard_runs_end_to_end_and_plain_training_stays_
     assert plain[1].run != rows[1].run
 
 
-def test_reweighting_has_mean_one_and_the_gradient_of_copies_up_to_its_scale(early: tuple[Recipe, Path]) -> None:
+def test_reweighting_has_mean_one_and_the_gradient_of_copies_up_to_its_scale(early: tuple[str, Path]) -> None:
     data = load("digit-dominoes").train
     copies = chosen(second(early, "useful"), runs=early[1], data=data)
     weighed = chosen(second(early, "reweight"), runs=early[1], data=data)
@@ -138,7 +136,7 @@ def test_reweighting_has_mean_one_and_the_gradient_of_copies_up_to_its_scale(ear
     assert float(losses[copies.indices].mean()) == pytest.approx(float((losses * weighed.weights).mean()), rel=1e-6)
 
 
-def test_balance_shows_the_smaller_cluster_more_often_up_to_the_factor(early: tuple[Recipe, Path]) -> None:
+def test_balance_shows_the_smaller_cluster_more_often_up_to_the_factor(early: tuple[str, Path]) -> None:
     data = load("digit-dominoes").train
     found = chosen(second(early, "balance", factor=4), runs=early[1], data=data)
     assert found.indices is not None
@@ -152,7 +150,7 @@ def test_balance_shows_the_smaller_cluster_more_often_up_to_the_factor(early: tu
 
 
 def test_going_on_begins_with_the_early_weights_and_takes_the_epochs_that_are_left(
-    early: tuple[Recipe, Path], tmp_path: Path
+    early: tuple[str, Path], tmp_path: Path
 ) -> None:
     from evenly import models
 

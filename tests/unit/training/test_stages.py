@@ -79,11 +79,12 @@ def test_the_second_stage_sees_the_hard_half_twice_and_writes_down_which(tmp_pat
     assert run.summary()["separated_at"] == 1
 
 
-def test_the_early_stage_has_randomness_of_its_own_and_the_same_toy_data(tmp_path: Path) -> None:
-    recipe = Recipe(data=Data("patches"), seed=5)
-    first = early_recipe(recipe, Until("gain"))
-    assert first.seed != recipe.seed
-    assert load_data(first).fingerprint == load_data(recipe).fingerprint
+def test_the_early_stage_is_the_beginning_of_plain_training(tmp_path: Path) -> None:
+    first = train(early_recipe(SMALL, Until("epoch", 2)), runs=tmp_path, device="cpu")
+    plain = train(SMALL, runs=tmp_path, device="cpu")
+    learned = [{name: row[name] for name in ("epoch", "train.loss", "train.error")} for row in plain.metrics()]
+    assert [{name: row[name] for name in learned[0]} for row in first.metrics()] == learned[:2]
+    assert load_data(early_recipe(SMALL, Until("gain"))).fingerprint == load_data(SMALL).fingerprint
 
 
 def test_a_proxy_and_another_optimizer_may_find_what_is_hard(tmp_path: Path) -> None:

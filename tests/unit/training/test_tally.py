@@ -131,7 +131,7 @@ def test_a_second_stage_logs_easy_and_hard_apart(method: str, tmp_path: Path) ->
         hard = run.summary()["hard_share"]
         assert share == pytest.approx(twice * hard / (1 + (twice - 1) * hard), abs=1e-6)
     if method != "random":
-        assert run.metrics()[0]["train.hard.loss"] > run.metrics()[0]["train.easy.loss"]
+        assert run.metrics()[-1]["train.hard.loss"] > run.metrics()[-1]["train.easy.loss"]
 
 
 def test_a_first_stage_and_a_plain_run_know_no_clusters(tmp_path: Path) -> None:
