@@ -8,6 +8,7 @@ from typing import Literal
 from evenly.errors import UsageError, did_you_mean
 from evenly.intervals import Interval, interval, num_seeds
 from evenly.papers.experiment import Claim
+from evenly.report.verdict_words import HOLDS as WORDS_THAT_HOLD
 
 Verdict = Literal[
     "reproduced", "stronger than claimed", "weaker than claimed", "inconclusive", "contradicted", "not run"
@@ -22,7 +23,7 @@ VERDICTS: tuple[Verdict, ...] = (
     "not run",
 )
 #: The verdicts under which the direction that was claimed is established.
-HOLDS = frozenset({"reproduced", "stronger than claimed", "weaker than claimed"})
+HOLDS = frozenset(WORDS_THAT_HOLD)
 LEVEL = 0.3  # where the paper gives both sides of a comparison, the part of each by which ours may differ unremarked
 
 
@@ -100,15 +101,6 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
         values=values,
         references=references,
     )
-
-
-def num_holding(verdicts: Sequence[str]) -> int:
-    """How many verdicts establish the direction that was claimed.
-
-    >>> num_holding(["reproduced", "weaker than claimed", "inconclusive"])
-    2
-    """
-    return sum(verdict in HOLDS for verdict in verdicts)
 
 
 def is_worse(now: str, before: str) -> bool:

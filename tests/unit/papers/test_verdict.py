@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evenly.errors import UsageError
 from evenly.papers.experiment import Claim
-from evenly.papers.verdict import HOLDS, VERDICTS, is_worse, judge, num_holding
+from evenly.papers.verdict import HOLDS, VERDICTS, is_worse, judge
 
 SEEDS = range(5)
 A = {"a": {seed: 1.0 + 0.1 * seed for seed in SEEDS}}
@@ -156,10 +156,6 @@ def test_a_claim_and_its_opposite_never_both_hold(differences: list[float]):
     down, up = judge(less(), found).verdict, judge(greater(), found).verdict
     assert not {down, up} <= HOLDS
     assert (down == "inconclusive") == (up == "inconclusive")
-
-
-def test_claims_that_hold_are_counted_whatever_their_strength():
-    assert num_holding(["reproduced", "stronger than claimed", "weaker than claimed", "inconclusive"]) == 3
 
 
 def test_verdicts_have_an_order():
