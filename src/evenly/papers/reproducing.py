@@ -9,7 +9,8 @@ from typing import Any
 from evenly.errors import UsageError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
-from evenly.papers.experiment import Context, Experiment, Measured, referred
+from evenly.papers.charts import charts_of
+from evenly.papers.experiment import Context, Experiment, Measured
 from evenly.papers.keeping import gathered, is_kept
 from evenly.papers.running import derived, measured
 from evenly.papers.verdict import is_worse
@@ -122,7 +123,7 @@ def draw(experiment: Experiment, found: Measured, path: Path) -> None:
     from evenly.report.static import figure
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    save(figure(referred(experiment.charts)(found), title=experiment.title), path)
+    save(figure(charts_of(experiment, found), title=experiment.title), path)
 
 
 def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
