@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evenly.errors import UsageError
-from evenly.papers.behaviour import Identity, digest, of_this_package
 from evenly.papers.claim import Claim
+from evenly.papers.identity.behaviour import Identity, digest, of_this_package
 from evenly.recipe import Recipe, Until
 from evenly.typed import Settings, from_mapping, identifying
 

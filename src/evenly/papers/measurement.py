@@ -18,7 +18,7 @@ from evenly.data.catalogue import data_root as root_of
 from evenly.data.catalogue import entry
 from evenly.errors import DataError, EvenlyError, SetupError, Stopped, UsageError, did_you_mean
 from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, resolve
-from evenly.papers.keeping import forget, gathered, is_kept, keep
+from evenly.papers.part_store import discard, is_stored, load, store
 from evenly.progress import Bar
 from evenly.recipe import Recipe
 from evenly.typed import from_mapping
@@ -26,8 +26,8 @@ from evenly.typed import from_mapping
 Values = Mapping[str, Mapping[int, float]]  # of a quantity, by seed
 
 
-def ready(experiment: Experiment, scale: str, *, seeds: Sequence[int] | None, data_root: str | None) -> list[Part]:
-    """The parts of an experiment, after everything that can be wrong before an hour's work has been looked at."""
+def check(experiment: Experiment, scale: str, *, seeds: Sequence[int] | None, data_root: str | None) -> list[Part]:
+    """Check everything about an experiment that can be checked without running it, and give its parts."""
     parts = experiment.parts(scale, seeds)
     for part in parts:
         part.function()
@@ -60,7 +60,7 @@ def _check_recipe(part: Part) -> None:
         raise type(error)(f"part {part.name!r}: {error}") from error
 
 
-def measured(
+def measure(
     experiment: Experiment,
     scale: str,
     *,
@@ -75,12 +75,12 @@ def measured(
     Parts that are done are read, the others done on `processes` (by default as many as there are cores and parts);
     stopped at any moment, the same call goes on with what is left. `fresh` does all again.
     """
-    parts = ready(experiment, scale, seeds=seeds, data_root=data_root)
+    parts = check(experiment, scale, seeds=seeds, data_root=data_root)
     context = Context(Path(runs), data_root)
     if fresh:
         for part in parts:
-            forget(context, part)
-    waiting = [part for part in parts if not is_kept(context, part)]
+            discard(context, part)
+    waiting = [part for part in parts if not is_stored(context, part)]
     cores = environment.stamp()["usable_cpus"] or 1
     workers = min(processes or cores, len(waiting))
     if processes is not None and processes < 1:
@@ -89,27 +89,27 @@ def measured(
         bar.advance(len(parts) - len(waiting))
         if workers <= 1:
             for part in waiting:
-                done(context, part)
+                do_part(context, part)
                 bar.advance()
         else:
             with _pool(workers, cores) as pool:
-                futures: dict[Future[None], Part] = {pool.submit(done, context, part): part for part in waiting}
+                futures: dict[Future[None], Part] = {pool.submit(do_part, context, part): part for part in waiting}
                 for future in as_completed(futures):
                     future.result()
                     bar.advance()
-    found, minutes = gathered(context, parts)
-    return derived(experiment, found), minutes
+    found, minutes = load(context, parts)
+    return derive(experiment, found), minutes
 
 
-def derived(experiment: Experiment, found: Measured) -> Measured:
+def derive(experiment: Experiment, found: Measured) -> Measured:
     """What was measured, and what follows from all seeds together."""
     if not experiment.derived:
         return found
-    derive: Callable[[Values], Values] = resolve(experiment.derived)
-    return replace(found, values={**found.values, **derive(found.values)})
+    function: Callable[[Values], Values] = resolve(experiment.derived)
+    return replace(found, values={**found.values, **function(found.values)})
 
 
-def done(context: Context, part: Part) -> None:
+def do_part(context: Context, part: Part) -> None:
     """Do one part and keep what it finds; another process that does the same one is refused by its lock."""
 
     def work() -> Found:
@@ -118,7 +118,7 @@ def done(context: Context, part: Part) -> None:
             raise UsageError(f"{part.address} returned {type(found).__name__}: return a Found.")
         return found
 
-    keep(context, part, work)
+    store(context, part, work)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import ast
 from dataclasses import dataclass
 
-from evenly.papers.source import FUNCTIONS, Sources, Thing
+from evenly.papers.identity.source import FUNCTIONS, Sources, Thing
 
 
 @dataclass(frozen=True)

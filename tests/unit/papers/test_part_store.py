@@ -13,8 +13,8 @@ from evenly.cli import main
 from evenly.errors import DataError
 from evenly.papers.claim import Claim
 from evenly.papers.experiment import Context, Experiment, Part, Scale
-from evenly.papers.keeping import gathered
-from evenly.papers.running import measured
+from evenly.papers.measurement import measure
+from evenly.papers.part_store import load
 
 RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16, "epochs": 1}
 TOY = Experiment(
@@ -30,7 +30,7 @@ PLACES = ["../../precious", "../precious", "", ".", "..", "/", "parts", 3, None,
 
 
 def do(runs: Path, **how: Any) -> Any:
-    return measured(TOY, "smoke", runs=runs, processes=1, **how)[0]
+    return measure(TOY, "smoke", runs=runs, processes=1, **how)[0]
 
 
 def part_of(runs: Path) -> Path:
@@ -128,7 +128,7 @@ def test_a_part_with_any_damage_is_refused_with_a_remedy_that_works(runs: Path, 
     for wrong in damaged(whole):
         path.write_text(json.dumps(wrong))
         try:
-            gathered(Context(runs), parts)
+            load(Context(runs), parts)
         except DataError as error:
             refused.append(str(error))
     assert len(refused) >= (20 if name == "environment.json" else 40)
@@ -136,7 +136,7 @@ def test_a_part_with_any_damage_is_refused_with_a_remedy_that_works(runs: Path, 
     for raw in (b"[" * 100_000, b"\xff\xfe", b"", b'{"a": 1' + b"0" * 5000 + b"}", text.encode()[:-5]):
         path.write_bytes(raw)
         with pytest.raises(DataError, match=f"{name} cannot be read"):
-            gathered(Context(runs), parts)
+            load(Context(runs), parts)
     shutil.rmtree(path.parent)
     assert do(runs).values
 

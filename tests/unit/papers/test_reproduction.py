@@ -18,8 +18,8 @@ from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE, PAPERS, paper
 from evenly.papers.claim import Claim
 from evenly.papers.experiment import Experiment, Part, Scale
-from evenly.papers.reproducing import affordable, grow, next_seeds, overview, reproduce, worsened
-from evenly.papers.running import measured, ready
+from evenly.papers.measurement import check, measure
+from evenly.papers.reproduction import check_cost, grow, next_seeds, overview, regressions, reproduce
 
 RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16}
 
@@ -82,16 +82,16 @@ def test_a_claim_is_whole_before_anything_runs(wrong: dict[str, Any], message: s
 def test_work_that_is_not_there_or_takes_other_arguments_is_found_before_it_runs(tmp_path: Path):
     missing = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:trian", {})])
     with pytest.raises(UsageError, match="'learning:trian' names nothing"):
-        ready(missing, "smoke", seeds=None, data_root=None)
+        check(missing, "smoke", seeds=None, data_root=None)
     other = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:trained", {"recipes": 1})])
     with pytest.raises(UsageError, match=r"learning:trained.*recipe"):
-        ready(other, "smoke", seeds=None, data_root=None)
+        check(other, "smoke", seeds=None, data_root=None)
 
 
 def test_missing_data_are_named_with_the_command_that_gets_them(tmp_path: Path):
     needs = toy(scales={"smoke": Scale((0,), 0.1, {"epochs": 2}, data=("cifar-mnist",))})
     with pytest.raises(DataError, match=r"needs cifar-mnist.*evenly data get cifar10; evenly data get mnist"):
-        ready(needs, "smoke", seeds=None, data_root=str(tmp_path))
+        check(needs, "smoke", seeds=None, data_root=str(tmp_path))
 
 
 def test_the_row_holds_every_seed_and_two_processes_find_what_one_finds(tmp_path: Path):
@@ -110,9 +110,9 @@ def test_the_row_holds_every_seed_and_two_processes_find_what_one_finds(tmp_path
 
 
 def test_parts_that_are_done_are_read_and_the_rest_is_done(tmp_path: Path):
-    first, _ = measured(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    first, _ = measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
     done = sorted(path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/done"))
-    both, _ = measured(toy(), "smoke", seeds=[0, 1], runs=tmp_path, processes=1)
+    both, _ = measure(toy(), "smoke", seeds=[0, 1], runs=tmp_path, processes=1)
     assert sorted(path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/done"))[: len(done)] == done
     assert both.values["long.train_error"].keys() == {0, 1}
     assert first.values["long.train_error"][0] == both.values["long.train_error"][0]
@@ -122,7 +122,7 @@ def test_a_failing_part_leaves_the_others_done_and_says_why(tmp_path: Path):
     broken = {"recipe": RECIPE | {"epochs": 1, "optimizer": {"lr": 1e30}}, "seed": 0, "name": "x"}
     wrong = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), Part("x", "learning:trained", broken)])
     with pytest.raises(UsageError, match="lr"):
-        measured(wrong, "smoke", runs=tmp_path, processes=1)
+        measure(wrong, "smoke", runs=tmp_path, processes=1)
     assert len([*tmp_path.glob("parts/*/done")]) == 2
 
 
@@ -139,16 +139,16 @@ def test_a_recipe_that_cannot_be_meant_is_found_before_anything_is_trained(wrong
     part = Part("last", "learning:trained", {"recipe": RECIPE | wrong, "seed": 0, "name": "x"})
     bad = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), part])
     with pytest.raises((UsageError, DataError), match=f"part 'last': .*{message}"):
-        measured(bad, "smoke", runs=tmp_path, processes=1)
+        measure(bad, "smoke", runs=tmp_path, processes=1)
     assert not [*tmp_path.iterdir()]
 
 
 def test_fresh_trains_again(tmp_path: Path):
-    measured(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
-    measured(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")} == before
-    measured(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1, fresh=True)
+    measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1, fresh=True)
     after = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
     assert after.keys() == before.keys()
     assert all(after[path] > before[path] for path in before)
@@ -178,13 +178,13 @@ def test_a_row_of_a_scale_that_is_gone_is_stale(tmp_path: Path):
 
 
 KILLED = """
-from evenly.papers.running import measured
+from evenly.papers.measurement import measure
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("declared", sys.argv[1])
 declared = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(declared)
 if __name__ == "__main__":
-    measured(declared.toy(), "smoke", seeds=range(4), runs=sys.argv[2], processes=2)
+    measure(declared.toy(), "smoke", seeds=range(4), runs=sys.argv[2], processes=2)
 """
 
 
@@ -198,7 +198,7 @@ def test_a_process_that_the_system_kills_is_told_of_and_what_is_done_stays(tmp_p
 
     threading.Thread(target=strike, daemon=True).start()
     with pytest.raises(SetupError, match=r"was killed.*the same command goes on"):
-        measured(toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 3000})}), "smoke", runs=tmp_path, processes=2)
+        measure(toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 3000})}), "smoke", runs=tmp_path, processes=2)
     assert list(tmp_path.glob("parts/*/done"))
 
 
@@ -212,15 +212,15 @@ def test_killed_at_any_moment_the_same_call_goes_on_and_finds_the_same(tmp_path:
     process.kill()
     process.wait()
     time.sleep(1)  # the orphans notice within a fifth of a second
-    found, _ = measured(toy(), "smoke", seeds=range(4), runs=tmp_path / "runs", processes=1)
-    whole, _ = measured(toy(), "smoke", seeds=range(4), runs=tmp_path / "whole", processes=1)
+    found, _ = measure(toy(), "smoke", seeds=range(4), runs=tmp_path / "runs", processes=1)
+    whole, _ = measure(toy(), "smoke", seeds=range(4), runs=tmp_path / "whole", processes=1)
     assert found.values == whole.values
 
 
 def test_days_are_asked_for(tmp_path: Path):
     with pytest.raises(UsageError, match=r"takes about 6.2 days.*--yes"):
-        affordable(toy(), "full", yes=False)
-    affordable(toy(), "full", yes=True)
+        check_cost(toy(), "full", yes=False)
+    check_cost(toy(), "full", yes=True)
 
 
 def test_what_is_worse_than_the_ledger_is_said_claim_by_claim(tmp_path: Path):
@@ -230,22 +230,22 @@ def test_what_is_worse_than_the_ledger_is_said_claim_by_claim(tmp_path: Path):
     book.write(tmp_path / "claims", better)
     bad = json.loads(json.dumps(row))
     bad["verdict"] = bad["claims"][0]["verdict"] = "contradicted"
-    assert worsened([bad], tmp_path / "claims") == [
+    assert regressions([bad], tmp_path / "claims") == [
         "nguyen2024/toy at smoke: reproduced → contradicted",
         "nguyen2024/toy at smoke, fit: reproduced → contradicted",
     ]
-    assert worsened([better], tmp_path / "claims") == []
+    assert regressions([better], tmp_path / "claims") == []
     half = json.loads(json.dumps(bad))
     half["verdict"] = half["claims"][0]["verdict"] = "inconclusive"
-    assert worsened([half], tmp_path / "claims") == [], "two seeds decide nothing"
+    assert regressions([half], tmp_path / "claims") == [], "two seeds decide nothing"
     book.write(tmp_path / "claims", better | {"scale": "full"})
-    assert len(worsened([half | {"scale": "full"}], tmp_path / "claims")) == 2
+    assert len(regressions([half | {"scale": "full"}], tmp_path / "claims")) == 2
     renamed = json.loads(json.dumps(better))
     renamed["claims"][0]["name"] = "another"
-    assert worsened([renamed], tmp_path / "claims") == [
+    assert regressions([renamed], tmp_path / "claims") == [
         "nguyen2024/toy at smoke, fit: reproduced → not declared any more"
     ]
-    assert worsened([bad], tmp_path / "nowhere") == []
+    assert regressions([bad], tmp_path / "nowhere") == []
 
 
 def test_more_seeds_are_added_to_those_of_the_ledger_and_none_is_measured_again(tmp_path: Path):

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import UsageError
-from evenly.papers.normal_form import NormalForm
-from evenly.papers.signatures import Parameter, parameters, relied_on
-from evenly.papers.source import FUNCTIONS, Sources, Thing
+from evenly.papers.identity.normal_form import NormalForm
+from evenly.papers.identity.signatures import Parameter, parameters, relied_on
+from evenly.papers.identity.source import FUNCTIONS, Sources, Thing
 
 # The words in which work and whoever runs it speak to each other (Context, Found): no part of what is computed.
 CONTRACT = "experiment"
@@ -223,7 +223,7 @@ class _Reading:
 @cache
 def of_this_package() -> Behaviour:
     """What the code of the running package computes."""
-    return Behaviour(Path(__file__).parents[1])
+    return Behaviour(Path(__file__).parents[2])
 
 
 def digest(value: Any) -> str:

@@ -11,8 +11,8 @@ from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.charts import charts_of
 from evenly.papers.experiment import Context, Experiment, Measured
-from evenly.papers.keeping import gathered, is_kept
-from evenly.papers.running import derived, measured
+from evenly.papers.measurement import derive, measure
+from evenly.papers.part_store import is_stored, load
 from evenly.papers.verdict import is_worse
 from evenly.report.wording import lasting
 
@@ -31,7 +31,7 @@ def reproduce(
     fresh: bool = False,
 ) -> book.Row:
     """Run an experiment at one scale and give its row; with `ledger`, write it there with its figure."""
-    found, minutes = measured(
+    found, minutes = measure(
         experiment, scale, seeds=seeds, runs=runs, data_root=data_root, processes=processes, fresh=fresh
     )
     made = book.row(experiment, scale, found, seeds=seeds or experiment.scales[scale].seeds, minutes=minutes)
@@ -67,15 +67,15 @@ def grow(
         )
     old = tuple(before["seeds"]) if before is not None else ()
     seeds = next_seeds(old, experiment.scales[scale].seeds, more)
-    found, minutes = measured(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, processes=processes)
+    found, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, processes=processes)
     if before is not None:
-        found = derived(experiment, _joined(before, found))
+        found = derive(experiment, _join(before, found))
         minutes += before["minutes"]
     made = book.row(experiment, scale, found, seeds=(*old, *seeds), minutes=minutes)
     context, drawn = Context(Path(runs), data_root), tuple(before["drawn"]) if before is not None else ()
     parts = experiment.parts(scale, made["seeds"])
-    if made["figure"] and all(is_kept(context, part) for part in parts):
-        draw(experiment, derived(experiment, gathered(context, parts)[0]), Path(ledger) / made["figure"])
+    if made["figure"] and all(is_stored(context, part) for part in parts):
+        draw(experiment, derive(experiment, load(context, parts)[0]), Path(ledger) / made["figure"])
         drawn = tuple(made["seeds"])
     elif made["figure"] and not drawn:
         draw(experiment, found, Path(ledger) / made["figure"])
@@ -95,7 +95,7 @@ def next_seeds(known: Sequence[int], declared: Sequence[int], more: int) -> tupl
     return tuple(list(dict.fromkeys(seed for seed in candidates if seed not in known))[:more])
 
 
-def _joined(before: book.Row, found: Measured) -> Measured:
+def _join(before: book.Row, found: Measured) -> Measured:
     """The seeds of a row, and those that were measured now; what is derived from all seeds is derived anew."""
     old = book.values_of(before)
     values = {name: {**old.get(name, {}), **by} for name, by in found.values.items()}
@@ -147,7 +147,7 @@ def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return lines
 
 
-def worsened(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> list[str]:
+def regressions(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> list[str]:
     """What is worse than the ledger says, a sentence each: whole experiments, and single claims of them.
 
     At the smoke scale two seeds decide nothing: only what held and now has the other sign is worse.
@@ -164,16 +164,16 @@ def worsened(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> list[s
             where = f"{place}, {name}" if name else place
             if name not in now:
                 found.append(f"{where}: {verdict} → not declared any more")
-            elif is_worse(now[name], verdict) and (row["scale"] != "smoke" or _turned(now[name], verdict)):
+            elif is_worse(now[name], verdict) and (row["scale"] != "smoke" or _reversed(now[name], verdict)):
                 found.append(f"{where}: {verdict} → {now[name]}")
     return found
 
 
-def _turned(now: str, before: str) -> bool:
+def _reversed(now: str, before: str) -> bool:
     return (before, now) == ("reproduced", "contradicted")
 
 
-def affordable(experiment: Experiment, scale: str, *, yes: bool) -> None:
+def check_cost(experiment: Experiment, scale: str, *, yes: bool) -> None:
     """Refuse what takes days unless it is wanted."""
     minutes = experiment.scales[scale].minutes
     if minutes > LONG and not yes:

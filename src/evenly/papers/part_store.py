@@ -25,7 +25,7 @@ _DONE = {"part": str, "work": str, "minutes": float, "checksum": str}
 _STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, None), "cpu": str, "time": str}]
 
 
-def keep(context: Context, part: Part, work: Callable[[], Found]) -> None:
+def store(context: Context, part: Part, work: Callable[[], Found]) -> None:
     """Do a part that is not done and keep what it finds; the recipe of its folder is what it computes, not a name."""
     begun = time.monotonic()
     recipe = {"code": part.identity.digest, "arguments": part.resolved}
@@ -39,7 +39,7 @@ def keep(context: Context, part: Part, work: Callable[[], Found]) -> None:
         run.finish({"part": part.name, "work": part.address, "minutes": took, "checksum": _checksum(path)})
 
 
-def is_kept(context: Context, part: Part) -> bool:
+def is_stored(context: Context, part: Part) -> bool:
     """Whether a part is done and what it found is there; where only that is gone, the part will be done again."""
     folder = _folder(context, part)
     if not (folder / "done").is_file():
@@ -51,7 +51,7 @@ def is_kept(context: Context, part: Part) -> bool:
     return True
 
 
-def gathered(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
+def load(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
     """All that the parts found, and the minutes that they took."""
     values: dict[str, dict[int, float]] = {}
     series: dict[str, dict[str, Any]] = {}
@@ -72,7 +72,7 @@ def gathered(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
     return Measured(ordered, series, dict(sorted(origins.items()))), minutes
 
 
-def forget(context: Context, part: Part) -> None:
+def discard(context: Context, part: Part) -> None:
     """Leave nothing of a part that was done: neither what it found nor the runs that it trained.
 
     What it found names these, and only names: whatever is not the ID of a run that evenly made there is left alone.

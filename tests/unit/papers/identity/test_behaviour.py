@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 import evenly
-from evenly.papers.behaviour import Behaviour, Identity
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Part
-from evenly.papers.source import Sources
+from evenly.papers.identity.behaviour import Behaviour, Identity
+from evenly.papers.identity.source import Sources
 
 SOURCE = Path(evenly.__file__).parent
 CLAIMS = SOURCE.parents[1] / "claims"
@@ -273,7 +273,7 @@ root = pathlib.Path(sys.argv[1])
 for name, path in (("evenly", root), ("evenly.papers", root / "papers")):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = [str(path)]
-from evenly.papers.behaviour import Behaviour
+from evenly.papers.identity.behaviour import Behaviour
 print(json.dumps([Behaviour(root).of(work).digest for work in sys.argv[2:]]))
 """
 

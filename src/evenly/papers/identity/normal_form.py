@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenly.papers.source import Bound
+from evenly.papers.identity.source import Bound
 
 # Fields that say nothing of what is computed: how a name is used is told by where it stands.
 SILENT = {"ctx", "annotation", "returns", "type_comment", "type_params", "type_ignores", "kind"}

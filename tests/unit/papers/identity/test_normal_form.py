@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from evenly.papers.normal_form import NormalForm
-from evenly.papers.source import Bound, Module
+from evenly.papers.identity.normal_form import NormalForm
+from evenly.papers.identity.source import Bound, Module
 
 
 def form(text: str) -> object:
