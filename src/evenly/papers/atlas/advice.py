@@ -1,4 +1,4 @@
-"""What to try first, from what an early network shows: the cures that did best on the tasks of the atlas nearest to it."""
+"""What to try first, from what an early network shows: the cures that did best on the most similar tasks."""
 
 import math
 from collections.abc import Mapping, Sequence
