@@ -245,10 +245,10 @@ def load(path: str | os.PathLike[str], *, trust_code: bool = False) -> Recipe:
     return recipe
 
 
-def recorded(mapping: Mapping[str, Any]) -> Recipe:
+def from_record(mapping: Mapping[str, Any]) -> Recipe:
     """The recipe of a run, as its folder holds it: written down whole by this version or an older one.
 
-    >>> recorded(to_mapping(Recipe(epochs=3))) == Recipe(epochs=3)
+    >>> from_record(to_mapping(Recipe(epochs=3))) == Recipe(epochs=3)
     True
     """
     return from_mapping(Recipe, mapping, recorded=True)

@@ -59,10 +59,10 @@ def measure(
     json: bool,
 ) -> None:
     """Measure a run at its kept epochs, and write down what was found."""
-    from evenly.device import chosen
+    from evenly.device import choose_device
     from evenly.training.loaded import loaded, opened
 
-    where = chosen(device)
+    where = choose_device(device)
 
     run, pointed = opened(run_id, runs)
     if pointed is not None and at_epochs is not None:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from evenly.device import exact
 from evenly.errors import UsageError
-from evenly.rng import forked
+from evenly.rng import fork_generators
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def observing(model: nn.Module, *, training: bool | None = False) -> Iterator[No
         for module in model.modules()
         for name, buffer in module._buffers.items()
     ]
-    with forked(p.device for p in model.parameters()), exact():
+    with fork_generators(p.device for p in model.parameters()), exact():
         try:
             if training is not None:
                 for module, _ in modes:

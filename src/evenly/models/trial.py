@@ -10,7 +10,7 @@ from torch.nn.parameter import is_lazy
 
 from evenly.errors import UsageError
 from evenly.models.shapes import words
-from evenly.rng import forked
+from evenly.rng import fork_generators
 
 NUM_EXAMPLES = 2
 
@@ -57,7 +57,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
         for key, buffer in module._buffers.items()
         if buffer is not None
     ]
-    with forked(tensor.device for tensor in model.parameters()):
+    with fork_generators(tensor.device for tensor in model.parameters()):
         try:
             yield
         finally:

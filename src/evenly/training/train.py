@@ -116,7 +116,7 @@ def train(
     with (
         explained(recipe, world.device),
         repeatable(recipe.deterministic, world.device),
-        rng.forked([world.device]),
+        rng.fork_generators([world.device]),
         Interruption() as interruption,
     ):
         separation, hard = None, None

@@ -10,7 +10,7 @@ from typing import Any
 
 from evenly import progress, records
 from evenly.errors import DataError, SetupError, UsageError
-from evenly.recipe import identifying, recorded
+from evenly.recipe import from_record, identifying
 from evenly.records import Run
 from evenly.records.identity import APART
 from evenly.records.run import DONE, RECIPE, RESERVED
@@ -80,7 +80,7 @@ class Member:
     def settings(self) -> dict[str, Any]:
         """The settings that count, whichever version of evenly wrote them down."""
         try:
-            return flat(identifying(recorded(self.run.recipe)))
+            return flat(identifying(from_record(self.run.recipe)))
         except UsageError:  # of a version that had other settings
             return self.recipe
 
