@@ -14,7 +14,7 @@ from typing import Any, Literal
 from evenly.errors import UsageError
 from evenly.papers.behaviour import Identity, digest, of_this_package
 from evenly.recipe import Recipe, Until
-from evenly.typed import Settings, from_mapping, identifying
+from evenly.typed import Settings, from_mapping, identity_settings
 
 SCALES = ("smoke", "small", "full")
 DIRECTIONS = ("less", "greater", "equal")
@@ -310,7 +310,7 @@ _SETTINGS: Mapping[str, type[Settings]] = {"recipe": Recipe, "until": Until}
 def _resolved(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         if name in _SETTINGS:
-            return identifying(from_mapping(_SETTINGS[name], value))
+            return identity_settings(from_mapping(_SETTINGS[name], value))
         return {inner: _resolved(inner, each) for inner, each in value.items()}
     return [_resolved("", each) for each in value] if isinstance(value, list | tuple) else value
 
