@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from evenly.papers import ledger
-from evenly.papers.chang2025stability import EXPERIMENTS, mapping, slip_checks, solution_checks, threshold_checks
+from evenly.papers.chang2025 import EXPERIMENTS, mapping, slip_checks, solution_checks, threshold_checks
 from evenly.papers.experiment import Context
-from evenly.papers.running import measured
+from evenly.papers.measurement import measure
 from evenly.papers.verdict import HOLDS, judge
 from evenly.stability import Problem, feature_solution
 from evenly.stability.divergence import growth
@@ -32,7 +32,7 @@ def test_all_that_the_paper_shows_is_declared() -> None:
 @pytest.mark.parametrize("number", [2, 3, 4, 5, 6, 9, 10])
 def test_a_mistake_is_found_and_its_correction_holds(number: int, tmp_path: Path) -> None:
     experiment = BY_KEY[f"chang2025/mistake{number}"]
-    seen, minutes = measured(experiment, "smoke", runs=tmp_path, processes=1)
+    seen, minutes = measure(experiment, "smoke", runs=tmp_path, processes=1)
     row = ledger.row(experiment, "smoke", seen, seeds=experiment.scales["smoke"].seeds, minutes=minutes)
     assert (row["kind"], row["verdict"]) == ("remark", "reproduced")
     for claim in row["claims"]:
