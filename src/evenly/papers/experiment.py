@@ -15,7 +15,7 @@ from evenly.errors import UsageError
 from evenly.papers.claim import Claim
 from evenly.papers.identity.behaviour import Identity, digest, of_this_package
 from evenly.recipe import Recipe, Until
-from evenly.typed import Settings, from_mapping, identifying
+from evenly.typed import Settings, from_mapping, identity_settings
 
 SCALES = ("smoke", "small", "full")
 #: What a row is about: a claim of the paper, tested as the paper has it; the same in a stand-in; a remark of ours; a
@@ -267,7 +267,7 @@ _SETTINGS: Mapping[str, type[Settings]] = {"recipe": Recipe, "until": Until}
 def _resolved(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         if name in _SETTINGS:
-            return identifying(from_mapping(_SETTINGS[name], value))
+            return identity_settings(from_mapping(_SETTINGS[name], value))
         return {inner: _resolved(inner, each) for inner, each in value.items()}
     return [_resolved("", each) for each in value] if isinstance(value, list | tuple) else value
 

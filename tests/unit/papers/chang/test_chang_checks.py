@@ -14,7 +14,7 @@ from evenly.papers.measurement import measure
 from evenly.papers.verdict import HOLDS, judge
 from evenly.stability import Problem, feature_solution
 from evenly.stability.divergence import growth
-from evenly.stability.maps import Method, StabilityMap
+from evenly.stability.maps import MapMethod, StabilityMap
 
 CONTEXT = Context(Path("unused"))
 BY_KEY = {each.key: each for each in EXPERIMENTS}
@@ -46,7 +46,7 @@ def a_map() -> StabilityMap:
     below = torch.tensor([[[0.1, 0.1, 0.9]] * 2] * 2)
     exact = torch.tensor([[[0.1, 0.9, 0.9]] * 2] * 2)
     logs = torch.zeros(2, 2, 3, 2)
-    methods = (Method("SGD"), Method("random", noise=0.1))
+    methods = (MapMethod("SGD"), MapMethod("random", noise=0.1))
     return StabilityMap(
         0.5, methods, (3, 4), (1, 2, 3), diverged, growth(logs, logs, steps=1), below, exact, 0.5 - exact
     )

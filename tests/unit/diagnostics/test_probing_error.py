@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from evenly.data import Labelled, load
 from evenly.diagnostics import features, fit_probe, probing_error, probing_errors
-from evenly.diagnostics.probe import _best, wilson
+from evenly.diagnostics.probe import _best_fit, wilson
 from evenly.errors import DataError, UsageError
 
 
@@ -59,7 +59,7 @@ def test_regularisation_is_chosen_by_what_was_held_out() -> None:
     x = torch.randn(300, 60, generator=rng).double().numpy()
     x[:, 0] += 1.5 * y
     strengths = (1.0, 0.1, 0.01, 0.001)
-    best, chosen = _best(x[:100], y[:100], x[100:], y[100:], strengths)
+    best, chosen = _best_fit(x[:100], y[:100], x[100:], y[100:], strengths)
     errors = {}
     for strength in strengths:
         fits = LogisticRegression(C=1 / (strength * 100), max_iter=5000, tol=1e-8).fit(x[:100], y[:100])

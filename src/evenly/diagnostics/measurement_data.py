@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor, nn
 
-from evenly.curvature.chunks import EXPECTED, Data, chunked
-from evenly.curvature.observing import observing
+from evenly.curvature.chunks import EXPECTED, Data, as_chunks
 from evenly.data.even import evenly_over
 from evenly.data.labelled import Labelled, Splits, scaled
 from evenly.errors import DataError, UsageError
+from evenly.models.observation import observing
 
 
 def even_part(data: Labelled, examples: int, rng: torch.Generator) -> Labelled:
@@ -45,7 +45,7 @@ def _pair(data: Data) -> tuple[Tensor, Tensor]:
     """All inputs and all labels of a pair of tensors or of batches."""
     if isinstance(data, tuple | list) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
         return data[0], data[1]
-    chunks = chunked(data)
+    chunks = as_chunks(data)
     inputs, labels = [x for x, _ in chunks], [y for _, y in chunks if y is not None]
     if len(labels) < len(inputs):
         raise UsageError(f"the data are a tensor, or batches of one, without labels: give {EXPECTED}.")
@@ -64,7 +64,7 @@ def _num_outputs(model: nn.Module, few: Tensor) -> int:
         raise DataError("there are no examples to measure: give at least one.")
     try:
         with observing(model), torch.no_grad():
-            outputs = model(chunked(few, model=model)[0][0])
+            outputs = model(as_chunks(few, model=model)[0][0])
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         name, weight = next(iter(model.named_parameters()), ("none", torch.empty(0)))
         raise UsageError(

@@ -9,18 +9,18 @@ from evenly.errors import UsageError
 
 
 @contextlib.contextmanager
-def seeded(rng: torch.Generator | int) -> Iterator[None]:
+def seeding(rng: torch.Generator | int) -> Iterator[None]:
     """Within the context the global CPU generator is a fresh one made from `rng`; afterwards it is as it was.
 
     The layers of `torch.nn` draw their first weights from the global generator and take no other. So one number is
-    drawn from `rng`, a private state of the global generator is seeded with it, and the caller's state is put back,
+    drawn from `rng`, a private state of the global generator is seeded with it, and the caller's state is restored,
     also when something raises. Weights are drawn on the CPU whatever the default device, so that a seed means the
     same network everywhere. Only the CPU's generator is seeded: `torch.manual_seed` would reach every GPU's.
 
     >>> before = torch.get_rng_state()
-    >>> with seeded(7):
+    >>> with seeding(7):
     ...     a = torch.nn.Linear(2, 2)
-    >>> with seeded(7):
+    >>> with seeding(7):
     ...     b = torch.nn.Linear(2, 2)
     >>> torch.equal(a.weight, b.weight), torch.equal(before, torch.get_rng_state())
     (True, True)

@@ -1,4 +1,4 @@
-"""Looking at a model without leaving a trace."""
+"""Observing a model without leaving a trace, and its parameters as one vector."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -8,16 +8,16 @@ from torch import Tensor, nn
 
 from evenly.device import exact
 from evenly.errors import UsageError
-from evenly.rng import forked
+from evenly.rng import fork_generators
 
 
 @contextlib.contextmanager
 def observing(model: nn.Module, *, training: bool | None = False) -> Iterator[None]:
-    """Within the context the model is in eval mode; afterwards it is what it was, bit for bit, also after an error.
+    """Within the context the model is in eval mode; afterwards it is restored bit for bit, also after an error.
 
-    What comes back: the train/eval mode of every submodule, every buffer (its values and its identity), and the
-    state of torch's random number generators. `training=None` leaves the mode as it is. What is looked at is computed
-    in float32 as it is stored: TF32, which torch convolves in by default on newer GPUs, is off within the context.
+    Restored are the train/eval mode of every submodule, every buffer (its values and its identity), and the state of
+    torch's random number generators. `training=None` leaves the mode as it is. Within the context float32 is exact:
+    TF32, the default of torch's convolutions on newer GPUs, is off.
 
     >>> model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Dropout())
     >>> with observing(model):
@@ -28,11 +28,11 @@ def observing(model: nn.Module, *, training: bool | None = False) -> Iterator[No
     """
     modes = [(module, module.training) for module in model.modules()]
     buffers = [
-        (module, name, buffer, None if buffer is None else (buffer._version, buffer.detach().clone()))
+        (module, name, buffer, None if buffer is None else buffer.detach().clone())
         for module in model.modules()
         for name, buffer in module._buffers.items()
     ]
-    with forked(p.device for p in model.parameters()), exact():
+    with fork_generators(p.device for p in model.parameters()), exact():
         try:
             if training is not None:
                 for module, _ in modes:
@@ -43,16 +43,17 @@ def observing(model: nn.Module, *, training: bool | None = False) -> Iterator[No
                 module.training = mode
             for module, name, buffer, saved in buffers:
                 module._buffers[name] = buffer
-                # Only what was written to: a copy would look like a change to a graph that is kept.
-                if buffer is not None and saved is not None and buffer._version != saved[0]:
+                # Only buffers that changed: a copy would look like a change to a kept graph. By value, since BatchNorm
+                # updates its running statistics without a new version.
+                if buffer is not None and saved is not None and not torch.equal(buffer, saved):
                     with torch.no_grad():
-                        buffer.copy_(saved[1])
+                        buffer.copy_(saved)
 
 
-def trainable(model: nn.Module, *, only: Sequence[str] | None = None) -> dict[str, nn.Parameter]:
+def trainable_parameters(model: nn.Module, *, only: Sequence[str] | None = None) -> dict[str, nn.Parameter]:
     """The parameters that require gradients, by name; `only` keeps those whose name is or begins with one of these.
 
-    >>> list(trainable(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)), only=["2"]))
+    >>> list(trainable_parameters(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)), only=["2"]))
     ['2.weight', '2.bias']
     """
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -71,19 +72,19 @@ def trainable(model: nn.Module, *, only: Sequence[str] | None = None) -> dict[st
     return chosen
 
 
-def flat(tensors: Sequence[Tensor]) -> Tensor:
+def flatten(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors as one long vector.
 
-    >>> flat([torch.ones(2, 2), torch.zeros(1)]).tolist()
+    >>> flatten([torch.ones(2, 2), torch.zeros(1)]).tolist()
     [1.0, 1.0, 1.0, 1.0, 0.0]
     """
     return torch.cat([t.reshape(-1) for t in tensors])
 
 
-def unflat(vector_P: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+def unflatten(vector_P: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     """The long vector cut into views with the shapes of `like`.
 
-    >>> [tuple(t.shape) for t in unflat(torch.zeros(5), [torch.ones(2, 2), torch.zeros(1)])]
+    >>> [tuple(t.shape) for t in unflatten(torch.zeros(5), [torch.ones(2, 2), torch.zeros(1)])]
     [(2, 2), (1,)]
     """
     parts = torch.split(vector_P, [t.numel() for t in like])

@@ -1,4 +1,4 @@
-"""Several instruments pointed at one model: `measure(model, data, "sharpness", "probing")` gives plain numbers."""
+"""Several measurements of one model: `measure(model, data, "sharpness", "probing")` returns plain numbers."""
 
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
@@ -9,11 +9,10 @@ from torch import nn
 
 from evenly.curvature.chunks import Data
 from evenly.data.labelled import Splits
-from evenly.diagnostics.instruments import allowed
-from evenly.diagnostics.measured_data import as_splits, even_part
+from evenly.diagnostics.measurement_data import as_splits, even_part
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import DataError, UsageError, did_you_mean
-from evenly.measurements import MEASUREMENTS
+from evenly.measurements import MEASUREMENTS, Measurement
 from evenly.progress import track
 from evenly.rng import generator, key
 
@@ -32,8 +31,7 @@ def measure(
 ) -> Numbers:
     """The named measurements of a model as one dictionary, ready for JSON; by default all quick ones the data allow.
 
-    What can be asked for is what `evenly.measurements` lists and `evenly measure --help` shows; docs/instruments.md
-    says which numbers each returns.
+    `evenly.measurements` and `evenly measure --help` list the names; docs/instruments.md says what each returns.
 
     Parameters
     ----------
@@ -50,10 +48,10 @@ def measure(
     lr
         The learning rate, which `sam_edge` needs.
     options
-        More for one instrument: `{"sharpness": {"tol": 1e-4}}`.
+        Options of one instrument: `{"sharpness": {"tol": 1e-4}}`.
     refused
-        Where given, what the data do not allow is put here with its reason, and the rest is measured; by default it is
-        raised.
+        If given, measurements that the data do not allow are put here with the reason, and the rest are made; by
+        default the reason is raised.
 
     Each instrument draws from a stream of its own, so that its numbers do not depend on what else is measured.
 
@@ -75,7 +73,7 @@ def measure(
     splits = as_splits(data, model)
     part = even_part(splits.train, examples, generator(seed, "examples"))
     numbers: Numbers = {"examples": len(part)}
-    quick = [name for name, entry in MEASUREMENTS.items() if entry.quick and allowed(name, splits)]
+    quick = [name for name, entry in MEASUREMENTS.items() if entry.quick and _is_possible(entry, splits)]
     for name in track(what or quick, "measuring"):
         stream = torch.Generator().manual_seed(key(seed, name))
         subject = Subject(model, part, splits, stream, rho, layer, lr, dict(more.get(name, {})))
@@ -85,7 +83,7 @@ def measure(
             if refused is None:
                 raise
             refused[name] = error
-    # JSON has no NaN: what is unknown is null.
+    # JSON has no NaN: an unknown number is null.
     return {name: None if value != value else value for name, value in numbers.items()}
 
 
@@ -95,6 +93,14 @@ def function_of(name: str) -> Callable[[Subject], Numbers]:
     >>> function_of("rank").__name__
     'measure_rank'
     """
-    module, _, function = MEASUREMENTS[name].where.partition(":")
-    made: Callable[[Subject], Numbers] = getattr(import_module(f"evenly.diagnostics.{module}"), function)
-    return made
+    function: Callable[[Subject], Numbers] = _import(MEASUREMENTS[name].where)
+    return function
+
+
+def _is_possible(entry: Measurement, splits: Splits) -> bool:
+    return not entry.possible or bool(_import(entry.possible)(splits))
+
+
+def _import(where: str) -> Any:
+    module, _, name = where.partition(":")
+    return getattr(import_module(f"evenly.diagnostics.{module}"), name)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenly.curvature import gram, hessian, observing
-from evenly.curvature.chunks import chunked, outputs_of
+from evenly.curvature.chunks import as_chunks, outputs_of
 from evenly.curvature.soundness import check
 from evenly.data.labelled import Labelled
 from evenly.errors import DataError, UsageError
@@ -125,7 +125,7 @@ def test_every_shape_of_data_gives_the_same_chunks() -> None:
     model = nn.Linear(2, 2).double()
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=2)
     for data in (Labelled(x, y, ("a", "b")), (x, y), loader, [(x[:2], y[:2]), (x[2:4], y[2:4]), (x[4:], y[4:])]):
-        chunks = chunked(data, model=model, size=2)
+        chunks = as_chunks(data, model=model, size=2)
         assert chunks.sizes == (2, 2, 1)
         assert chunks.num_examples == 5
         inputs, labels = zip(*chunks, strict=True)
@@ -151,4 +151,4 @@ def test_images_are_scaled_as_they_are_in_training() -> None:
 )
 def test_data_that_cannot_be_read_say_what_is_expected(data, error: type[Exception], said: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(error, match=said):
-        chunked(data)
+        as_chunks(data)

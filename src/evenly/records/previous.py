@@ -12,11 +12,11 @@ from evenly.typed.mappings import digest
 _LOOKED_AT = 8  # of the runs asked for in the same words, the last ones
 
 
-def earlier(root: str | os.PathLike[str], identity: Identity) -> str | None:
+def previous_run(root: str | os.PathLike[str], identity: Identity) -> str | None:
     """A sentence that names the last run asked for in the same words, and why it does not answer them any more."""
     root = Path(root)
     asked = identity.record()["asked"]
-    for name in index.asked_alike(root, asked)[:_LOOKED_AT]:
+    for name in index.runs_with_request(root, asked)[:_LOOKED_AT]:
         run = Run(root / name)
         try:
             kept = run.identity

@@ -177,3 +177,29 @@ def test_a_read_only_run_is_read_but_not_written() -> None:
             Run.create(run.path, MAPPING, "deadbeef")
         assert sorted(path.name for path in run.path.iterdir()) == ["metrics.jsonl", "recipe.yaml"]
         run.path.chmod(0o755)
+
+
+def test_a_lock_that_is_a_link_is_refused_and_its_target_untouched(tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("text")
+    run = Run.create(tmp_path, MAPPING, "c0ffee")
+    run.close()
+    (run.path / "lock").unlink()
+    (run.path / "lock").symlink_to(target)
+    with pytest.raises(SetupError, match="lock is a link"):
+        Run.create(tmp_path, MAPPING, "c0ffee")
+    assert target.read_text() == "text"
+    assert run.state == "new"
+
+
+def test_metrics_that_are_a_link_are_not_written_through(tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    target.write_text("no line end")
+    run = Run.create(tmp_path, MAPPING, "c0ffee")
+    (run.path / "metrics.jsonl").symlink_to(target)
+    with pytest.raises(SetupError, match="cannot write"):
+        run.log(epoch=1)
+    run.close()
+    with pytest.raises(SetupError, match="cannot write"):
+        Run.create(tmp_path, MAPPING, "c0ffee")
+    assert target.read_text() == "no line end"

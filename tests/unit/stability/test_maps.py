@@ -12,9 +12,9 @@ from evenly.stability import (
     stability_map,
 )
 from evenly.stability.criteria import chang_theorem_3_2, dexter_theorem_1
-from evenly.stability.divergence import grew_thousandfold
+from evenly.stability.divergence import has_diverged
 from evenly.stability.map_lines import Family, criterion_lr, exponent, mean_square_lr
-from evenly.stability.maps import Method, StabilityMap, _norms
+from evenly.stability.maps import MapMethod, StabilityMap, _norms
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,11 @@ def test_lines_of_the_map_are_the_general_functions_on_its_sets(ratio: float) ->
             assert float(published[i, j]) == pytest.approx(criterion.lr, rel=1e-12)
 
 
-@pytest.mark.parametrize("method", [Method("SGD"), Method("random", noise=0.3), Method("SAM", rho_over_alpha=0.25)])
+@pytest.mark.parametrize(
+    "method", [MapMethod("SGD"), MapMethod("random", noise=0.3), MapMethod("SAM", rho_over_alpha=0.25)]
+)
 @pytest.mark.parametrize(("batch", "sigma"), [(2, 4), (5, 8), (8, 2)])
-def test_fast_simulation_has_the_law_of_the_plain_one(method: Method, batch: int, sigma: int) -> None:
+def test_fast_simulation_has_the_law_of_the_plain_one(method: MapMethod, batch: int, sigma: int) -> None:
     """Two-sample Kolmogorov–Smirnov on log‖w_T‖ at half-time and at the end."""
     steps, repeats = 30, 1500
     family = Family((batch,), (sigma,), 12, 2.0, 0.5)
@@ -95,7 +97,7 @@ def test_rates_with_errors_do_not_contradict_the_exponent(figure: StabilityMap) 
 
 def test_the_paper_s_rule_asks_for_more_than_half_of_the_runs() -> None:
     grown = torch.tensor([[7.0, 7.0, 7.0, 0.0], [7.0, 7.0, 0.0, 0.0], [6.9, 6.9, 6.9, 6.9]])  # log 1000 = 6.908
-    assert grew_thousandfold(grown).tolist() == [True, False, False]
+    assert has_diverged(grown).tolist() == [True, False, False]
 
 
 def test_settings_share_their_batches_and_do_not_disturb_each_other() -> None:

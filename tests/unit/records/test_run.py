@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from evenly.errors import DataError, Stopped, UsageError
 from evenly.recipe import Optimizer, Recipe, digest, from_mapping, to_mapping
-from evenly.records import Run, plain
+from evenly.records import Run, json_text
 from evenly.records.identity import Identity
 
 patient = hypothesis_settings(deadline=None)  # a busy machine is not a wrong result
@@ -196,9 +196,9 @@ texts = st.text().filter(lambda text: text not in ("NaN", "Infinity", "-Infinity
     )
 )
 def test_plain_values_survive_as_one_line(values: dict[str, Any]) -> None:
-    line = plain.line(values, path="metrics")
+    line = json_text.line(values, path="metrics")
     assert line.count(b"\n") == 1
-    assert plain.decode(json.loads(line)) == values
+    assert json_text.decode(json.loads(line)) == values
 
 
 @pytest.mark.parametrize(

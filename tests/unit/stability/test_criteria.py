@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenly.errors import UsageError
-from evenly.stability.alignment import coherence
+from evenly.stability.coherence_matrix import coherence
 from evenly.stability.criteria import (
     all_criteria,
     chang_theorem_3_1,

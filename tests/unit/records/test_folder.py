@@ -260,7 +260,7 @@ def test_a_run_is_found_by_the_beginning_of_its_id_without_opening_others(tmp_pa
 def test_the_last_run_made_in_the_same_words_is_named_among_very_many_quickly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenly.records.earlier import earlier
+    from evenly.records.previous import previous_run
 
     monkeypatch.setenv("EVENLY_CACHE", str(tmp_path / "cache"))
     root = tmp_path / "runs"
@@ -268,10 +268,10 @@ def test_the_last_run_made_in_the_same_words_is_named_among_very_many_quickly(
         made(root, identity(seed))
     old = made(root, identity(0, data="2e"))
     time.sleep(0.01)
-    said = earlier(root, identity(0, data="3d"))
+    said = previous_run(root, identity(0, data="3d"))
     assert said is not None
     assert f"run {old.id} was asked for in the same words, but its data were others" in said
     calls = []
-    monkeypatch.setattr("evenly.records.identity.plain.read", lambda path: calls.append(path) or {})
-    earlier(root, identity(0, data="4c"))
+    monkeypatch.setattr("evenly.records.identity.json_text.read", lambda path: calls.append(path) or {})
+    previous_run(root, identity(0, data="4c"))
     assert len(calls) <= 8
