@@ -117,13 +117,13 @@ def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
 def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str) -> "Recipe":
     """The recipe with what makes a GPU fast, but for settings that a file or `--set` names."""
     from evenly.device import chosen
-    from evenly.training.defaults import fast
+    from evenly.training.defaults import with_gpu_defaults
     from evenly.typed import yaml_text
 
     named = {change.partition("=")[0].strip() for change in given.get("changes", ())}
     if given.get("config"):
         named |= set(yaml_text.read(given["config"]))
-    return fast(recipe, chosen(device), given=named)
+    return with_gpu_defaults(recipe, chosen(device), given=named)
 
 
 def running(given: dict[str, Any]) -> dict[str, Any]:
@@ -139,9 +139,9 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     from evenly.recipe import to_mapping
 
     if dry_run:
+        from evenly.training.build import load_data
         from evenly.training.cost import estimate
         from evenly.training.identify import identify
-        from evenly.training.parts import load_data
         from evenly.typed import yaml_text
 
         splits = load_data(recipe, data_root=how["data_root"])

@@ -106,13 +106,13 @@ def useful(
         _foretell(recipe, plan, how, json=json)
         return
     from evenly.records import Run
-    from evenly.training.lasting import agreement_of
+    from evenly.training.agreement import mean_agreement
     from evenly.training.useful import compared
-    from evenly.training.useful import useful as method
+    from evenly.training.useful import train_useful as method
 
     rows = method(recipe, **plan, **how)
     lines = compared(rows)
-    shared = agreement_of([Run(f"{runs}/{row.run}") for row in rows if row.method == "useful"])
+    shared = mean_agreement([Run(f"{runs}/{row.run}") for row in rows if row.method == "useful"])
     if json:
         found = {"lines": [asdict(line) for line in lines], "runs": [asdict(row) for row in rows], "agreement": shared}
         print_json(found)
@@ -151,18 +151,18 @@ def early_choice(recipe: "Recipe", name: str | None, lr: float | None) -> "tuple
     else:
         chosen, ascent = recipe.optimizer, Ascent("none")
         if name.lower() != chosen.name.lower():
-            from evenly.training.parts import usual_lr
+            from evenly.training.build import default_lr
 
-            chosen = Optimizer(name, lr=usual_lr(name), weight_decay=chosen.weight_decay)
+            chosen = Optimizer(name, lr=default_lr(name), weight_decay=chosen.weight_decay)
     return chosen if lr is None else replace(chosen, lr=lr), ascent
 
 
 def _foretell(recipe: "Recipe", plan: dict[str, Any], how: dict[str, Any], *, json: bool) -> None:
     """What all of it would be and cost; nothing is trained or written."""
-    from evenly.training.outlook import outlook
+    from evenly.training.cost import forecast
     from evenly.typed import yaml_text
 
-    found = outlook(recipe, **plan, **{name: how[name] for name in ("device", "data_root", "workers")})
+    found = forecast(recipe, **plan, **{name: how[name] for name in ("device", "data_root", "workers")})
     if json:
         print_json(found)
         return

@@ -11,9 +11,12 @@ from evenly.errors import UsageError, did_you_mean
 from evenly.intervals import Interval, interval, paired
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until
 from evenly.records import Run
+from evenly.training.build import load_data
+from evenly.training.early import early_recipe
+from evenly.training.evaluate import evaluation_split
 from evenly.training.guards import cautions
-from evenly.training.parts import load_data
-from evenly.training.stages import early_recipe, remaining, second_recipe, separation_of
+from evenly.training.selection import second_recipe, shorten
+from evenly.training.separations import separation_of
 from evenly.training.train import train
 
 _log = logging.getLogger(__name__)
@@ -46,7 +49,7 @@ class Line:
     cost: float
 
 
-def useful(
+def train_useful(
     recipe: Recipe,
     *,
     seeds: Iterable[int] = (0,),
@@ -90,7 +93,7 @@ def useful(
         if recipe.resampling.start == "early" and first.model != mine.model:
             raise UsageError("resampling.start=early goes on with the early network: leave the early model out.")
         data = splits if splits is not None else load_data(mine, data_root=running.get("data_root"))
-        split = judged_on(data, split)
+        split = evaluation_split(data, split)
         early = train(first, runs=runs, splits=data, **running)
         separation = separation_of(early, data.train)  # refuses, if it must, before anything long is trained
         for caution in cautions(early, separation, mine, factor=factor):
@@ -100,7 +103,7 @@ def useful(
             rows.append(_row("original", train(plain, runs=runs, splits=data, **running), mine, split))
         for method in ("useful", *(control for control in controls if control not in ("original", "steps"))):
             second = second_recipe(mine, early.id, method, factor=factor, keep_suspects=keep_suspects)
-            run = train(remaining(second, early), runs=runs, splits=data, **running)
+            run = train(shorten(second, early), runs=runs, splits=data, **running)
             rows.append(_row(method, run, mine, split, early=early))
         if "steps" in controls:
             longest = round(mine.epochs * (1 + separation.share * (factor - 1)))
@@ -119,27 +122,6 @@ def check_controls(controls: Iterable[str]) -> None:
     for control in controls:
         if control not in CONTROLS:
             raise UsageError(f"there is no control {control!r}. {did_you_mean(control, CONTROLS)}")
-
-
-def judged_on(data: Splits, split: str | None) -> str:
-    """The split on which errors are compared.
-
-    >>> from evenly.data import load
-    >>> judged_on(load("digits"), None)
-    'test'
-    """
-    if split == "train":
-        raise UsageError(
-            "split 'train' is what is learned: an error there compares nothing. Give --split test, or hold some "
-            "examples out: --set data.validation=0.2 --split validation"
-        )
-    found = split or next((name for name in ("test", "validation") if name in data), None)
-    if found is None or found not in data:
-        raise UsageError(
-            f"{data.name} has no split {split or 'test'!r} to take the error on: it has {', '.join(data)}. "
-            "Hold some examples out: --set data.validation=0.2"
-        )
-    return found
 
 
 def compared(rows: Sequence[Row]) -> list[Line]:
