@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust
 from evenly.errors import UsageError
+from evenly.progress import duration as duration
 from evenly.rules import FORMER, RULES
 
 if TYPE_CHECKING:
@@ -174,18 +175,6 @@ def leads() -> bool:
 def shown(value: Any) -> str:
     """A number as people read it."""
     return f"{value:.5g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the unit that suits them.
-
-    >>> duration(5), duration(300), duration(10_000)
-    ('5.0 s', '5.0 min', '2.8 h')
-    """
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
 
 
 def _quoted(path: str, value: str) -> str:

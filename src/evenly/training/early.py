@@ -97,11 +97,17 @@ def errors_from_chance(history: Sequence[dict[str, Any]], *, num_classes: int) -
     return [1 - 1 / num_classes, *(row["train.error"] for row in history)]
 
 
-def rule_fired(early: Run, *, num_classes: int) -> bool:
-    """Whether the moment to separate came; False where training just ran out of epochs."""
-    until = Until(**early.recipe["until"])
-    rule = moment(until, epochs=int(early.recipe["epochs"]))
-    return rule is not None and rule(errors_from_chance(early.metrics(), num_classes=num_classes))
+def rule_fired(recipe: Recipe, history: Sequence[dict[str, Any]], *, num_classes: int) -> bool:
+    """Whether an early run ended by its rule, or because all was fitted; if not, its last epoch merely came first.
+
+    >>> rows = [{"train.error": error} for error in (0.6, 0.5, 0.4)]
+    >>> rule_fired(Recipe(epochs=3, until=Until("gain")), rows, num_classes=10)
+    False
+    """
+    rule = moment(recipe.until, epochs=recipe.epochs)
+    if rule is None or not history:
+        return False
+    return rule(errors_from_chance(history, num_classes=num_classes)) or fits_nearly_all(history[-1]["train.error"])
 
 
 def fits_nearly_all(error: float) -> bool:

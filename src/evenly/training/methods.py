@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from evenly.errors import UsageError, did_you_mean
 from evenly.recipe import Recipe, Resampling, override
+from evenly.records.comparison import epochs_of_equal_steps
 from evenly.rules import FORMER, RULES
 from evenly.training.selection import second_recipe
 
@@ -151,15 +152,6 @@ class Method:
         elif made == plain and self.name != "plain":
             raise UsageError(f"{self.name} changes nothing: plain training is set so already. Leave it out.")
         return made
-
-
-def epochs_of_equal_steps(epochs: int, *, share: float, factor: int) -> int:
-    """Epochs on the plain data that take as many steps as upsampling a share of them: T (1 + h (k − 1)).
-
-    >>> epochs_of_equal_steps(30, share=0.4, factor=2)
-    42
-    """
-    return round(epochs * (1 + share * (factor - 1)))
 
 
 def parse(name: str) -> Method:

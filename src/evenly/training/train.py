@@ -20,10 +20,19 @@ from evenly.records.earlier import earlier
 from evenly.resampling import Separation
 from evenly.resampling.moment import AtEpoch
 from evenly.training.build import Parts, build_parts, load_data
+from evenly.training.collapse import describe
 from evenly.training.continuation import is_beginning
 from evenly.training.cost import gradients_per_example
 from evenly.training.distributed import World
-from evenly.training.early import OUTPUTS, fits_nearly_all, moment, outputs_epoch, save_outputs, stopping_rule
+from evenly.training.early import (
+    OUTPUTS,
+    fits_nearly_all,
+    moment,
+    outputs_epoch,
+    rule_fired,
+    save_outputs,
+    stopping_rule,
+)
 from evenly.training.evidence import EXAMPLES, write_evidence
 from evenly.training.identify import agree, identify
 from evenly.training.interruption import Interruption
@@ -182,8 +191,11 @@ def train_from(
             loop.listeners = tuple(heard)
             last = loop.train()
             if world.leads:
-                run.finish(summarise(parts, loop, last, separation))
+                result = summarise(parts, loop, last, separation)
+                run.finish(result)
                 loop.path.unlink(missing_ok=True)
+                for remark in remarks(recipe, result):
+                    _log.warning("run %s %s", run.id, remark)
             world.wait()
     return run
 
@@ -216,7 +228,30 @@ def summarise(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separa
         facts["hard_share"] = separation.share
     if parts.recipe.until.rule != "end":
         facts["separated_at"] = outputs_epoch(loop.run)
-    return facts
+        facts["rule_fired"] = rule_fired(parts.recipe, loop.run.metrics(), num_classes=parts.splits.num_classes)
+    counts = parts.splits.train.labels.bincount(minlength=2)
+    chance = 1 - float(counts.max() / counts.sum())
+    collapsed = describe(
+        loop.run.metrics(), num_classes=parts.splits.num_classes, chance=chance, rho=parts.recipe.ascent.radius
+    )
+    return facts if collapsed is None else facts | {"collapsed": collapsed}
+
+
+def remarks(recipe: Recipe, result: dict[str, Any]) -> list[str]:
+    """What a person should know of a run that is done: that it learned nothing, that its moment never came.
+
+    >>> from evenly.recipe import Until
+    >>> remarks(Recipe(epochs=8, until=Until("gain")), {"separated_at": 8, "rule_fired": False})[0]
+    'was separated after epoch 8 although its moment had not come: in 8 epochs the gain in training error did not ...'
+    """
+    told = [result["collapsed"]] if "collapsed" in result else []
+    if result.get("rule_fired") is False:
+        told.append(
+            f"was separated after epoch {result['separated_at']} although its moment had not come: in "
+            f"{recipe.epochs} epochs the gain in training error did not shrink to a tenth. Train for longer "
+            "(--epochs), or name the epoch (--at-epoch)."
+        )
+    return told
 
 
 def _has_bfloat16() -> bool:
