@@ -113,7 +113,7 @@ def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tu
     """How often the run showed a hard example, unless told otherwise, and the rows that it showed once all the same."""
     from evenly.recipe import from_record
     from evenly.records import Run
-    from evenly.training.stages import suspected
+    from evenly.training.separations import suspect_rows
 
     wanted = from_record(run.recipe).resampling
     if wanted.method == "upweight" and factor is None:
@@ -130,7 +130,7 @@ def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tu
         raise DataError(
             f"run {run.id} showed suspect examples once, and its early run, which tells them, is gone: {error}"
         ) from error
-    return factor, suspected(early, separation)
+    return factor, suspect_rows(early, separation)
 
 
 def _with_data(
@@ -146,7 +146,7 @@ def _with_data(
     from evenly.recipe import from_record
     from evenly.records.identity import check_data
     from evenly.resampling import matching
-    from evenly.training.parts import load_data
+    from evenly.training.build import load_data
 
     if run is not None:
         splits = load_data(from_record(run.recipe), data_root=data_root)

@@ -15,12 +15,12 @@ from evenly.recipe import Recipe, from_record
 from evenly.records import Run
 from evenly.records.identity import check_data
 from evenly.rng import generator
+from evenly.training.build import augmented_shape, load_data
 from evenly.training.checkpoint import load_weights
-from evenly.training.parts import load_data, trained_shape
 
 
 @dataclass(frozen=True)
-class Loaded:
+class TrainedModel:
     """What a run has trained: recipe, model in eval mode, and splits with the run's own normalisation applied."""
 
     recipe: Recipe
@@ -29,13 +29,13 @@ class Loaded:
     epoch: int
 
 
-def opened(which: str, root: str = "runs") -> tuple[Run, int | None]:
+def open_run(which: str, root: str = "runs") -> tuple[Run, int | None]:
     """The run that `which` names and the epoch it points at, None for the last.
 
     `which` is what `Run.open` takes, or the path of a run's weights: RUN/weights.safetensors, or
     RUN/checkpoints/epoch-0001.safetensors.
 
-    >>> opened("model.safetensors")
+    >>> open_run("model.safetensors")
     Traceback (most recent call last):
     evenly.errors.UsageError: model.safetensors is not the weights file of a run...
     """
@@ -66,7 +66,7 @@ def kept_epochs(run: Run) -> list[int]:
     return sorted(set(kept))
 
 
-def loaded(run: Run, *, epoch: int | None = None, data_root: str | None = None) -> Loaded:
+def load_trained(run: Run, *, epoch: int | None = None, data_root: str | None = None) -> TrainedModel:
     """The model of a run after `epoch`, the last by default, and its data."""
     kept = kept_epochs(run)
     if not kept:
@@ -84,7 +84,7 @@ def loaded(run: Run, *, epoch: int | None = None, data_root: str | None = None) 
     augment = Augmentation.parse(recipe.augment, data=splits.train)
     model = models.build(
         recipe.model.name,
-        input_shape=trained_shape(splits.train.shape, augment),
+        input_shape=augmented_shape(splits.train.shape, augment),
         num_classes=splits.num_classes,
         rng=generator(recipe.seed, "init"),
         **recipe.model.options,
@@ -95,7 +95,7 @@ def loaded(run: Run, *, epoch: int | None = None, data_root: str | None = None) 
         raise DataError(
             f"the weights of run {run.id} do not fit its model: {error}. Was the code of the model changed since?"
         ) from error
-    return Loaded(recipe, model.eval(), seen(splits, augment), epoch)
+    return TrainedModel(recipe, model.eval(), seen(splits, augment), epoch)
 
 
 def seen(splits: Splits, augment: Augmentation) -> Splits:
