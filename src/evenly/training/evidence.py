@@ -43,5 +43,6 @@ def moment_of(early: Run, data: Labelled) -> dict[str, Any]:
         "early": early.id,
         "epoch": epoch,
         "chosen_epoch": epoch,
+        "rule_fired": early.summary().get("rule_fired", True),
         "early_curve": [{"epoch": number, "error": error} for number, error in enumerate(errors)],
     }

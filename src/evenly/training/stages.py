@@ -90,6 +90,19 @@ def errors_so_far(history: Sequence[dict[str, Any]], *, num_classes: int) -> lis
     return [1 - 1 / num_classes, *(row["train.error"] for row in history)]
 
 
+def rule_fired(recipe: Recipe, history: Sequence[dict[str, Any]], *, num_classes: int) -> bool:
+    """Whether an early run ended by its rule, or because all was fitted; if not, its last epoch merely came first.
+
+    >>> rows = [{"train.error": error} for error in (0.6, 0.5, 0.4)]
+    >>> rule_fired(Recipe(epochs=3, until=Until("gain")), rows, num_classes=10)
+    False
+    """
+    rule = moment(recipe.until, epochs=recipe.epochs)
+    if rule is None or not history:
+        return False
+    return rule(errors_so_far(history, num_classes=num_classes)) or fitted(history[-1]["train.error"])
+
+
 def keep_outputs(run: Run, outputs_NC: Tensor, data: Labelled, *, epoch: int) -> None:
     """Leave the outputs on the training set after `epoch` in the run's folder: what a separation is made from."""
     kept = {"logits": outputs_NC, "labels": data.labels.cpu(), "index": data.index.cpu()}

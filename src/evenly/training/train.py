@@ -20,6 +20,7 @@ from evenly.records import Run
 from evenly.records.earlier import earlier
 from evenly.resampling import Separation
 from evenly.resampling.moment import AtEpoch
+from evenly.training.collapse import describe
 from evenly.training.distributed import World
 from evenly.training.evidence import EXAMPLES, leave_evidence
 from evenly.training.identify import agreed, identify
@@ -37,6 +38,7 @@ from evenly.training.stages import (
     keep_outputs,
     kept_epoch,
     moment,
+    rule_fired,
 )
 from evenly.training.tensorboard import writing
 
@@ -147,8 +149,11 @@ def train(
             loop.listeners = tuple(heard)
             last = loop.train()
             if world.leads:
-                run.finish(summary(parts, loop, last, separation))
+                result = summary(parts, loop, last, separation)
+                run.finish(result)
                 loop.path.unlink(missing_ok=True)
+                for remark in remarks(recipe, result):
+                    _log.warning("run %s %s", run.id, remark)
             world.wait()
     return run
 
@@ -195,7 +200,30 @@ def summary(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separati
         found["hard_share"] = separation.share
     if parts.recipe.until.rule != "end":
         found["separated_at"] = kept_epoch(loop.run)
-    return found
+        found["rule_fired"] = rule_fired(parts.recipe, loop.run.metrics(), num_classes=parts.splits.num_classes)
+    counts = parts.splits.train.labels.bincount(minlength=2)
+    chance = 1 - float(counts.max() / counts.sum())
+    collapsed = describe(
+        loop.run.metrics(), num_classes=parts.splits.num_classes, chance=chance, rho=parts.recipe.ascent.radius
+    )
+    return found if collapsed is None else found | {"collapsed": collapsed}
+
+
+def remarks(recipe: Recipe, result: dict[str, Any]) -> list[str]:
+    """What a person should know of a run that is done: that it learned nothing, that its moment never came.
+
+    >>> from evenly.recipe import Until
+    >>> remarks(Recipe(epochs=8, until=Until("gain")), {"separated_at": 8, "rule_fired": False})[0]
+    'was separated after epoch 8 although its moment had not come: in 8 epochs the gain in training error did not ...'
+    """
+    told = [result["collapsed"]] if "collapsed" in result else []
+    if result.get("rule_fired") is False:
+        told.append(
+            f"was separated after epoch {result['separated_at']} although its moment had not come: in "
+            f"{recipe.epochs} epochs the gain in training error did not shrink to a tenth. Train for longer "
+            "(--epochs), or name the epoch (--at-epoch)."
+        )
+    return told
 
 
 def passes(ascent: Ascent) -> float:
