@@ -26,6 +26,8 @@ from evenly.training.evidence import EXAMPLES, leave_evidence
 from evenly.training.identify import agreed, identify
 from evenly.training.interruption import Interruption
 from evenly.training.loop import LAST, Enough, Loop
+from evenly.training.model_record import NAME as MODEL
+from evenly.training.model_record import model_record
 from evenly.training.objective import predictions
 from evenly.training.parts import Parts, assemble, load_data
 from evenly.training.shortage import explained
@@ -139,6 +141,8 @@ def train(
         with run, contextlib.ExitStack() as stack:
             if separation is not None and world.leads and not run.file(EXAMPLES).exists():
                 leave_evidence(run, separation, early=first, data=data.train)
+            if world.leads and not (run.path / MODEL).exists():
+                run.write_json(MODEL, model_record(parts).to_mapping())
             loop = Loop(parts, run, interruption, pace=pace, enough=enough or early(parts), allow=frozenset(allow))
             heard: list[Callable[[dict[str, Any]], None]] = []
             if tensorboard and world.leads:
