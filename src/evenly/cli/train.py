@@ -34,6 +34,7 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
     parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
     parser.add_argument("--model", metavar="M", help="a model, timm:NAME, torchvision:NAME or module:function")
+    parser.add_argument("--from", metavar="RUN", dest="from_run", help="start from the weights of a run (fine-tuning)")
     parser.add_argument("--optimizer", metavar="O", help=f"sgd, adamw, … or {', '.join(RULES)}")
     parser.add_argument("--rho", metavar="R", help="the radius of SAM and its family")
     parser.add_argument("--lr", metavar="R", help="the learning rate")
@@ -66,6 +67,7 @@ def resolved(
     model: str | None,
     optimizer: str | None,
     changes: list[str],
+    from_run: str | None = None,
     verb: str = "train",
     **named: str | None,
 ) -> "Recipe":
@@ -83,6 +85,10 @@ def resolved(
     if data is None and config is None:
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
+    if from_run is not None:
+        from evenly.cli.fine_tuning import starting_from
+
+        changes = [*starting_from(from_run, model or (base.model.name if config else None)), *changes]
     optimizer = FORMER_NAMES.get(optimizer, optimizer) if optimizer else None
     if optimizer in RULES:
         words |= {"ascent.rule": optimizer, "ascent.rho": "null"}

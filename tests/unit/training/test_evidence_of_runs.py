@@ -24,7 +24,7 @@ SMALL = Recipe(
     data=Data("digits"), model=Model("mlp", {"width": 32}), epochs=5, batch_size=96, optimizer=Optimizer(lr=0.05)
 )
 FIELDS = {"method", "early", "epoch", "accuracy", "share", "remarks", "classes", "suspects", "num_suspects", "view"}
-FIELDS |= {"early_curve", "chosen_epoch"}
+FIELDS |= {"early_curve", "chosen_epoch", "rule_fired"}
 
 
 @pytest.fixture(scope="module")
