@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from evenly.training.parts import load_data
+from evenly.training.build import load_data
 
 from evenly.recipe import Data, Optimizer, Recipe, Until
 from evenly.training.collapse import describe
