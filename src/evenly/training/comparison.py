@@ -141,7 +141,7 @@ def compare(
         record = _Record(design, data, split, Path(runs), command, leads=world.leads)
         plan = plan_runs(design, split=split, refuse=refuse, running=running)
         try:
-            launch(plan, where, runs=runs, what="runs", listener=record.hear, stop_at_failure=stop_at_failure)
+            launch(plan, where, runs=Path(runs), what="runs", listener=record.hear, stop_at_failure=stop_at_failure)
         except (KeyboardInterrupt, Stopped):
             record.close("stopped")
             raise
