@@ -11,7 +11,7 @@ LINE_EVERY = 30.0  # seconds from one line to the next where there is no termina
 _shown: Any = None  # the display that bars inside of other bars join: there can be one on a terminal
 
 
-def watched() -> bool:
+def can_show_bar() -> bool:
     """Whether stderr is a terminal that can show a bar."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
@@ -51,7 +51,7 @@ class Bar:
         global _shown
         self._owns = False
         self._began = self._said = time.monotonic()
-        if watched():
+        if can_show_bar():
             if _shown is None:
                 _shown, self._owns = _display(self.unit), True
                 _shown.start()

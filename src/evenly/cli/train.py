@@ -6,7 +6,7 @@ from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust
 from evenly.errors import UsageError
 from evenly.progress import duration as duration
-from evenly.rules import FORMER, RULES
+from evenly.rules import FORMER_NAMES, RULES
 
 if TYPE_CHECKING:
     from evenly.recipe import Recipe
@@ -34,6 +34,7 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
     parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
     parser.add_argument("--model", metavar="M", help="a model, timm:NAME, torchvision:NAME or module:function")
+    parser.add_argument("--from", metavar="RUN", dest="from_run", help="start from the weights of a run (fine-tuning)")
     parser.add_argument("--optimizer", metavar="O", help=f"sgd, adamw, … or {', '.join(RULES)}")
     parser.add_argument("--rho", metavar="R", help="the radius of SAM and its family")
     parser.add_argument("--lr", metavar="R", help="the learning rate")
@@ -66,6 +67,7 @@ def resolved(
     model: str | None,
     optimizer: str | None,
     changes: list[str],
+    from_run: str | None = None,
     verb: str = "train",
     **named: str | None,
 ) -> "Recipe":
@@ -83,7 +85,11 @@ def resolved(
     if data is None and config is None:
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
-    optimizer = FORMER.get(optimizer, optimizer) if optimizer else None
+    if from_run is not None:
+        from evenly.cli.fine_tuning import starting_from
+
+        changes = [*starting_from(from_run, model or (base.model.name if config else None)), *changes]
+    optimizer = FORMER_NAMES.get(optimizer, optimizer) if optimizer else None
     if optimizer in RULES:
         words |= {"ascent.rule": optimizer, "ascent.rho": "null"}
     elif optimizer is not None:
@@ -117,14 +123,14 @@ def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
 
 def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str) -> "Recipe":
     """The recipe with what makes a GPU fast, but for settings that a file or `--set` names."""
-    from evenly.device import chosen
+    from evenly.device import choose_device
     from evenly.training.defaults import with_gpu_defaults
     from evenly.typed import yaml_text
 
     named = {change.partition("=")[0].strip() for change in given.get("changes", ())}
     if given.get("config"):
         named |= set(yaml_text.read(given["config"]))
-    return with_gpu_defaults(recipe, chosen(device), given=named)
+    return with_gpu_defaults(recipe, choose_device(device), given=named)
 
 
 def running(given: dict[str, Any]) -> dict[str, Any]:

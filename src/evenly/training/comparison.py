@@ -14,7 +14,7 @@ from typing import Any
 
 from evenly.data import Splits
 from evenly.errors import EvenlyError, Stopped, UsageError
-from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, identifying, to_mapping
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, identity_settings, to_mapping
 from evenly.records import comparison as stored
 from evenly.records.identity import data_key
 from evenly.sweep import Job, Plan, Where, launch
@@ -26,7 +26,7 @@ from evenly.training.early import early_recipe
 from evenly.training.evaluate import evaluation_split
 from evenly.training.methods import CONTROLS, Method, parse_all
 from evenly.training.recommendation import judge
-from evenly.typed.mappings import digest, flat
+from evenly.typed.mappings import digest, flatten
 
 _log = logging.getLogger(__name__)
 _JOBS = "evenly.training.comparison_jobs"
@@ -197,7 +197,7 @@ class _Record:
         methods = design.parsed
         names = [method.name for method in methods]
         recipe = design.plain(0)
-        plain = flat(to_mapping(replace(recipe, resampling=Resampling())))
+        plain = flatten(to_mapping(replace(recipe, resampling=Resampling())))
         self._methods = {
             _job_name(method.name, seed): (method.name, str(seed)) for method in methods for seed in design.seeds
         }
@@ -271,7 +271,7 @@ class _Record:
 
 def _settings(method: Method, design: Design, plain: Mapping[str, Any]) -> dict[str, Any]:
     """The settings by which a method differs from plain training."""
-    made = flat(to_mapping(method.recipe(design.plain(0), early=UNKNOWN, share=None, factor=design.factor)))
+    made = flatten(to_mapping(method.recipe(design.plain(0), early=UNKNOWN, share=None, factor=design.factor)))
     return {name: value for name, value in made.items() if plain.get(name) != value and name != "resampling.early"}
 
 
@@ -279,7 +279,7 @@ def _identity(design: Design, data: Splits, split: str) -> str:
     """Twelve hex digits that name a comparison: equal for the same question about the same data."""
     stand_ins: Iterable[Any] = (design.early_model, design.early_optimizer, design.early_ascent)
     question = [
-        identifying(design.plain(0)),
+        identity_settings(design.plain(0)),
         [method.name for method in design.parsed],
         list(design.seeds),
         [design.until.rule, design.until.value, design.factor, design.keep_suspects, split],

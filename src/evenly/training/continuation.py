@@ -9,7 +9,7 @@ import contextlib
 from dataclasses import replace
 
 from evenly.errors import EvenlyError
-from evenly.recipe import Recipe, Until, recorded
+from evenly.recipe import Recipe, Until, from_record
 from evenly.records import Run
 from evenly.records.identity import Identity
 from evenly.training.loop import END
@@ -20,7 +20,7 @@ def is_beginning(early: Run, recipe: Recipe, identity: Identity) -> bool:
     if early.state != "done" or not (early.path / END).is_file():
         return False
     try:
-        first, kept, taken = recorded(early.recipe), early.identity, int(early.summary()["epoch"])
+        first, kept, taken = from_record(early.recipe), early.identity, int(early.summary()["epoch"])
     except (EvenlyError, KeyError):  # a damaged early run is nothing to begin with
         return False
     if first.until.rule == "end" or kept is None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from evenly.errors import UsageError, did_you_mean
 from evenly.recipe import Recipe, Resampling, override
 from evenly.records.comparison import epochs_of_equal_steps
-from evenly.rules import FORMER, RULES
+from evenly.rules import FORMER_NAMES, RULES
 from evenly.training.selection import second_recipe
 
 
@@ -78,7 +78,7 @@ WORDS: dict[str, Word] = {
     },
 }
 #: Other spellings, which older commands and records have.
-SPELLINGS = {"original": "plain"} | {old: new for old, new in FORMER.items() if new != "random"}
+SPELLINGS = {"original": "plain"} | {old: new for old, new in FORMER_NAMES.items() if new != "random"}
 #: Methods that are there to explain another one's gain.
 CONTROLS = frozenset(control for word in WORDS.values() for control in word.controls) - {
     "logit-penalty",

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from evenly import rng
 from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
-from evenly.recipe import Recipe, recorded
+from evenly.recipe import Recipe, from_record
 from evenly.records import Run
 from evenly.resampling import Separation, matching
 from evenly.resampling.balance import balance_factors
@@ -95,7 +95,7 @@ def load_early_weights(early: Run, recipe: Recipe, model: nn.Module) -> None:
     """Fill `model` with the weights that the early run ended with, if the recipe says so."""
     if recipe.resampling.start == "scratch":
         return
-    first = recorded(early.recipe)
+    first = from_record(early.recipe)
     if first.model != recipe.model:
         raise UsageError(
             f"resampling.start=early goes on with the weights of run {early.id}, which has another model "

@@ -16,7 +16,7 @@ from evenly.environment import stamp
 from evenly.errors import UsageError
 from evenly.recipe import Recipe, to_mapping
 from evenly.records import Run
-from evenly.records.earlier import earlier
+from evenly.records.previous import previous_run
 from evenly.resampling import Separation
 from evenly.resampling.moment import AtEpoch
 from evenly.training.build import Parts, build_parts, load_data
@@ -37,6 +37,8 @@ from evenly.training.evidence import EXAMPLES, write_evidence
 from evenly.training.identify import agree, identify
 from evenly.training.interruption import Interruption
 from evenly.training.loop import LAST, Enough, Loop
+from evenly.training.model_record import NAME as MODEL
+from evenly.training.model_record import model_record
 from evenly.training.objective import predictions
 from evenly.training.out_of_memory import explain_out_of_memory
 from evenly.training.selection import load_early_weights, select
@@ -157,7 +159,7 @@ def train_from(
     with (
         explain_out_of_memory(recipe, world.device),
         repeatable(recipe.deterministic, world.device),
-        rng.forked([world.device]),
+        rng.fork_generators([world.device]),
         Interruption() as interruption,
     ):
         separation, hard, first = None, None, None
@@ -169,7 +171,7 @@ def train_from(
             load_early_weights(first, recipe, parts.model)
         environment = stamp(data=parts.splits.fingerprint, device=world.device) if world.leads else None
         if world.leads:
-            if not run.path.exists() and (remark := earlier(runs, identity)) is not None:
+            if not run.path.exists() and (remark := previous_run(runs, identity)) is not None:
                 _log.info(remark)
             run = Run.create(runs, to_mapping(recipe), identity.id, identity=identity, environment=environment)
         world.wait()
@@ -178,6 +180,8 @@ def train_from(
         with run, contextlib.ExitStack() as stack:
             if separation is not None and first is not None and world.leads and not run.file(EXAMPLES).exists():
                 write_evidence(run, separation, early=first, data=data.train)
+            if world.leads and not (run.path / MODEL).exists():
+                run.write_json(MODEL, model_record(parts).to_mapping())
             is_over = enough or stopping_rule(recipe, num_classes=data.num_classes)
             loop = Loop(parts, run, interruption, pace=pace, enough=is_over, allow=frozenset(allow), keep_end=keep_end)
             if early is not None and not tensorboard and is_beginning(early, recipe, identity):
