@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def watched() -> bool:
+def can_show_bar() -> bool:
     """Whether stderr is a terminal that can show a bar."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
@@ -30,7 +30,7 @@ class Bar:
 
     def __enter__(self) -> "Bar":
         self._progress = None
-        if watched():
+        if can_show_bar():
             from rich.console import Console
             from rich.progress import (
                 BarColumn,

@@ -38,15 +38,15 @@ def test_doctor_says_what_it_would_ask_a_gpu(
 def test_a_build_for_gpus_on_a_machine_without_one_means_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_, **__: torch.device("cuda"))
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    assert device.chosen("auto") == torch.device("cpu")
+    assert device.choose_device("auto") == torch.device("cpu")
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "accelerator", lambda: ("cuda", 2))
-    assert device.chosen("cuda", local=1) == torch.device("cuda:1")
-    assert device.chosen("auto", local=1) == torch.device("cuda:1")
+    assert device.choose_device("cuda", local=1) == torch.device("cuda:1")
+    assert device.choose_device("auto", local=1) == torch.device("cuda:1")
     with pytest.raises(SetupError, match=r"process 2 of this machine: there is no cuda:2; they are cuda:0 to cuda:1"):
-        device.chosen("auto", local=2)
+        device.choose_device("auto", local=2)
 
 
 @pytest.mark.parametrize("way", ["older", "newer"])

@@ -59,10 +59,10 @@ def measure(
     json: bool,
 ) -> None:
     """Measure a run at its kept epochs, and write down what was found."""
-    from evenly.device import chosen
+    from evenly.device import choose_device
     from evenly.training.loaded import loaded, opened
 
-    where = chosen(device)
+    where = choose_device(device)
 
     run, pointed = opened(run_id, runs)
     if pointed is not None and at_epochs is not None:
@@ -105,7 +105,7 @@ def _numbers(
     lr: float | None,
     refused: dict[str, DataError],
 ) -> dict[str, Any]:
-    from evenly.diagnostics.measuring import measure as measure_model
+    from evenly.diagnostics.measure import measure as measure_model
     from evenly.rng import generator
 
     options = {}
@@ -130,7 +130,7 @@ def _line_to(
     stored: "Loaded", run_id: str, other: str, *, examples: int, runs: str, data_root: str | None
 ) -> dict[str, Any]:
     """The loss between two runs, on the training examples of the first."""
-    from evenly.diagnostics.measured_data import even_part
+    from evenly.diagnostics.measurement_data import even_part
     from evenly.diagnostics.mode_connectivity import connection_numbers, mode_connectivity
     from evenly.rng import generator
     from evenly.training.loaded import loaded, opened

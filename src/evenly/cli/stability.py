@@ -179,7 +179,7 @@ def _of_run(
 ) -> dict[str, Any]:
     from dataclasses import replace
 
-    from evenly.diagnostics.measured_data import even_part
+    from evenly.diagnostics.measurement_data import even_part
     from evenly.rng import generator
     from evenly.stability.recipe_method import method_of
     from evenly.stability.run_report import run_report

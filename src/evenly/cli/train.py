@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust
 from evenly.errors import UsageError
-from evenly.rules import FORMER, RULES
+from evenly.rules import FORMER_NAMES, RULES
 
 if TYPE_CHECKING:
     from evenly.recipe import Recipe
@@ -82,7 +82,7 @@ def resolved(
     if data is None and config is None:
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
-    optimizer = FORMER.get(optimizer, optimizer) if optimizer else None
+    optimizer = FORMER_NAMES.get(optimizer, optimizer) if optimizer else None
     if optimizer in RULES:
         words |= {"ascent.rule": optimizer, "ascent.rho": "null"}
     elif optimizer is not None:
@@ -116,14 +116,14 @@ def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
 
 def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str) -> "Recipe":
     """The recipe with what makes a GPU fast, but for settings that a file or `--set` names."""
-    from evenly.device import chosen
+    from evenly.device import choose_device
     from evenly.training.defaults import fast
     from evenly.typed import yaml_text
 
     named = {change.partition("=")[0].strip() for change in given.get("changes", ())}
     if given.get("config"):
         named |= set(yaml_text.read(given["config"]))
-    return fast(recipe, chosen(device), given=named)
+    return fast(recipe, choose_device(device), given=named)
 
 
 def running(given: dict[str, Any]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _measured(
 ) -> dict[str, dict[int, float]]:
     if not measures:
         return {}
-    from evenly.diagnostics.measuring import measure
+    from evenly.diagnostics.measure import measure
     from evenly.rng import generator
     from evenly.training.loaded import loaded
 

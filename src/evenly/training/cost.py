@@ -35,7 +35,7 @@ def estimate(
     6
     """
     world = World.join(device)
-    with rng.forked([world.device]), tempfile.TemporaryDirectory() as scratch:
+    with rng.fork_generators([world.device]), tempfile.TemporaryDirectory() as scratch:
         data = splits if splits is not None else load_data(recipe, data_root=data_root)
         parts = assemble(recipe, world=world, splits=data, workers=workers)
         loop = Loop(parts, Run(Path(scratch)), Interruption())

@@ -37,7 +37,7 @@ class World:
         >>> World.join("cpu").size
         1
         """
-        chosen = devices.chosen(device, local=int(os.environ.get("LOCAL_RANK", 0)))
+        chosen = devices.choose_device(device, local=int(os.environ.get("LOCAL_RANK", 0)))
         devices.enter(chosen)
         if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
             return cls(device=chosen)

@@ -13,7 +13,7 @@ from evenly.data import Splits
 from evenly.data.contents import digests
 from evenly.data.fingerprints import fingerprint
 from evenly.errors import DataError
-from evenly.recipe import Recipe, identifying, to_mapping
+from evenly.recipe import Recipe, identity_settings, to_mapping
 from evenly.records.identity import Identity
 from evenly.training.distributed import World
 
@@ -46,7 +46,7 @@ def identify(
         given["first weights"] = digests(file.parent, [file.name])[0]
     if (source := _source_of(recipe.model.name)) is not None:
         given["model code"] = digests(source.parent, [source.name])[0]
-    return Identity(identifying(recipe), to_mapping(recipe, defaults=False), data.identity(), given)
+    return Identity(identity_settings(recipe), to_mapping(recipe, defaults=False), data.identity(), given)
 
 
 def agreed(world: World, make: Callable[[], Identity]) -> Identity:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from evenly import consent, models
 from evenly.data import Augmentation, Labelled, Splits
 from evenly.errors import DataError, UsageError
-from evenly.recipe import Recipe, recorded
+from evenly.recipe import Recipe, from_record
 from evenly.records import Run
 from evenly.records.identity import check_data
 from evenly.rng import generator
@@ -77,7 +77,7 @@ def loaded(run: Run, *, epoch: int | None = None, data_root: str | None = None) 
             f"run {run.id} has not kept the weights of epoch {epoch}; it has those of {', '.join(map(str, kept))}. "
             f"Train with --set keep_epochs=[{epoch}] to keep them."
         )
-    recipe = recorded(run.recipe)
+    recipe = from_record(run.recipe)
     consent.require(recipe.model.name, recipe.model.options, source=run.path)  # the folder may be a stranger's
     splits = load_data(recipe, data_root=data_root)
     check_data(run.path, splits.identity())

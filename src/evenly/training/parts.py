@@ -15,7 +15,7 @@ from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
 from evenly.data.checks import check
 from evenly.errors import UsageError, did_you_mean
-from evenly.models.trial import untouched
+from evenly.models.observation import observing
 from evenly.optim.cost import rule_class
 from evenly.recipe import Optimizer, Recipe
 from evenly.rng import generator
@@ -281,7 +281,7 @@ def _tuples(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _try(objective: Objective, model: nn.Module, shape: tuple[int, ...], world: World) -> None:
     """A loss that does not fit the model's outputs is found before training, not in it."""
-    with torch.no_grad(), untouched(model):
+    with torch.no_grad(), observing(model, training=None):
         model.eval()
         zeros = torch.zeros((1, *shape), device=world.device)
         objective(model(zeros), torch.zeros(1, dtype=torch.int64, device=world.device))

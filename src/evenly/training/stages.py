@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from evenly import rng
 from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
-from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, recorded
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, from_record
 from evenly.records import Run
 from evenly.resampling import Separation, matching, separate
 from evenly.resampling.balance import balance_factors
@@ -235,7 +235,7 @@ def go_on_from(early: Run, recipe: Recipe, model: nn.Module) -> None:
     """Fill `model` with the weights that the early run ended with, if the recipe says so."""
     if recipe.resampling.start == "scratch":
         return
-    first = recorded(early.recipe)
+    first = from_record(early.recipe)
     if first.model != recipe.model:
         raise UsageError(
             f"resampling.start=early goes on with the weights of run {early.id}, which has another model "

@@ -17,7 +17,7 @@ from evenly.errors import UsageError
 from evenly.optim.cost import passes_per_step
 from evenly.recipe import Ascent, Recipe, to_mapping
 from evenly.records import Run
-from evenly.records.earlier import earlier
+from evenly.records.previous import previous_run
 from evenly.resampling import Separation
 from evenly.resampling.moment import AtEpoch
 from evenly.training.distributed import World
@@ -116,7 +116,7 @@ def train(
     with (
         explained(recipe, world.device),
         repeatable(recipe.deterministic, world.device),
-        rng.forked([world.device]),
+        rng.fork_generators([world.device]),
         Interruption() as interruption,
     ):
         separation, hard = None, None
@@ -128,7 +128,7 @@ def train(
             go_on_from(first, recipe, parts.model)
         environment = stamp(data=parts.splits.fingerprint, device=world.device) if world.leads else None
         if world.leads:
-            if not run.path.exists() and (remark := earlier(runs, identity)) is not None:
+            if not run.path.exists() and (remark := previous_run(runs, identity)) is not None:
                 _log.info(remark)
             run = Run.create(runs, to_mapping(recipe), identity.id, identity=identity, environment=environment)
         world.wait()

@@ -154,11 +154,11 @@ def test_options_from_a_file_are_not_agreed_to_by_naming_the_function(here: Path
 
 def test_a_module_of_the_same_name_in_another_folder_is_another(here: Path, monkeypatch: pytest.MonkeyPatch):
     consent.remember("strangers_net:net", {})
-    assert consent.agreed("strangers_net:net", {})
+    assert consent.has_consent("strangers_net:net", {})
     (here / "theirs").mkdir()
     (here / "theirs" / "strangers_net.py").write_text("raise SystemExit('imported')")
     monkeypatch.chdir(here / "theirs")
-    assert not consent.agreed("strangers_net:net", {})
+    assert not consent.has_consent("strangers_net:net", {})
     assert (here / "state" / "evenly" / "code").stat().st_mode & 0o077 == 0
 
 
@@ -190,7 +190,7 @@ def test_a_memory_that_cannot_be_written_or_read_is_no_obstacle_to_training(
     (here / "state" / "evenly").mkdir(parents=True)
     (here / "state" / "evenly" / "code").write_bytes(b"\xff\xfe")
     monkeypatch.setattr(consent, "_named", set())
-    assert not consent.agreed("strangers_net:net", {})
+    assert not consent.has_consent("strangers_net:net", {})
 
 
 @pytest.mark.parametrize(

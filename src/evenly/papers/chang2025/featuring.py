@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from evenly.diagnostics.features import features, last_linear
-from evenly.diagnostics.measured_data import even_part
+from evenly.diagnostics.measurement_data import even_part
 from evenly.diagnostics.rank import feature_rank
 from evenly.papers.experiment import Context, Found
 from evenly.recipe import Recipe
 from evenly.rng import generator
-from evenly.stability.alignment import coherence
+from evenly.stability.coherence_matrix import coherence
 from evenly.stability.networks import network_problem
 from evenly.training.loaded import loaded
 from evenly.training.train import train

@@ -87,7 +87,7 @@ def _fast(device: torch.device, ascent: Ascent) -> Recipe:
 def _steps(recipe: Recipe, device: torch.device) -> Iterator[Callable[[int], None]]:
     """Within the context, a function that takes so many steps of a run."""
     world = World(device=device)
-    with tempfile.TemporaryDirectory() as scratch, rng.forked([device]), devices.repeatable(False, device):
+    with tempfile.TemporaryDirectory() as scratch, rng.fork_generators([device]), devices.repeatable(False, device):
         loop = Loop(assemble(recipe, world=world, splits=_pictures()), Run(Path(scratch)), Interruption())
         batches = _endless(loop)
 
