@@ -45,13 +45,7 @@ CLAIMS = (
         note="‖v‖²‖x‖ misses a square",
     ),
     Claim(
-        "eq. 29, mended",
-        "with ‖v‖²‖x‖², relative error",
-        "two_layer.squared",
-        "equal",
-        0.0,
-        margin=1e-9,
-        corrects=True,
+        "eq. 29, mended", "with ‖v‖²‖x‖², relative error", "two_layer.squared", "equal", 0.0, margin=1e-9, corrects=True
     ),
     Claim(
         "eq. 39, misprint",

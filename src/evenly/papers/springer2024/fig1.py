@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.papers import charts
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
-from evenly.papers.springer2024.toy import OPEN, SEEDS, SMOKE, SPIRAL, UNSAID, arguments
+from evenly.papers.experiment import Context, Found, Measured, Part
+from evenly.papers.springer2024.toy import UNSAID, arguments, experiment
 from evenly.report.chart import Chart, Heat, Points
 
 if TYPE_CHECKING:
@@ -59,10 +59,7 @@ def decision_surfaces(
             values[f"{'lsam' if toy.rho else 'sgd'}.{what}"][toy.seed] = error
     train = networks.data[0].train
     inputs_N4 = train.gather(range(len(train)))
-    series: dict[str, Any] = {
-        "points": {"inputs": inputs_N4.tolist(), "labels": train.labels.tolist()},
-        "planes": {},
-    }
+    series: dict[str, Any] = {"points": {"inputs": inputs_N4.tolist(), "labels": train.labels.tolist()}, "planes": {}}
     for name, place in (("sgd", 0), ("lsam", len(seeds))):
         for number, feature in enumerate(("easy", "hard")):
             x_N2 = inputs_N4[:, 2 * number : 2 * number + 2]
@@ -116,14 +113,14 @@ def _points(inputs: Sequence[Sequence[float]], labels: Sequence[int], number: in
     return Points(name, x, y, colour=colour, mark="cross" if label else "dot")
 
 
-EXPERIMENT = Experiment(
-    key="springer2024/fig1",
+EXPERIMENT = experiment(
+    "fig1",
     title="Decision surfaces of Φ_easy and Φ_hard, by SGD and by LSAM (figure 1)",
     claim="SGD and LSAM both learn the label and the easy feature; only LSAM learns the spiral.",
     plan=plan,
     primary="hard",
     claims=CLAIMS,
-    scales={"smoke": SMOKE, "full": Scale(SEEDS, 0.5, deviations=(*OPEN, "χ = 360 and ρ = 2"))},
+    minutes=0.5,
+    deviations=("χ = 360 and ρ = 2",),
     charts=chart,
-    errata=SPIRAL,
 )

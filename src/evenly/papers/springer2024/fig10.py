@@ -3,19 +3,17 @@
 from collections.abc import Sequence
 
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Experiment, Measured, Part, Scale
+from evenly.papers.experiment import Measured, Part
 from evenly.papers.springer2024.quantities import at
 from evenly.papers.springer2024.toy import (
-    BAND,
     ERROR_AXIS,
-    OPEN,
     RHO_AXIS,
     RHOS,
     SEEDS,
-    SMOKE,
-    SPIRAL,
     UNSAID,
     arguments,
+    experiment,
+    radius_chart,
     radius_curve,
 )
 from evenly.report.chart import Chart
@@ -57,37 +55,30 @@ def chart(measured: Measured) -> list[Chart]:
     for noise_on, features in NOISE_ON.items():
         for column, (kind, levels) in enumerate(NOISES.items()):
             lines = [radius_curve(measured, f"{level:g}", f"{kind}.{noise_on}.{at(level=level)}") for level in levels]
-            sentence = f"The error of the spiral against ρ for three levels of {kind} noise on {features}. {BAND}"
+            sentence = f"The error of the spiral against ρ for three levels of {kind} noise on {features}."
             # Axes are named at the edge of the sheet only.
             x, y = RHO_AXIS if noise_on == "hard" else "", "" if column else ERROR_AXIS
-            panels.append(Chart(f"{kind.capitalize()} noise, {noise_on}", x, y, lines, sentence))
+            panels.append(radius_chart(f"{kind.capitalize()} noise, {noise_on}", lines, sentence, x=x, y=y))
     return panels
 
 
-EXPERIMENT = Experiment(
-    key="springer2024/fig10",
+EXPERIMENT = experiment(
+    "fig10",
     title="Hard probing error against ρ under noise (figure 10)",
     claim="LSAM improves the hard feature under label noise, Gaussian noise and dropout, of both features or one.",
     plan=plan,
     primary="label noise, both",  # the paper says “for all types of noise”: this is its first panel
     claims=CLAIMS,
-    scales={
-        "smoke": SMOKE,
-        "full": Scale(
-            SEEDS[:5],
-            4.0,
-            deviations=(
-                *OPEN,
-                "5 seeds",
-                "χ = 360; three levels of each noise up to the paper's largest: "
-                "label 2, 5, 10 %, Gaussian 0.25, 0.5, 1, dropout 10, 20, 40 %",
-                "probed on points without noise",
-            ),
-        ),
-    },
+    seeds=SEEDS[:5],
+    minutes=4.0,
+    deviations=(
+        "5 seeds",
+        "χ = 360; three levels of each noise up to the paper's largest: "
+        "label 2, 5, 10 %, Gaussian 0.25, 0.5, 1, dropout 10, 20, 40 %",
+        "probed on points without noise",
+    ),
     charts=chart,
     errata=(
-        *SPIRAL,
         "With label noise or dropout on both features the easy one does not suffice any more: SGD itself learns the "
         "spiral, and little is left for LSAM to improve.",
     ),

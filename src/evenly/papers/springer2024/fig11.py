@@ -1,23 +1,20 @@
 """Figure 11: the hard probing error against ρ, for five batch sizes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Experiment, Measured, Part, Scale
+from evenly.papers.experiment import Measured, Part
 from evenly.papers.springer2024.quantities import at
 from evenly.papers.springer2024.toy import (
-    BAND,
     CHI,
-    ERROR_AXIS,
-    OPEN,
-    RHO_AXIS,
     RHOS,
-    SEEDS,
     SMOKE,
-    SPIRAL,
     TINY,
     UNSAID,
     arguments,
+    experiment,
+    radius_chart,
     radius_curve,
 )
 from evenly.report.chart import Chart
@@ -101,22 +98,20 @@ def best_places_and_ranges(values: Mapping[str, Mapping[int, float]]) -> dict[st
 def chart(measured: Measured) -> list[Chart]:
     """Error against ρ, a line for each batch size."""
     lines = [radius_curve(measured, f"batch {size}", at(batch=size)) for size in BATCHES]
-    sentence = f"The error of the spiral of χ = {CHI:g} against ρ for five batch sizes, 100 epochs each. {BAND}"
-    return [Chart("Hard probing error by batch size", RHO_AXIS, ERROR_AXIS, lines, sentence)]
+    sentence = f"The error of the spiral of χ = {CHI:g} against ρ for five batch sizes, 100 epochs each."
+    return [radius_chart("Hard probing error by batch size", lines, sentence)]
 
 
-EXPERIMENT = Experiment(
-    key="springer2024/fig11",
+EXPERIMENT = experiment(
+    "fig11",
     title="Hard error against ρ, by batch size (figure 11)",
     claim="LSAM improves the hard feature over a range of batch sizes; the improvement degrades as batches grow large.",
     plan=plan,
     primary="batch 20",
     claims=CLAIMS,
-    scales={
-        "smoke": Scale((0, 1), 0.05, {**TINY, "batches": (2, 4, 5, 10, 20)}, deviations=SMOKE.deviations),
-        "full": Scale(SEEDS, 2.0, deviations=(*OPEN, "χ = 360; sizes 5, 10, 20, 50, 100; equal epochs for all")),
-    },
+    smoke=replace(SMOKE, settings={**TINY, "batches": (2, 4, 5, 10, 20)}),
+    minutes=2.0,
+    deviations=("χ = 360; sizes 5, 10, 20, 50, 100; equal epochs for all",),
     charts=chart,
     derived=best_places_and_ranges,
-    errata=SPIRAL,
 )

@@ -3,22 +3,9 @@
 from collections.abc import Sequence
 
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Experiment, Measured, Part, Scale
+from evenly.papers.experiment import Measured, Part
 from evenly.papers.springer2024.quantities import at
-from evenly.papers.springer2024.toy import (
-    BAND,
-    CHI,
-    ERROR_AXIS,
-    OPEN,
-    RHO_AXIS,
-    RHOS,
-    SEEDS,
-    SMOKE,
-    SPIRAL,
-    UNSAID,
-    arguments,
-    radius_curve,
-)
+from evenly.papers.springer2024.toy import CHI, RHOS, UNSAID, arguments, experiment, radius_chart, radius_curve
 from evenly.report.chart import Chart
 
 CHIS = (270.0, 315.0, 360.0, 450.0)
@@ -99,30 +86,23 @@ def chart(measured: Measured) -> list[Chart]:
         lines = [radius_curve(measured, f"χ = {chi:g}", at(chi=chi), what, rhos=(*RHOS, BEYOND)) for chi in CHIS]
         sentence = (
             "The error of the spiral against LSAM's ρ for four complexities. It falls up to ρ = 2; at ρ = 4 not even "
-            f"the label is learned. {BAND}"
+            "the label is learned."
         )
-        panels.append(Chart(title, RHO_AXIS, ERROR_AXIS, lines, sentence))
+        panels.append(radius_chart(title, lines, sentence))
     return panels
 
 
-EXPERIMENT = Experiment(
-    key="springer2024/fig2",
+EXPERIMENT = experiment(
+    "fig2",
     title="Hard probing error against ρ, for four complexities (figure 2)",
     claim="The spiral is learned worst by SGD (ρ = 0) and better the larger LSAM's ρ, at every complexity.",
     plan=plan,
     primary=f"trend at χ = {CHI:g}",
     claims=CLAIMS,
-    scales={
-        "smoke": SMOKE,
-        "full": Scale(
-            SEEDS,
-            3.0,
-            deviations=(*OPEN, "χ in 270, 315, 360, 450; ρ in 0, 0.1, 0.2, 0.5, 1, 2, and 4 apart from the grid"),
-        ),
-    },
+    minutes=3.0,
+    deviations=("χ in 270, 315, 360, 450; ρ in 0, 0.1, 0.2, 0.5, 1, 2, and 4 apart from the grid",),
     charts=chart,
     errata=(
-        *SPIRAL,
         "“Progressively improves as we increase ρ” holds up to a largest ρ, which the paper does not give: at ρ = 4 "
         "the network learns neither the spiral nor the label.",
     ),

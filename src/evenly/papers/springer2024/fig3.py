@@ -4,22 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
+from evenly.papers.experiment import Context, Found, Measured, Part
 from evenly.papers.springer2024.quantities import at
-from evenly.papers.springer2024.toy import (
-    BAND,
-    CHI,
-    MEDIANS,
-    OPEN,
-    RHO_AXIS,
-    RHOS,
-    SEEDS,
-    SMOKE,
-    SPIRAL,
-    UNSAID,
-    arguments,
-    radius_curve,
-)
+from evenly.papers.springer2024.toy import CHI, MEDIANS, RHOS, UNSAID, arguments, experiment, radius_chart, radius_curve
 from evenly.report.chart import Chart, Layer, Rule
 
 SGD, LSAM = at(chi=CHI, rho=0), at(chi=CHI, rho=1)
@@ -46,13 +33,7 @@ def plan(seeds: Sequence[int], **size: int) -> list[Part]:
 
 
 def weight_ratios(
-    context: Context,
-    *,
-    seeds: Sequence[int],
-    chi: float,
-    rhos: Sequence[float],
-    epochs: int,
-    sizes: Mapping[str, int],
+    context: Context, *, seeds: Sequence[int], chi: float, rhos: Sequence[float], epochs: int, sizes: Mapping[str, int]
 ) -> Found:
     """`chi=X.rho=R.phantom` and `.real`: the medians over training of ṽ_hard/ṽ_easy and v_hard/v_easy.
 
@@ -86,21 +67,21 @@ def chart(measured: Measured) -> list[Chart]:
         radius_curve(measured, "v_hard/v_easy (real), median", at(chi=CHI), "real", dashed=True),
         Rule(y=1.0, name="the paper's SGD"),
     ]
-    sentence = f"The ratio of the weights of the two features at LSAM's phantom and at the real weights. {BAND}"
-    return [Chart("Phantom ratio against ρ", RHO_AXIS, "hard / easy", lines, sentence)]
+    sentence = "The ratio of the weights of the two features at LSAM's phantom and at the real weights."
+    return [radius_chart("Phantom ratio against ρ", lines, sentence, y="hard / easy")]
 
 
-EXPERIMENT = Experiment(
-    key="springer2024/fig3",
+EXPERIMENT = experiment(
+    "fig3",
     title="ṽ_hard/ṽ_easy and v_hard/v_easy against ρ (figure 3)",
     claim="The phantom ratio ṽ_hard/ṽ_easy rises with ρ, while the real one stays near 1.",
     plan=plan,
     primary="trend",
     claims=CLAIMS,
-    scales={"smoke": SMOKE, "full": Scale(SEEDS, 1.0, deviations=(*OPEN, "χ = 360", MEDIANS))},
+    minutes=1.0,
+    deviations=("χ = 360", MEDIANS),
     charts=chart,
     errata=(
-        *SPIRAL,
         "Trained from v = (1, 1) the real ratio is neither 1 for SGD nor constant in ρ: the easy weight grows from the "
         "first epoch on, and under LSAM more. The phantom ratio rises all the same.",
     ),

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
-from evenly.papers.springer2024.toy import OPEN, RHO, SEEDS, SMOKE, SPIRAL, arguments
+from evenly.papers.experiment import Context, Found, Measured, Part
+from evenly.papers.springer2024.toy import RHO, arguments, experiment
 from evenly.report.chart import Chart, Histogram, Rule
 
 if TYPE_CHECKING:
@@ -102,20 +102,17 @@ def chart(measured: Measured) -> list[Chart]:
     ]
 
 
-EXPERIMENT = Experiment(
-    key="springer2024/fig4",
+EXPERIMENT = experiment(
+    "fig4",
     title="LSAM's learning rates of the two features, over batches (figure 4)",
     claim="LSAM lowers the learning rate of the easy feature, raises that of the hard one, and so raises its share.",
     plan=plan,
     primary="hard",  # “LSAM increases the learning rate for hard features”
     claims=CLAIMS,
-    scales={
-        "smoke": SMOKE,
-        "full": Scale(SEEDS, 0.5, deviations=(*OPEN, "χ = 360, ρ = 1", "batches of the whole of training, in medians")),
-    },
+    minutes=0.5,
+    deviations=("χ = 360, ρ = 1", "batches of the whole of training, in medians"),
     charts=chart,
     errata=(
-        *SPIRAL,
         "ṽ_hard exceeds v_hard only in a batch that the hard feature, weighted by importance, gets wrong: half of the "
         "batches before the first step, ever fewer after it. Typically LSAM lowers both rates, the easy one much more.",
     ),

@@ -7,20 +7,9 @@ import numpy as np
 
 from evenly.papers import charts
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
+from evenly.papers.experiment import Context, Found, Measured, Part
 from evenly.papers.springer2024.quantities import at
-from evenly.papers.springer2024.toy import (
-    BAND,
-    ERROR_AXIS,
-    MEDIANS,
-    OPEN,
-    RHOS,
-    SEEDS,
-    SMOKE,
-    SPIRAL,
-    UNSAID,
-    arguments,
-)
+from evenly.papers.springer2024.toy import MEDIANS, RHOS, UNSAID, arguments, experiment, radius_chart
 from evenly.report.chart import Chart, Layer, Line, Points
 
 EFFECTS = ("importance", "rate", "both")
@@ -157,26 +146,23 @@ def chart(measured: Measured) -> list[Chart]:
     for effect, says in NAMES.items():
         own = charts.curve(measured, says, STARS, [f"{effect}.{at('hard', star=star)}" for star in STARS])
         lines: list[Layer] = [own, lsam, Points("", ratios, lsam.y, colour=1)]
-        sentence = f"The error of the spiral against the ratio of the two weights, {says} beside LSAM. {BAND}"
-        panels.append(Chart(says.capitalize(), "hard / easy", ERROR_AXIS, lines, sentence))
+        sentence = f"The error of the spiral against the ratio of the two weights, {says} beside LSAM."
+        panels.append(radius_chart(says.capitalize(), lines, sentence, x="hard / easy"))
     return panels
 
 
-EXPERIMENT = Experiment(
-    key="springer2024/fig7",
+EXPERIMENT = experiment(
+    "fig7",
     title="The two effects by hand, alone and together, beside LSAM (figure 7)",
     claim="Importance weighting and learning rates each improve the hard feature, and together they do what LSAM does.",
     plan=plan,
     primary="all of LSAM, ρ = 1",  # “together account for all the benefits offered by LSAM”
     claims=CLAIMS,
-    scales={
-        "smoke": SMOKE,
-        "full": Scale(SEEDS, 3.0, deviations=(*OPEN, "χ = 360; v*_hard in 0.5, 1, 1.5, 2, 3, 4", MEDIANS)),
-    },
+    minutes=3.0,
+    deviations=("χ = 360; v*_hard in 0.5, 1, 1.5, 2, 3, 4", MEDIANS),
     charts=chart,
     derived=gaps_at_equal_ratios,
     errata=(
-        *SPIRAL,
         "The text compares by “the mean value of v_hard/v_easy over training (from figure 3)”: the phantom ratio is "
         "meant, the real one hardly changes.",
     ),

@@ -53,13 +53,7 @@ class SpiralNetworks:
     """Networks that are trained as one ensemble; everything but the settings of each toy is the same."""
 
     def __init__(
-        self,
-        toys: Sequence[Toy],
-        *,
-        batch_size: int = 5,
-        num_train: int = 300,
-        num_test: int = 2000,
-        width: int = 100,
+        self, toys: Sequence[Toy], *, batch_size: int = 5, num_train: int = 300, num_test: int = 2000, width: int = 100
     ) -> None:
         self.toys, self.batch_size = list(toys), batch_size
         cache: dict[str, Splits] = {}

@@ -207,13 +207,7 @@ def experiment(name: str, title: str, minutes: float, small: Mapping[str, Scale]
 SMALL_PACS = Scale(
     (0, 1, 2),
     90.0,
-    {
-        "recipe": REDUCED,
-        "name": "pacs",
-        "rates": (0.01,),
-        "rhos": (0.0, 0.05, 0.1),
-        "options": {"size": 32},
-    },
+    {"recipe": REDUCED, "name": "pacs", "rates": (0.01,), "rhos": (0.0, 0.05, 0.1), "options": {"size": 32}},
     ("pacs",),
     (
         "images of 32×32 and the three-convolution network from scratch, instead of a pretrained ResNet-18",

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenly.papers import charts
-from evenly.papers.experiment import Measured, Scale
+from evenly.papers.experiment import Experiment, Measured, Scale
 from evenly.papers.springer2024.quantities import at
-from evenly.report.chart import Line
+from evenly.report.chart import Chart, Layer, Line
 
 CHI = 360.0
 RHOS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
@@ -37,6 +37,21 @@ ERROR_AXIS = "hard probing error (%)"
 BAND = "Means and 95 % intervals over seeds."
 
 
+def experiment(
+    figure: str,
+    *,
+    minutes: float,
+    deviations: tuple[str, ...],
+    errata: tuple[str, ...] = (),
+    seeds: tuple[int, ...] = SEEDS,
+    smoke: Scale = SMOKE,
+    **declared: Any,
+) -> Experiment:
+    """A figure on the toy: its own deviations and errata stand after those of the toy."""
+    scales = {"smoke": smoke, "full": Scale(seeds, minutes, deviations=(*OPEN, *deviations))}
+    return Experiment(key=f"springer2024/{figure}", scales=scales, errata=(*SPIRAL, *errata), **declared)
+
+
 def arguments(
     seeds: Sequence[int],
     *,
@@ -50,6 +65,11 @@ def arguments(
     """The arguments that all work on the toy takes, and `more`."""
     sizes = {"num_train": num_train, "num_test": num_test, "width": width, "batch_size": batch_size}
     return {"seeds": list(seeds), "chi": CHI, "epochs": epochs, "sizes": sizes, **more}
+
+
+def radius_chart(title: str, lines: Sequence[Layer], sentence: str, *, x: str = RHO_AXIS, y: str = ERROR_AXIS) -> Chart:
+    """A chart of curves against ρ."""
+    return Chart(title, x, y, lines, f"{sentence} {BAND}")
 
 
 def radius_curve(

@@ -61,10 +61,7 @@ def toy_importance(
     for epoch in at_epochs:
         readout = networks.train(epoch).readout()
         v_KB2 = phantom_heads(readout, rho=[rho] * len(toys), group=networks.batch_size)
-        weights = {
-            "real": readout.importance,
-            "phantom": phantom_importance(readout, v_KB2, group=networks.batch_size),
-        }
+        weights = {"real": readout.importance, "phantom": phantom_importance(readout, v_KB2, group=networks.batch_size)}
         parts_KN2 = readout.contributions
         for name, places in (("sgd", range(len(seeds))), ("lsam", range(len(seeds), len(toys)))):
             prefix = f"{at(epoch=epoch)}.{name}"
