@@ -22,9 +22,9 @@ from evenly.papers.identity.source import Sources
 
 SOURCE = Path(evenly.__file__).parent
 CLAIMS = SOURCE.parents[1] / "claims"
-WORKS = sorted({part.work for each in CATALOGUE.values() for scale in each.scales for part in each.parts(scale)})
+WORKS = sorted({part.address for each in CATALOGUE.values() for scale in each.scales for part in each.parts(scale)})
 # Of all work what is near to what is edited here, and something far from it.
-NEAR = [work for work in WORKS if "nguyen" in work] + ["springer2024.closed_forms:norms"]
+NEAR = [work for work in WORKS if "nguyen" in work] + ["springer2024.appendix_d:closed_forms"]
 DYNAMICS = "papers/nguyen2024/dynamics.py"
 FOLLOWED = "nguyen2024.dynamics:followed"
 
