@@ -12,7 +12,7 @@ from evenly.typed import from_mapping
 CURVES = ("epoch", "train.error", "train.loss", "test.error", "test.loss")
 
 
-def trained(
+def train_recipe(
     context: Context,
     *,
     recipe: Mapping[str, Any],
@@ -30,11 +30,11 @@ def trained(
 
     wanted = replace(_recipe(recipe), seed=seed)
     run = train(wanted, runs=context.runs, data_root=context.data_root)
-    values = _values(run, name, split, seed) | _measured(context, run, name, seed, measures, options)
+    values = _values(run, name, split, seed) | _measurements(context, run, name, seed, measures, options)
     return Found(values, {"curves": _curves(run), "run": run.id})
 
 
-def usefully(
+def train_useful(
     context: Context,
     *,
     recipe: Mapping[str, Any],
@@ -72,7 +72,7 @@ def usefully(
             f"{under}.share": {seed: row.share},
             f"{under}.cost": {seed: row.cost},
         }
-        values |= _measured(context, run, under, seed, measures, options)
+        values |= _measurements(context, run, under, seed, measures, options)
         series["curves"][row.method], series["runs"][row.method] = _curves(run), run.id
         if row.early is not None:
             early = Run.open(row.early, context.runs)
@@ -99,7 +99,7 @@ def _values(run: Run, under: str, split: str, seed: int) -> dict[str, dict[int, 
     return found
 
 
-def _measured(
+def _measurements(
     context: Context,
     run: Run,
     under: str,
