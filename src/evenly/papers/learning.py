@@ -1,4 +1,4 @@
-"""The work of every experiment on real data: train recipes, by USEFUL or not, and measure what came of them."""
+"""The work of experiments on real data: train a recipe, or the same recipe by USEFUL and its controls, and measure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -88,15 +88,15 @@ def _recipe(mapping: Mapping[str, Any]) -> Recipe:
 
 def _values(run: Run, under: str, split: str, seed: int) -> dict[str, dict[int, float]]:
     """All final errors of a run, in percent: of the split itself, of its worst class or group, and adjusted."""
-    found = {f"{under}.gradients": {seed: float(run.summary()["gradients"])}}
+    values = {f"{under}.gradients": {seed: float(run.summary()["gradients"])}}
     for name, value in run.summary().items():
         if name.startswith(f"{split}.") and isinstance(value, int | float):
             rest = name.removeprefix(f"{split}.")
             if rest == "error" or rest.startswith(("worst.", "adjusted")):
-                found[f"{under}.{rest}"] = {seed: 100 * value}
+                values[f"{under}.{rest}"] = {seed: 100 * value}
     if "train.error" in run.metrics()[-1]:
-        found[f"{under}.train_error"] = {seed: 100 * run.metrics()[-1]["train.error"]}
-    return found
+        values[f"{under}.train_error"] = {seed: 100 * run.metrics()[-1]["train.error"]}
+    return values
 
 
 def _measurements(
@@ -113,9 +113,9 @@ def _measurements(
     from evenly.rng import generator
     from evenly.training.loaded import loaded
 
-    found = loaded(run, data_root=context.data_root)
+    parts = loaded(run, data_root=context.data_root)
     numbers = measure(
-        found.model, found.splits, *measures, rng=generator(seed, "measure"), **(dict(options) if options else {})
+        parts.model, parts.splits, *measures, rng=generator(seed, "measure"), **(dict(options) if options else {})
     )
     return {f"{under}.{name}": {seed: float(v)} for name, v in numbers.items() if isinstance(v, int | float)}
 

@@ -89,7 +89,7 @@ def trajectories(
     rho_K = torch.tensor(rhos, dtype=torch.float64)[:, None, None]
     snapshots: list[Trajectory] = []
 
-    def look(parameters: Mapping[str, Tensor], step: int) -> dict[str, Tensor]:
+    def measure(parameters: Mapping[str, Tensor], step: int) -> dict[str, Tensor]:
         weight_KJD = parameters["filters.weight"]
         g_KJD, slope_KN = gradient(weight_KJD, x_KRD, y_KN)
         there_KJD = weight_KJD + rho_K * g_KJD / torch.linalg.vector_norm(g_KJD, dim=(1, 2), keepdim=True)
@@ -112,7 +112,7 @@ def trajectories(
     while ensemble.step < iterations:
         ahead = min(10, iterations - ensemble.step)
         seen = ensemble.run(
-            ahead, measure=look, at=range(ensemble.step + (ensemble.step > 0), ensemble.step + ahead + 1)
+            ahead, measure=measure, at=range(ensemble.step + (ensemble.step > 0), ensemble.step + ahead + 1)
         )
         if bool((seen["easy"][-1] >= 0.5 / betas[0]).all()):
             break
@@ -166,10 +166,10 @@ def growth_statistics(
     models = [network(seed, bias=False).double() for seed in seeds]
     if assume:
         models = [with_assumed_alignments(model, each, rho) for model, each in zip(models, data, strict=True)]
-    found = trajectories(data, models, iterations=iterations, lr=lr, rho=rho, betas=(1.0, beta_hard))
+    runs = trajectories(data, models, iterations=iterations, lr=lr, rho=rho, betas=(1.0, beta_hard))
     values: dict[str, dict[int, float]] = {}
     for place, seed in enumerate(seeds):
-        gd, sam = (_member(found[rule], place) for rule in RULES)
+        gd, sam = (_member(runs[rule], place) for rule in RULES)
         rate = lr * float(data[place].attributes["easy_present"].double().mean())  # the α of these very examples
         numbers = {f"gd.{what}": value for what, value in _growth(gd, 0.0, rate).items()}
         numbers |= {f"sam.{what}": value for what, value in _growth(sam, rho, rate).items()}
@@ -179,7 +179,7 @@ def growth_statistics(
             numbers |= {f"sam.{what}": value for what, value in _time_and_bound(sam, rho, rate).items()}
         for what, value in numbers.items():
             values.setdefault(f"{name}.{what}", {})[seed] = value
-    return Found(values, {"gaps": _gaps(found)})
+    return Found(values, {"gaps": _gaps(runs)})
 
 
 def _member(whole: Trajectory, place: int) -> Trajectory:
@@ -209,11 +209,12 @@ def _time_and_bound(run: Trajectory, rho: float, rate: float) -> dict[str, float
 
 
 def _growth(run: Trajectory, rho: float, rate: float) -> dict[str, float]:
+    """How far steps are off the theorems' prediction, the constant of the growth, and what it led to by T₀."""
     until = max(1, _learned_at(run))
-    made_easy, made_hard = (each[1 : until + 1] - each[:until] for each in (run.easy, run.hard))
+    moved_easy, moved_hard = (each[1 : until + 1] - each[:until] for each in (run.easy, run.hard))
     off = [
-        ((made - said[:until]).abs().amax(1) / made.abs().amax(1).clamp_min(1e-300)).max()
-        for made, said in ((made_easy, run.move_easy), (made_hard, run.move_hard))
+        ((moved - predicted[:until]).abs().amax(1) / moved.abs().amax(1).clamp_min(1e-300)).max()
+        for moved, predicted in ((moved_easy, run.move_easy), (moved_hard, run.move_hard))
     ]
     z = run.easy.amax(1)
     grown = z[1 : until + 1] - z[:until]
@@ -225,7 +226,7 @@ def _growth(run: Trajectory, rho: float, rate: float) -> dict[str, float]:
         "reached": float(until),
         "easy": float(z[until]),
         "hard.growth": float(run.hard[until].amax() / run.hard[0].amax()),
-        "hard.rises": float(100 * (made_hard >= 0).double().mean()),
+        "hard.rises": float(100 * (moved_hard >= 0).double().mean()),
         "between.easy": _between(run.perturbed_easy[:until], run.easy[:until], rho),
         "between.hard": _between(run.perturbed_hard[:until], run.hard[:until], rho),
     }

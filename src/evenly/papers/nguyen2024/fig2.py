@@ -20,7 +20,7 @@ WITH_BIAS = (
 )
 LONGER = (
     "800 iterations instead of 600: the paper trains until convergence, and after 600 SAM has just learned the easy "
-    "feature (at 602 on average). What is learned is judged after 800, the gap over the paper's 600"
+    "feature (at 602 on average). What is learned in the end is judged after 800, what is learned first after 600"
 )
 AT_800 = "Declared at 600 iterations first, where SAM has not converged; judged again at 800, with the numbers known."
 
@@ -42,6 +42,16 @@ def _claims_at(beta: float) -> tuple[Claim, ...]:
             after=beta == 0.2,
             note="Learned: an alignment of ½; where it is not reached in 800 iterations, 800 is counted.",
         ),
+        *(
+            Claim(
+                f"{SHOWN[rule]} easy first at {beta}",
+                f"{SHOWN[rule]} learns the easy feature first: after 600 iterations it is aligned more with it ({at})",
+                f"{beta}.{rule}.easy",
+                "greater",
+                f"{beta}.{rule}.hard",
+            )
+            for rule in SHOWN
+        ),
         Claim(
             f"evenly at {beta}",
             f"the gap between the two alignments is smaller in SAM, on average over 600 iterations ({at})",
@@ -57,26 +67,23 @@ def _claims_at(beta: float) -> tuple[Claim, ...]:
             f"{gd}.hard",
             note="With most seeds SAM has not learned the easy feature by then.",
         ),
-        *(
-            Claim(name, f"{says} ({at})", value, direction, against, after=True, note=AT_800)
-            for name, says, value, direction, against in (
-                (
-                    f"GD easy first at {beta}",
-                    "GD is aligned more with the easy than with the difficult feature, after 800",
-                    f"{gd}.easy.end",
-                    "greater",
-                    f"{gd}.hard.end",
-                ),
-                (f"SAM easy first at {beta}", "so is SAM", f"{sam}.easy.end", "greater", f"{sam}.hard.end"),
-                (
-                    f"difficult at {beta}",
-                    "after 800 iterations SAM is aligned more with the difficult feature than GD",
-                    f"{sam}.hard.end",
-                    "greater",
-                    f"{gd}.hard.end",
-                ),
-                (f"less easy at {beta}", "and less with the easy one", f"{sam}.easy.end", "less", f"{gd}.easy.end"),
-            )
+        Claim(
+            f"difficult at {beta}",
+            f"after 800 iterations SAM is aligned more with the difficult feature than GD ({at})",
+            f"{sam}.hard.end",
+            "greater",
+            f"{gd}.hard.end",
+            after=True,
+            note=AT_800,
+        ),
+        Claim(
+            f"less easy at {beta}",
+            f"and less with the easy one ({at})",
+            f"{sam}.easy.end",
+            "less",
+            f"{gd}.easy.end",
+            after=True,
+            note=AT_800,
         ),
     )
 

@@ -1,6 +1,6 @@
 """Figures 2 and 6: how the weights of GD and SAM turn towards the easy and the difficult feature.
 
-Shapes: K members, J filters, D dimensions of a patch, T moments.
+Shapes: K members, S seeds, J filters, D dimensions of a patch, N examples, C outputs, T measurements.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ def alignment_curves(
     for rule in RULES:
         easy, hard, accuracy = (seen[rule][what] for what in ("easy", "hard", "accuracy"))
         gap = easy - hard
-        found = {
+        quantities = {
             "easy": easy[at],
             "hard": hard[at],
             "accuracy": accuracy[at],
@@ -98,7 +98,7 @@ def alignment_curves(
             "gap": gap[up_to].mean(0),
             "gap.late": gap[late].mean(0),
         }
-        for what, numbers_S in found.items():
+        for what, numbers_S in quantities.items():
             values[f"{name}.{rule}.{what}"] = dict(zip(seeds, numbers_S.tolist(), strict=True))
     return Found(values, {"steps": steps, "curves": {rule: _summary(seen[rule]) for rule in RULES}})
 
