@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from evenly.training.trained_model import load_trained
 from PIL import Image
 
 import evenly
@@ -17,6 +16,7 @@ from evenly.errors import DataError, UsageError
 from evenly.recipe import Data, Model, Optimizer, Recipe
 from evenly.records import Run
 from evenly.training.train import train
+from evenly.training.trained_model import load_trained
 
 CLASSES = ["b, 2", "cat's & co", "№ 1"]
 

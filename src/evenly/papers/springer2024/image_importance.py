@@ -78,8 +78,8 @@ def image_importance(
     from evenly.papers.springer2024.importance_spread import importance_map, lorenz_points, spread
     from evenly.recipe import Ascent, Recipe, from_mapping
     from evenly.rng import generator
-    from evenly.training.trained_model import load_trained
     from evenly.training.train import train
+    from evenly.training.trained_model import load_trained
 
     where = {"fit": "probe", "test": "balanced", **(splits or {})}
     given = from_mapping(Recipe, recipe)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from evenly.papers.experiment import Context
-from evenly.papers.learning import usefully
+from evenly.papers.learning import train_useful
 from evenly.records import Run
 
 RECIPE = {
@@ -17,7 +17,7 @@ RECIPE = {
 
 
 def test_a_network_that_fits_all_at_its_last_epoch_was_separated_before_it(tmp_path: Path) -> None:
-    found = usefully(Context(tmp_path), recipe=RECIPE, seed=0, name="it", controls=())
+    found = train_useful(Context(tmp_path), recipe=RECIPE, seed=0, name="it", controls=())
     early = Run.open(found.series["runs"]["early"], tmp_path)
     assert early.summary()["separated_at"] < early.summary()["epoch"]  # else nothing is tested here
     assert found.values["it.early"] == {0: early.summary()["separated_at"]}

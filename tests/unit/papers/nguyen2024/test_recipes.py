@@ -5,16 +5,12 @@ import sys
 
 import pytest
 
-from evenly.errors import UsageError
+from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment
-from evenly.papers.nguyen2024 import EXPERIMENTS
-from evenly.papers.nguyen2024.differences import changes
-from evenly.papers.nguyen2024.figures import separating
-from evenly.papers.verdict import judge
 from evenly.recipe import Recipe
 from evenly.typed import from_mapping
 
-BY_KEY = {each.key.removeprefix("nguyen2024/"): each for each in EXPERIMENTS}
+BY_KEY = {key.removeprefix("nguyen2024/"): each for key, each in CATALOGUE.items() if key.startswith("nguyen2024/")}
 FIGURES = ("fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10", "fig11")
 TABLES = ("table1", "table2", "table3", "table4", "table5", "table6")
 THEOREMS = ("theorem3.2", "theorem3.3", "theorem3.4", "theorem3.5")
@@ -74,6 +70,7 @@ def test_smoke_needs_no_published_data_and_levels_are_only_judged_at_the_papers_
         ("table5", "sgd", 4.79, 5.33),
         ("table6", "misclassified", 4.79, 4.98),
         ("table1", "bulk", 1.5, 3.8),
+        ("table1", "smallest bulk", 1.5, 2.4),
     ],
 )
 def test_the_papers_numbers_stand_beside_the_right_quantities(key: str, claim: str, ours: float, theirs: float) -> None:
@@ -98,30 +95,30 @@ def test_no_two_parts_of_an_experiment_train_the_same_run() -> None:
                         assert seen.setdefault(run, part.name) == part.name, (key, scale, part.name)
 
 
-@pytest.mark.parametrize(("size", "first", "last"), [("full", 4, 10), ("small", 2, 5)])
-def test_figure_11_separates_after_epochs_of_the_papers_range(size: str, first: int, last: int) -> None:
-    found = {p.arguments["name"]: p.arguments["until"] for p in BY_KEY["fig11"].parts(size, [0])}
-    assert found.pop("gain") == {"rule": "gain"}
-    epochs = [until["value"] for until in found.values()]
-    assert len(set(epochs)) == len(epochs)
-    assert (found["earliest"]["value"], found["latest"]["value"]) == (first, last) == (min(epochs), max(epochs))
-
-
-@pytest.mark.parametrize("epochs", [(1, 1), (4, 8, 8, 10), (8, 4), (4,)])
-def test_two_moments_that_are_one_are_refused(epochs: tuple[int, ...]) -> None:
-    with pytest.raises(UsageError, match="that differ"):
-        separating(epochs)
-
-
-def test_where_the_paper_gives_a_difference_alone_it_is_held_against_ours() -> None:
-    """An error is not near a difference: with both in one claim nothing could ever be reproduced."""
-    claim = {each.name: each for each in BY_KEY["fig7"].claims}["sgd"]
-    errors = {"sgd.original.error": {0: 42.0, 1: 41.5, 2: 42.3}, "sgd.useful.error": {0: 41.2, 1: 40.6, 2: 41.3}}
-    assert judge(claim, changes(errors)).verdict == "reproduced"
-    far = {**errors, "sgd.useful.error": {0: 32.0, 1: 31.4, 2: 32.4}}
-    assert judge(claim, changes(far)).verdict == "stronger than claimed"
-
-
 def test_the_declarations_do_not_import_torch() -> None:
-    code = "import sys, evenly.papers.nguyen2024; sys.exit('torch' in sys.modules)"
+    code = "import sys, evenly.papers.catalogue; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("key", sorted(BY_KEY))
+def test_every_experiment_names_its_primary_claim(key: str) -> None:
+    assert BY_KEY[key].primary
+
+
+@pytest.mark.parametrize(
+    ("key", "share"),
+    [("fig3", 0.3), ("fig3-cifar100", 0.5), ("fig3-stl10", 0.5), ("fig3-cinic10", 0.45), ("fig3-tiny-imagenet", 0.6)],
+)
+def test_the_upsampled_shares_of_section_5_2_are_declared(key: str, share: float) -> None:
+    claim = {each.name: each for each in BY_KEY[key].claims}["share"]
+    assert (claim.value, claim.direction, claim.against) == ("sgd.useful.share", "equal", share)
+
+
+def test_sgd_on_usefuls_data_is_claimed_to_beat_sam_where_the_paper_says_so() -> None:
+    beyond = {key for key, each in BY_KEY.items() if "beyond SAM" in {claim.name for claim in each.claims}}
+    assert beyond == {"fig3-stl10", "fig4-vit", "fig7-sam"}
+
+
+def test_figure_5_is_declared_for_both_data_sets() -> None:
+    models = {(recipe.data.name, recipe.model.name) for recipe in recipes(BY_KEY["fig5-cifar100"], "full")}
+    assert models == {("cifar100", "preact-resnet34")}

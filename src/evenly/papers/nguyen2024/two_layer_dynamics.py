@@ -1,6 +1,6 @@
 """Figures 2 and 6: how the weights of GD and SAM turn towards the easy and the difficult feature.
 
-Shapes: K members, J filters, D dimensions of a patch, T moments.
+Shapes: K members, S seeds, J filters, D dimensions of a patch, N examples, C outputs, T measurements.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def alignment(weight_KJD: Tensor, v_KD: Tensor) -> Tensor:
     return torch.einsum("kjd,kd->kj", weight_KJD, v_KD).abs().amax(1)
 
 
-def stacked(data: Sequence[Labelled]) -> tuple[Tensor, Tensor]:
+def stack_examples(data: Sequence[Labelled]) -> tuple[Tensor, Tensor]:
     """Inputs and labels of data sets of one size, one after the other along a new first dimension."""
     parts = [each.gather(range(len(each))) for each in data]
     return torch.stack(parts), torch.stack([each.labels for each in data])
@@ -48,7 +48,7 @@ def errors(outputs_KNC: Tensor, labels_KN: Tensor) -> Tensor:
     return 100 * (said_KN != labels_KN).double().mean(1)
 
 
-def followed(
+def alignment_curves(
     context: Context,
     *,
     seeds: Sequence[int],
@@ -78,14 +78,14 @@ def followed(
         "beta_hard": beta_hard,
     }
     data = [load("patches", seed=seed, **options) for seed in seeds]
-    seen, steps = _trained(data, seeds, bias=bias, iterations=iterations, every=every, lr=lr, rho=rho)
+    seen, steps = _train(data, seeds, bias=bias, iterations=iterations, every=every, lr=lr, rho=rho)
     values: dict[str, dict[int, float]] = {}
-    at, late = _place(steps, horizon), [place for place, step in enumerate(steps) if min(250, horizon) <= step]
+    at, late = _index_at(steps, horizon), [place for place, step in enumerate(steps) if min(250, horizon) <= step]
     up_to = [place for place, step in enumerate(steps) if 1 <= step <= horizon]
     for rule in RULES:
         easy, hard, accuracy = (seen[rule][what] for what in ("easy", "hard", "accuracy"))
         gap = easy - hard
-        found = {
+        quantities = {
             "easy": easy[at],
             "hard": hard[at],
             "accuracy": accuracy[at],
@@ -98,20 +98,13 @@ def followed(
             "gap": gap[up_to].mean(0),
             "gap.late": gap[late].mean(0),
         }
-        for what, numbers_S in found.items():
+        for what, numbers_S in quantities.items():
             values[f"{name}.{rule}.{what}"] = dict(zip(seeds, numbers_S.tolist(), strict=True))
     return Found(values, {"steps": steps, "curves": {rule: _summary(seen[rule]) for rule in RULES}})
 
 
-def _trained(
-    data: Sequence[Splits],
-    seeds: Sequence[int],
-    *,
-    bias: bool,
-    iterations: int,
-    every: int,
-    lr: float,
-    rho: float,
+def _train(
+    data: Sequence[Splits], seeds: Sequence[int], *, bias: bool, iterations: int, every: int, lr: float, rho: float
 ) -> tuple[dict[str, dict[str, Tensor]], list[int]]:
     """Curves T × seeds by rule and quantity, and the iterations they were taken at."""
     members = [(rule, place) for rule in RULES for place in range(len(seeds))]
@@ -123,7 +116,7 @@ def _trained(
         rho=[rho if rule == "sam" else 0.0 for rule, _ in members],
     )
     easy_KD, hard_KD = (torch.stack([data[place].train.planted[v] for _, place in members]) for v in ("easy", "hard"))
-    x_SN, y_SN = stacked([each["test"] for each in data])
+    x_SN, y_SN = stack_examples([each["test"] for each in data])
     which_K = torch.tensor([place for _, place in members])
 
     def look(parameters: Mapping[str, Tensor], step: int) -> dict[str, Tensor]:
@@ -151,20 +144,20 @@ def _takeoff(easy_TS: Tensor, steps: Sequence[int], level: float) -> Tensor:
     return torch.tensor(steps, dtype=torch.float64)[first_S]
 
 
-def _place(steps: Sequence[int], step: int) -> int:
+def _index_at(steps: Sequence[int], step: int) -> int:
     return max(place for place, each in enumerate(steps) if each <= step)
 
 
 def _summary(curves: Mapping[str, Tensor]) -> dict[str, Any]:
     """Median and quartiles over seeds of every curve, and of the gap between the two features."""
-    all_of_them = {**curves, "gap": curves["easy"] - curves["hard"]}
-    return {what: banded(curve_TS.tolist()) for what, curve_TS in all_of_them.items()}
+    shown = {**curves, "gap": curves["easy"] - curves["hard"]}
+    return {what: quartile_band(curve_TS.tolist()) for what, curve_TS in shown.items()}
 
 
-def banded(rows: Sequence[Sequence[float]]) -> dict[str, list[float]]:
+def quartile_band(rows: Sequence[Sequence[float]]) -> dict[str, list[float]]:
     """The median and the quartiles of every row.
 
-    >>> banded([[1.0, 2.0, 3.0]])
+    >>> quartile_band([[1.0, 2.0, 3.0]])
     {'low': [1.5], 'middle': [2.0], 'high': [2.5]}
     """
     cuts = [quantiles(row, n=4, method="inclusive") if len(row) > 1 else [row[0]] * 3 for row in rows]

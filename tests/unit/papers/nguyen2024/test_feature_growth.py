@@ -1,4 +1,4 @@
-"""Theorems 3.2 to 3.5: gradients against autograd, bounds against the recursions they bound."""
+"""Theorems 3.2 to 3.4: gradients against autograd, bounds against the recursions they bound."""
 
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,15 @@ from torch.nn import functional as F
 
 from evenly.data import load
 from evenly.papers.experiment import Context
-from evenly.papers.nguyen2024 import growth, one_step
-from evenly.papers.nguyen2024.dynamics import network
-from evenly.papers.nguyen2024.growth import assumed, gradient, steps, time_bound
+from evenly.papers.nguyen2024 import feature_growth
+from evenly.papers.nguyen2024.feature_growth import (
+    Trajectory,
+    gradient,
+    growth_statistics,
+    time_bound,
+    with_assumed_alignments,
+)
+from evenly.papers.nguyen2024.two_layer_dynamics import network
 
 HERE = Context(Path("unused"))
 
@@ -35,7 +41,7 @@ def test_assumed_weights_hold_what_the_proofs_assume_and_nothing_else_moves() ->
     data, rho = patches(), 0.02
     v_e, v_d = (data.planted[name].double() for name in ("easy", "hard"))
     before = network(0, bias=False).double().filters.weight.detach()
-    after = assumed(network(0, bias=False).double(), data, rho).filters.weight.detach()
+    after = with_assumed_alignments(network(0, bias=False).double(), data, rho).filters.weight.detach()
     easy, hard = after @ v_e, after @ v_d
     assert bool((easy >= rho - 1e-6).all())
     assert bool((hard >= rho - 1e-6).all())
@@ -56,7 +62,7 @@ def test_the_time_of_lemma_b3_is_never_exceeded(z0: float, rho: float, m: float,
 
 
 def test_every_step_of_gd_and_of_sam_is_the_theorems() -> None:
-    found = steps(HERE, seeds=[0, 1], name="b", beta_hard=0.4, num=80, iterations=60, lr=1.0).values
+    found = growth_statistics(HERE, seeds=[0, 1], name="b", beta_hard=0.4, num=80, iterations=60, lr=1.0).values
     for rule in ("gd", "sam"):
         assert max(found[f"b.{rule}.off"].values()) < 1e-3
     assert found["b.sam.between.easy"] == found["b.sam.between.hard"] == {0: 100.0, 1: 100.0}
@@ -67,7 +73,7 @@ def test_every_step_of_gd_and_of_sam_is_the_theorems() -> None:
 
 
 def test_what_is_never_learned_is_outside_every_bound() -> None:
-    short = steps(HERE, seeds=[0, 1], name="b", beta_hard=0.4, num=80, iterations=3, lr=1.0).values
+    short = growth_statistics(HERE, seeds=[0, 1], name="b", beta_hard=0.4, num=80, iterations=3, lr=1.0).values
     for rule in ("gd", "sam"):
         assert short[f"b.{rule}.learned"] == {0: 0.0, 1: 0.0}
         assert all(short[f"b.{rule}.time"][seed] > short[f"b.{rule}.limit"][seed] > 0 for seed in (0, 1))
@@ -77,53 +83,58 @@ def test_the_time_of_lemma_b3_does_not_depend_on_what_was_learned() -> None:
     """Its constants are set: a slower run does not get more time, and one the lemma says nothing of gets none."""
     rising = torch.linspace(0.1, 0.6, 11, dtype=torch.float64)[:, None]
     slower = torch.linspace(0.1, 0.6, 101, dtype=torch.float64)[:, None]
-    quick, slow = (growth.Trajectory(*[z] * 6) for z in (rising, slower))
+    quick, slow = (Trajectory(*[z] * 6) for z in (rising, slower))
     expected = time_bound(0.1, 0.5, m=1.0, M=1.5, rho=0.02)
     assert (
-        growth._timed(quick, 0.02, 1.0)["limit"] == growth._timed(slow, 0.02, 1.0)["limit"] == pytest.approx(expected)
+        feature_growth._time_and_bound(quick, 0.02, 1.0)["limit"]
+        == feature_growth._time_and_bound(slow, 0.02, 1.0)["limit"]
+        == pytest.approx(expected)
     )
-    assert (growth._timed(quick, 0.02, 1.0)["time"], growth._timed(slow, 0.02, 1.0)["time"]) == (8.0, 80.0)
-    assert growth._timed(slow, 0.0, 1.0)["limit"] < growth._timed(slow, 0.0, 1.0)["time"]  # too slow for the lemma
-    assert growth._timed(quick, 0.1, 1.0)["limit"] == growth._timed(quick, 0.02, 0.0)["limit"] == 0.0
+    assert (
+        feature_growth._time_and_bound(quick, 0.02, 1.0)["time"],
+        feature_growth._time_and_bound(slow, 0.02, 1.0)["time"],
+    ) == (8.0, 80.0)
+    assert (
+        feature_growth._time_and_bound(slow, 0.0, 1.0)["limit"] < feature_growth._time_and_bound(slow, 0.0, 1.0)["time"]
+    )  # too slow for the lemma
+    assert (
+        feature_growth._time_and_bound(quick, 0.1, 1.0)["limit"]
+        == feature_growth._time_and_bound(quick, 0.02, 0.0)["limit"]
+        == 0.0
+    )
 
 
-def test_a_reversed_ascent_is_not_between(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reversed_ascent_is_not_between() -> None:
     inside = torch.tensor([[0.05, 0.04]])
-    assert growth._between(inside - 0.01, inside, 0.02) == 100.0
-    assert growth._between(inside + 0.01, inside, 0.02) == 0.0
-    assert growth._between(inside - 0.03, inside, 0.02) == 0.0
+    assert feature_growth._between(inside - 0.01, inside, 0.02) == 100.0
+    assert feature_growth._between(inside + 0.01, inside, 0.02) == 0.0
+    assert feature_growth._between(inside - 0.03, inside, 0.02) == 0.0
 
 
 def test_predictions_of_another_learning_rate_are_off() -> None:
     data = [patches()]
-    models = [assumed(network(0, bias=False).double(), data[0], 0.02)]
-    found = growth.trajectories(data, models, iterations=10, lr=1.0, rho=0.02, betas=(1.0, 0.2))["gd"]
+    models = [with_assumed_alignments(network(0, bias=False).double(), data[0], 0.02)]
+    found = feature_growth.trajectories(data, models, iterations=10, lr=1.0, rho=0.02, betas=(1.0, 0.2))["gd"]
     made = found.easy[1:] - found.easy[:-1]
     torch.testing.assert_close(made, found.move_easy[:-1], rtol=1e-4, atol=1e-12)
     assert not torch.allclose(made, 1.1 * found.move_easy[:-1], rtol=1e-2)
 
 
-def test_patches_told_apart_give_the_gradient_of_the_shuffled_ones() -> None:
-    data = patches(beta_hard=0.4)
-    setting = one_step._setting(data, 0.125)
-    weight = 0.3 * torch.randn(4, 50, generator=torch.Generator().manual_seed(2)).double()
-    x, y = data.gather(range(80)).double().flatten(0, 1)[None], (2.0 * data.labels - 1).double()[None]
-    expected = gradient(weight[None], x, y)[0][0]
-    torch.testing.assert_close(setting.gradient(weight, 0.4), expected, rtol=1e-4, atol=1e-7)
+def test_the_lines_of_theorem_a16_are_shares_of_the_steps_until_gd_has_learned() -> None:
+    def run(easy: list[float], hard: list[float], perturbed_easy: list[float]) -> Trajectory:
+        e, d, p = (torch.tensor(each, dtype=torch.float64)[:, None] for each in (easy, hard, perturbed_easy))
+        return Trajectory(e, d, p, d, e, d)
+
+    gd = run([0.10, 0.20, 0.30, 0.40, 0.60], [0.05, 0.06, 0.07, 0.08, 0.09], [0.0] * 5)
+    sam = run([0.10, 0.15, 0.20, 0.25, 0.30], [0.05, 0.14, 0.06, 0.07, 0.08], [0.1, 0.13, 0.18, 0.05, 0.28])
+    shares = feature_growth._gap_shares(gd, sam, rho=0.02)
+    assert shares["easy.ahead"] == 75.0  # (60) fails at t = 1: 0.02 + 0.14 > 0.15
+    assert shares["easy.ahead.perturbed"] == 50.0  # (61) fails at t = 1 and t = 3
+    assert shares["easy.less"] == 100.0
+    assert shares["hard.less"] == 75.0  # (63) fails at t = 1
+    assert shares["evenly"] == 100.0
 
 
-def test_the_factor_of_theorem_3_5_recovers_sams_ratio_and_others_do_not() -> None:
-    for setting, weight in one_step._moments(0, 0.4, 80, 1.0, 0.02, filters=1)[:2]:
-        off, literal = one_step._one(setting, weight, 0.4, 0.02)
-        assert off < 0.02
-        assert not literal
-        sam, gd = (one_step._ratio(setting, setting.gradient(weight, 0.4, rho=rho)) for rho in (0.02, 0.0))
-        assert sam / gd > 1.1  # so that a k of 1 would not do
-
-
-def test_the_difficult_part_grows_with_its_strength_and_with_sam() -> None:
-    found = one_step.recovered(HERE, seeds=[0, 1], name="b", beta_hard=0.4, num=80, lr=1.0, num_filters=6).values
-    for seed in (0, 1):
-        assert found["b.sam"][seed] > found["b.gd"][seed]
-        assert found["b.gd.stronger"][seed] > found["b.gd"][seed]
-        assert found["b.cosine"][seed] < found["b.best"][seed] < 1.0
+def test_the_easy_feature_stays_ahead_at_the_weights_and_at_those_that_sam_looks_at() -> None:
+    values = growth_statistics(HERE, seeds=[0, 1], name="b", beta_hard=0.4, num=80, iterations=60, lr=1.0).values
+    assert values["b.easy.ahead"] == values["b.easy.ahead.perturbed"] == {0: 100.0, 1: 100.0}

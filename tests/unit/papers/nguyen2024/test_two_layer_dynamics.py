@@ -1,4 +1,4 @@
-"""Figures 2 and 6: what an ensemble follows is what a plain loop with autograd follows."""
+"""The alignments along an ensemble's training are those along a plain loop with autograd."""
 
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,9 @@ from torch.nn import functional as F
 
 from evenly.data import load
 from evenly.data.labelled import Labelled
-from evenly.papers.experiment import Context, Measured
-from evenly.papers.nguyen2024 import charts_toys, dynamics
-from evenly.papers.nguyen2024.dynamics import alignment, errors, followed, network
-from evenly.papers.nguyen2024.extreme import gap
+from evenly.papers.experiment import Context
+from evenly.papers.nguyen2024 import two_layer_dynamics
+from evenly.papers.nguyen2024.two_layer_dynamics import alignment, alignment_curves, errors, network
 from evenly.rng import key
 
 HERE = Context(Path("unused"))
@@ -52,8 +51,8 @@ def plain(data: Labelled, seed: int, *, bias: bool, rho: float, steps: int, lr: 
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_gd_and_sam_are_followed_as_a_plain_loop_does(bias: bool) -> None:
-    found = followed(HERE, seeds=[3, 4], name="b", beta_hard=0.4, bias=bias, rho=0.02, **SIZE)
+def test_alignments_of_gd_and_sam_are_those_of_a_plain_loop(bias: bool) -> None:
+    found = alignment_curves(HERE, seeds=[3, 4], name="b", beta_hard=0.4, bias=bias, rho=0.02, **SIZE)
     data = load("patches", seed=4, num_train=60, num_test=60, beta_hard=0.4)
     for rule, rho in (("gd", 0.0), ("sam", 0.02)):
         weights = plain(data.train, 4, bias=bias, rho=rho, steps=30, lr=0.5)
@@ -69,20 +68,20 @@ def test_a_sam_that_descends_instead_of_ascending_would_be_noticed() -> None:
     data = load("patches", seed=4, num_train=60, num_test=60, beta_hard=0.4)
     v = data.train.planted["easy"]
     right, wrong = (plain(data.train, 4, bias=True, rho=rho, steps=30, lr=0.5)[-1] @ v for rho in (0.02, -0.02))
-    found = followed(HERE, seeds=[4], name="b", beta_hard=0.4, rho=0.02, **SIZE).values["b.sam.easy.end"][4]
+    found = alignment_curves(HERE, seeds=[4], name="b", beta_hard=0.4, rho=0.02, **SIZE).values["b.sam.easy.end"][4]
     assert found == pytest.approx(float(right.abs().max()), rel=1e-4)
     assert abs(found - float(wrong.abs().max())) > 0.05 * found
 
 
 def test_gd_and_sam_start_from_the_same_weights_and_every_seed_from_its_own() -> None:
-    found = followed(HERE, seeds=[0, 1], name="b", beta_hard=0.2, **SIZE).values
+    found = alignment_curves(HERE, seeds=[0, 1], name="b", beta_hard=0.2, **SIZE).values
     assert found["b.gd.easy.start"] == found["b.sam.easy.start"]
     assert found["b.gd.easy.start"][0] != found["b.gd.easy.start"][1]
 
 
 def test_takeoff_is_the_first_moment_at_the_level_or_the_last_one() -> None:
     curves = torch.tensor([[0.1, 0.1], [0.5, 0.2], [0.4, 0.3]])
-    assert dynamics._takeoff(curves, [0, 5, 10], 0.5).tolist() == [5.0, 10.0]
+    assert two_layer_dynamics._takeoff(curves, [0, 5, 10], 0.5).tolist() == [5.0, 10.0]
 
 
 def test_errors_are_counted_alike_for_one_logit_and_for_two() -> None:
@@ -97,34 +96,3 @@ def test_alignment_is_of_the_best_filter_whatever_its_sign() -> None:
     v = F.normalize(torch.ones(2, 7), dim=1)
     expected = [max(abs(float(w @ v[k])) for w in weight[k]) for k in range(2)]
     assert alignment(weight, v).tolist() == pytest.approx(expected)
-
-
-def test_swapping_the_names_of_equal_features_turns_the_sign_of_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"seeds": [0, 1, 2], "name": "1", "bias": True, **SIZE}
-    before = gap(HERE, **settings).values
-
-    def swapped(*args: Any, **options: Any) -> Any:
-        splits = load(*args, **options)
-        for part in splits.values():
-            planted = dict(part.planted)
-            part.planted.update(easy=planted["hard"], hard=planted["easy"])
-        return splits
-
-    monkeypatch.setattr(dynamics, "load", swapped)
-    after = gap(HERE, **settings).values
-    for seed in (0, 1, 2):
-        assert after["1.gap"][seed] == pytest.approx(-before["1.gap"][seed], abs=1e-12)
-        assert after["1.favoured"][seed] == pytest.approx(before["1.favoured"][seed], abs=1e-12)
-        assert before["1.size"][seed] == abs(before["1.gap"][seed])
-
-
-def test_figure_2_draws_both_networks_with_their_quartiles() -> None:
-    parts = {
-        f"{network_}β_d = {beta}": followed(HERE, seeds=[0, 1, 2], name="x", beta_hard=beta, bias=not network_, **SIZE)
-        for network_ in ("", "eq1 ")
-        for beta in (0.2, 0.4)
-    }
-    charts = charts_toys.dynamics(Measured({}, {name: part.series for name, part in parts.items()}))
-    assert len(charts) == 5
-    line = charts[0].layers[0]
-    assert all(low <= y <= high for low, y, high in zip(line.low, line.y, line.high, strict=True))
