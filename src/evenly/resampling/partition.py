@@ -5,7 +5,7 @@ Shapes: N examples, K of one class, D outputs, R restarts.
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import torch
@@ -13,13 +13,13 @@ from torch import Tensor
 
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.resampling.baselines import drawn, misclassified, upper_share
-from evenly.resampling.class_split import ClassSplit, described
+from evenly.resampling.class_batch import ClassBatch
+from evenly.resampling.class_statistics import splits_by_loss
 from evenly.resampling.distinctness import Distinctness, distinctness
-from evenly.resampling.kmeans import centre, means_of, sides
 from evenly.resampling.multiset import copies
 from evenly.resampling.outputs import Array, On, Outputs, as_numbers, checked, per_example
 from evenly.resampling.remarks import examined, on_clusters, on_fit, on_right_only, on_unsplit, refuse_equal
-from evenly.resampling.separation import Separation, SeparationWarning
+from evenly.resampling.separation import ClassSplit, Separation, SeparationWarning
 from evenly.resampling.silhouette import SAMPLE
 from evenly.rng import generator
 
@@ -47,7 +47,7 @@ def separate(
 
     Nguyen et al. (2024), eq. 12: in every class, 2-means on the outputs; hard is the cluster whose mean loss is
     higher (the smaller cluster, should they be equal). Take the outputs in eval mode and without augmentation. They
-    are read one class at a time, so that a memory-mapped array may be larger than memory.
+    are read class by class, so that a memory-mapped array may be larger than memory.
 
     Parameters
     ----------
@@ -117,38 +117,40 @@ def separate(
     right = 0
     splits: list[ClassSplit] = []
     distinct: dict[int, Distinctness] = {}
-    by_class, room_KE = outputs.by_class(), outputs.room(extra=1)
+    scratch_ME = outputs.scratch(extra=1)
     looked_at = examined(outputs.labels) if method == "k-means" and silhouette_sample else frozenset()
-    for label, members_K in by_class:
-        x_KD = outputs.read(members_K, room_KE)
-        loss_K = outputs.losses(x_KD, members_K, label)
-        loss_N[members_K] = loss_K.float()
-        rest_K = None
-        if outputs.predict:
-            right_K = outputs.right(x_KD, label)
-            right += int(right_K.sum())
+    for group in outputs.groups():
+        members_M = torch.cat([members_K for _, members_K in group]) if len(group) > 1 else group[0][1]
+        x_MD = outputs.read(members_M, scratch_ME)
+        loss_M, right_M = outputs.judge(x_MD, members_M)
+        loss_N[members_M] = loss_M.float()
+        left_out: dict[int, ClassSplit] = {}
+        if right_M is not None:
+            right += int(right_M.sum())
             if among == "right":
-                rest_K, members_K, loss_K = loss_K[~right_K], members_K[right_K], loss_K[right_K]
-                if not len(members_K):
-                    splits.append(described(label, torch.zeros(len(rest_K), dtype=torch.bool), rest_K))
+                left_out = _left_out(outputs.labels[members_M[~right_M]], loss_M[~right_M])
+                members_M, loss_M = members_M[right_M], loss_M[right_M]
+                if not len(members_M):
+                    splits += left_out.values()
                     continue
-                x_KD = outputs.read(members_K, room_KE)
-        x_KD = outputs.points(x_KD, room_KE)
-        # From here on the points are centred where they lie: a second copy of a large class would be too much.
-        center_D = centre(room_KE[: len(members_K)])
-        if chosen_N is None:
-            hard_K = _hard_cluster(sides(room_KE[: len(members_K)], center_D, draws_CR2[label]), loss_K)
-        else:
-            hard_K = chosen_N[members_K]
-        split = described(label, hard_K, loss_K, x_KD, center_D=center_D, sample=silhouette_sample, rng=rng)
-        splits.append(split if rest_K is None else split.with_easy(rest_K))
-        hard_N[members_K] = hard_K
-        if label in looked_at:
-            facts = distinctness(
-                x_KD, known=split.silhouette, sample=silhouette_sample, rng=generator(0, "distinct", label)
-            )
-            if facts is not None:
-                distinct[label] = facts
+                x_MD = outputs.read(members_M, scratch_ME)
+        classes_C, sizes_C = outputs.labels[members_M].unique_consecutive(return_counts=True)
+        batch = ClassBatch.pad(outputs.points(x_MD, scratch_ME), scratch_ME, sizes_C, loss_M)
+        draws_BR2 = draws_CR2[classes_C]
+        hard_BK = batch.harder_cluster(draws_BR2) if chosen_N is None else batch.place(chosen_N[members_M])
+        hard_N[members_M] = batch.rows(hard_BK).cpu()
+        clustered = batch.splits(classes_C.tolist(), hard_BK, sample=silhouette_sample, rng=rng)
+        splits += _joined(clustered, left_out)
+        for place, split in enumerate(clustered):
+            if split.label in looked_at:
+                facts = distinctness(
+                    batch.x_BKD[place, : sizes_C[place]],
+                    known=split.silhouette,
+                    sample=silhouette_sample,
+                    rng=generator(0, "distinct", split.label),
+                )
+                if facts is not None:
+                    distinct[split.label] = facts
 
     accuracy = right / len(outputs) if outputs.predict else math.nan
     remarks: tuple[str, ...] = ()
@@ -177,15 +179,20 @@ def separate(
     )
 
 
-def _hard_cluster(side_K: Tensor | None, loss_K: Tensor) -> Tensor:
-    """The side of higher mean loss; none where there are no two sides."""
-    if side_K is None:
-        return torch.zeros(len(loss_K), dtype=torch.bool)
-    side_K = side_K.cpu()
-    other, one = means_of(loss_K[:, None], side_K).flatten().tolist()
-    if one == other:
-        return side_K if 2 * int(side_K.sum()) <= len(side_K) else ~side_K
-    return side_K if one > other else ~side_K
+def _left_out(label_K: Tensor, loss_K: Tensor) -> dict[int, ClassSplit]:
+    """Examples that no cluster is made of, as easy ones of their classes."""
+    if not len(label_K):
+        return {}
+    splits = splits_by_loss(torch.zeros(len(label_K), dtype=torch.bool), label_K, loss_K)
+    return {split.label: split for split in splits}
+
+
+def _joined(clustered: Sequence[ClassSplit], left_out: Mapping[int, ClassSplit]) -> list[ClassSplit]:
+    """Splits in the order of their labels, to whose easy examples those left out are added."""
+    joined = dict(left_out)
+    for split in clustered:
+        joined[split.label] = split.with_easy(left_out[split.label]) if split.label in left_out else split
+    return [joined[label] for label in sorted(joined)]
 
 
 def _by_rule(outputs: Outputs, method: str, *, score_N: Tensor | None, share: float, rng: torch.Generator) -> Tensor:
@@ -199,7 +206,7 @@ def _by_rule(outputs: Outputs, method: str, *, score_N: Tensor | None, share: fl
         x_KD = outputs.read(members_K)
         if outputs.predict:
             wrong_N[members_K] = misclassified(outputs.predictions(x_KD), torch.full_like(members_K, label))
-        loss_N[members_K] = outputs.losses(x_KD, members_K, label)
+        loss_N[members_K], _ = outputs.judge(x_KD, members_K)
     return wrong_N if method == "misclassified" else upper_share(loss_N, share)
 
 
