@@ -12,7 +12,7 @@ from evenly import environment
 from evenly.errors import DataError, UsageError
 from evenly.papers import shape
 from evenly.papers.experiment import Context, Found, Measured, Part
-from evenly.records import Run, plain
+from evenly.records import Run, json_text
 from evenly.records.removal import ID, refusal, remove
 
 PARTS = "parts"  # of a folder of runs
@@ -117,7 +117,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
         "cpu": ", ".join(dict.fromkeys(str(stamp["cpu"]) for stamp in stamps)),
         "date": stamps[-1]["time"],
     }
-    return plain.decode(found), float(done["minutes"]), origin
+    return json_text.decode(found), float(done["minutes"]), origin
 
 
 def _checksum(path: Path) -> str:
