@@ -4,6 +4,7 @@ The layers are those of docs/architecture.md.
 """
 
 import ast
+import itertools
 import subprocess
 import sys
 import warnings
@@ -116,7 +117,7 @@ def test_every_room_is_as_low_as_its_imports_allow() -> None:
         here = room(module(path))
         if here in below:
             below[here] |= {there for name in imported(path) if (there := room(name)) not in (None, here)}
-    for layer, lower in zip(LAYERS, LAYERS[1:], strict=False):
+    for layer, lower in itertools.pairwise(LAYERS):
         assert any(below[name] & set(lower) for name in layer), f"{layer} imports nothing from the layer below it"
 
 
@@ -133,6 +134,7 @@ def test_unit_tests_are_named_after_the_modules_they_test(room: str) -> None:
 LONG = 300
 
 
+@pytest.mark.filterwarnings("always")
 def test_long_files_are_pointed_out() -> None:
     for path in FILES:
         length = len(path.read_text(encoding="utf-8").splitlines())

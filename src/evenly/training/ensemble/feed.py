@@ -54,6 +54,8 @@ class Feed:
         size = batch_size or self.num_examples
         step = len(seeds) * size * inputs_DN[0, 0].numel() * inputs_DN.element_size()
         self._steps_at_once = max(1, _AT_ONCE // max(1, step))
+        if copies_KN is not None:  # no epoch ends what is gathered in advance
+            self._steps_at_once = min(self._steps_at_once, self.steps_per_epoch)
         self._kept: dict[tuple[int, int], list[Batch]] = {}
         self._order: dict[int, Tensor] = {}
 

@@ -21,9 +21,9 @@ from evenly.recipe import Optimizer, Recipe
 from evenly.rng import generator
 from evenly.rules import RULES
 from evenly.training.distributed import World
-from evenly.training.fitting import check_parts, near
 from evenly.training.objective import Objective
-from evenly.training.targets import targeted
+from evenly.training.placement import check_accumulation, place
+from evenly.training.targets import targeted_augmentation
 
 _log = logging.getLogger(__name__)
 # LBFGS wants to evaluate the loss many times a step, SparseAdam gradients that are sparse: loops of another kind.
@@ -54,7 +54,7 @@ class Parts:
         return torch.channels_last if self.recipe.channels_last else torch.contiguous_format
 
 
-def assemble(
+def build_parts(
     recipe: Recipe,
     *,
     world: World,
@@ -80,25 +80,25 @@ def assemble(
             f"--batch-size {min(usual, num)}."
         )
     _check_groups(recipe, num, world)
-    check_parts(recipe, world)
+    check_accumulation(recipe, world)
     augment = Augmentation.parse(recipe.augment, data=train)
     # Recipes from files were asked about when they were read: who trains this one has named its code.
     consent.remember(recipe.model.name, recipe.model.options)
     model = models.build(
         recipe.model.name,
-        input_shape=trained_shape(train.shape, augment),
+        input_shape=augmented_shape(train.shape, augment),
         num_classes=splits.num_classes,
         rng=generator(recipe.seed, "init"),
         weights=recipe.model.weights,
         **recipe.model.options,
     )
-    models.check(model, trained_shape(train.shape, augment), splits.num_classes, name=recipe.model.name)
+    models.check(model, augmented_shape(train.shape, augment), splits.num_classes, name=recipe.model.name)
     objective = Objective(recipe.loss, recipe.label_smoothing, recipe.logit_penalty)
     model = model.to(world.device)
     if recipe.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
-    _try(objective, model, trained_shape(train.shape, augment), world)
-    forward = world.wrapped(model, sharded=recipe.sharded)
+    _try(objective, model, augmented_shape(train.shape, augment), world)
+    forward = world.wrap(model, sharded=recipe.sharded)
     # Gradients of half precision would vanish below 6e-8: they are made from a loss that is scaled up.
     scaler = torch.amp.GradScaler(world.device.type) if recipe.precision == "fp16" else None
     if recipe.compile:
@@ -108,18 +108,18 @@ def assemble(
         splits=splits,
         model=model,
         forward=forward,
-        optimizer=optimizer(recipe, model),
-        ascent=ascent(recipe, forward, world, scaler=scaler),
+        optimizer=build_optimizer(recipe, model),
+        ascent=build_ascent(recipe, forward, world, scaler=scaler),
         scaler=scaler,
         objective=objective,
         augment=augment,
         batches=Batches(
-            near(train, world.device),
+            place(train, world.device),
             batch_size=recipe.batch_size,
             seed=recipe.seed,
             indices=indices,
             augment=augment,
-            targeted=targeted(recipe, hard),
+            targeted=targeted_augmentation(recipe, hard),
             device=world.device,
             drop_last=recipe.drop_last,
             workers=workers,
@@ -145,7 +145,7 @@ def load_data(recipe: Recipe, *, data_root: str | None = None) -> Splits:
     return splits
 
 
-def optimizer_kind(name: str) -> type[torch.optim.Optimizer]:
+def optimizer_class(name: str) -> type[torch.optim.Optimizer]:
     """The optimizer of `torch.optim` that has this name, in small letters or not."""
     known = {
         other.lower(): kind
@@ -157,25 +157,25 @@ def optimizer_kind(name: str) -> type[torch.optim.Optimizer]:
     return known[name.lower()]
 
 
-def usual_lr(name: str) -> float:
+def default_lr(name: str) -> float:
     """The learning rate that an optimizer begins with where none is given: torch's, but for SGD the recipe's.
 
-    >>> usual_lr("sgd"), usual_lr("adamw")
+    >>> default_lr("sgd"), default_lr("adamw")
     (0.1, 0.001)
     """
     if name.lower() == "sgd":
         return Optimizer().lr
-    return float(inspect.signature(optimizer_kind(name)).parameters["lr"].default)
+    return float(inspect.signature(optimizer_class(name)).parameters["lr"].default)
 
 
-def optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
+def build_optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     """The optimizer of any `torch.optim` name, with the settings it takes.
 
-    >>> optimizer(Recipe(), nn.Linear(2, 2)).defaults["momentum"]
+    >>> build_optimizer(Recipe(), nn.Linear(2, 2)).defaults["momentum"]
     0.9
     """
     chosen = recipe.optimizer
-    kind = optimizer_kind(chosen.name)
+    kind = optimizer_class(chosen.name)
     takes = inspect.signature(kind).parameters
     if "weight_decay" not in takes and chosen.weight_decay:
         raise UsageError(f"optimizer.weight_decay={chosen.weight_decay:g}: {chosen.name} has none. Set it to 0.")
@@ -208,7 +208,7 @@ def _can_fuse(model: nn.Module) -> bool:
     return plain and devices <= {"cpu", "cuda"} and not any(getattr(m, "sparse", False) for m in model.modules())
 
 
-def ascent(recipe: Recipe, model: nn.Module, world: World, *, scaler: Any = None) -> Any:
+def build_ascent(recipe: Recipe, model: nn.Module, world: World, *, scaler: Any = None) -> Any:
     """The SAM rule of the recipe, or None for ordinary training.
 
     What a rule must have in common with the rest of the recipe (seed, momentum, weight decay) comes from there. The
@@ -219,7 +219,7 @@ def ascent(recipe: Recipe, model: nn.Module, world: World, *, scaler: Any = None
         return None
     kind = rule_class(chosen.rule)
     takes = inspect.signature(kind).parameters
-    adam = "betas" in inspect.signature(optimizer_kind(recipe.optimizer.name)).parameters
+    adam = "betas" in inspect.signature(optimizer_class(recipe.optimizer.name)).parameters
     betas = recipe.optimizer.options.get("betas", (0.9, 0.999))
     shared = {
         "seed": recipe.seed,
@@ -239,10 +239,10 @@ def ascent(recipe: Recipe, model: nn.Module, world: World, *, scaler: Any = None
         raise UsageError(f"ascent.options: {chosen.rule} refuses {dict(chosen.options)}: {error}.") from error
 
 
-def trained_shape(shape: tuple[int, ...], augment: Augmentation) -> tuple[int, ...]:
+def augmented_shape(shape: tuple[int, ...], augment: Augmentation) -> tuple[int, ...]:
     """The shape of an input once it is augmented: crops may change its size.
 
-    >>> trained_shape((3, 96, 96), Augmentation.parse(["resized-crop:64"]))
+    >>> augmented_shape((3, 96, 96), Augmentation.parse(["resized-crop:64"]))
     (3, 64, 64)
     """
     if not augment.transforms:

@@ -26,13 +26,13 @@ class Seen(NamedTuple):
     hard_B: Tensor | None
 
 
-class Late:
+class DeferredLosses:
     """What the steps since the last reading have seen; `read` gives it step by step, after one wait for all of it.
 
-    >>> late = Late()
-    >>> late.add(torch.tensor([1.5, 0.5]), torch.tensor([[0.0, 1.0], [0.0, 1.0]]), torch.tensor([0, 1]), None)
-    >>> late.end_step()
-    >>> [(seen.loss_B.tolist(), seen.wrong_B.tolist()) for step in late.read() for seen in step]
+    >>> deferred = DeferredLosses()
+    >>> deferred.add(torch.tensor([1.5, 0.5]), torch.tensor([[0.0, 1.0], [0.0, 1.0]]), torch.tensor([0, 1]), None)
+    >>> deferred.end_step()
+    >>> [(seen.loss_B.tolist(), seen.wrong_B.tolist()) for step in deferred.read() for seen in step]
     [([1.5, 0.5], [True, False])]
     """
 

@@ -9,10 +9,10 @@ from evenly.data import Labelled
 from evenly.records import Run
 from evenly.resampling import Agreement, Separation, load, separate
 from evenly.training.evaluate import outputs
-from evenly.training.loaded import kept_epochs, loaded
+from evenly.training.trained_model import kept_epochs, load_trained
 
 
-def agreement_of(runs: Sequence[Run]) -> dict[str, Any] | None:
+def mean_agreement(runs: Sequence[Run]) -> dict[str, Any] | None:
     """The mean agreement over all pairs of the runs' separations; None unless two or more are of the same data.
 
     Toy data are drawn by the seed: there, an example of one seed is not that of another.
@@ -30,7 +30,7 @@ def separations_at(
     """The separations that the kept weights of a run give, by epoch: one forward pass over the data for each."""
     found = {}
     for epoch in kept_epochs(run) if epochs is None else epochs:
-        then = loaded(run, epoch=epoch, data_root=data_root)
+        then = load_trained(run, epoch=epoch, data_root=data_root)
         logits = outputs(then.model.to(device), then.splits.train, device=device)
         stream = rng.generator(0, "separate", run.id)
         # Compared, not trained on: also a network that has fitted everything may be asked.

@@ -11,10 +11,10 @@ from evenly.recipe import Recipe
 
 
 @contextlib.contextmanager
-def explained(recipe: Recipe, device: torch.device | str) -> Iterator[None]:
+def explain_out_of_memory(recipe: Recipe, device: torch.device | str) -> Iterator[None]:
     """Within the context, running out of memory is an error that says what would need less.
 
-    >>> with explained(Recipe(batch_size=128), "cpu"):
+    >>> with explain_out_of_memory(Recipe(batch_size=128), "cpu"):
     ...     raise torch.OutOfMemoryError("CUDA out of memory.")
     Traceback (most recent call last):
     evenly.errors.SetupError: cpu ran out of memory with batch_size=128. Try --batch-size 64, or --set accumulate=2, ...

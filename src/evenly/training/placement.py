@@ -14,7 +14,7 @@ from evenly.training.distributed import World
 _log = logging.getLogger(__name__)
 
 
-def near(data: Labelled, device: torch.device) -> Labelled:
+def place(data: Labelled, device: torch.device) -> Labelled:
     """The data on the device if they take no more than half of what may be planned for there; else where they are."""
     if device.type == "cpu" or not isinstance(data.inputs, Tensor):
         return data
@@ -25,11 +25,11 @@ def near(data: Labelled, device: torch.device) -> Labelled:
     return data
 
 
-def check_parts(recipe: Recipe, world: World) -> None:
+def check_accumulation(recipe: Recipe, world: World) -> None:
     """Refuse batches in parts where they cannot be taken so, before anything is trained.
 
-    >>> check_parts(Recipe(accumulate=4), World())
-    >>> check_parts(Recipe(accumulate=4), World(size=2))
+    >>> check_accumulation(Recipe(accumulate=4), World())
+    >>> check_accumulation(Recipe(accumulate=4), World(size=2))
     Traceback (most recent call last):
     evenly.errors.UsageError: accumulate=4: 2 processes take each batch in parts already. Set accumulate=1, or start ...
     """
