@@ -17,7 +17,9 @@ import evenly
 
 PROJECT = Path(__file__).parents[2]
 GUIDE = (PROJECT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^`(src/evenly/\S+?)`(?:, after `(.+?)`)?.*?\n\n```(?:python|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^`(src/evenly/\S+?)`(?:, after `(.+?)`)?.*?\n\n```(?:python|text)\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 SECTIONS = dict(re.findall(r"^### (.*?)\n(.*?)(?=^##)", GUIDE, re.MULTILINE | re.DOTALL))
 FOUND_BY_FILE_NAME = {"An experiment"}
 
