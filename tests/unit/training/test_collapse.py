@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from evenly.training.parts import load_data
 
 from evenly.recipe import Data, Optimizer, Recipe, Until
+from evenly.training.build import load_data
 from evenly.training.collapse import describe
 from evenly.training.evidence import moment_of
 from evenly.training.train import train
