@@ -150,6 +150,28 @@ def holm(p_values: Sequence[float], *, level: float = 0.95) -> list[bool]:
     return rejected
 
 
+def points(share: float) -> str:
+    """A difference of shares in points, with its sign; the minus is as wide as a plus, and there is no −0.00.
+
+    >>> points(0.0123), points(-0.5), points(-0.00001)
+    ('+1.23', '−50.00', '+0.00')
+    """
+    return f"{round(share * 100, 2) + 0.0:+.2f}".replace("-", "−")
+
+
+def between(difference: Interval) -> str:
+    """A difference in points with its interval; that of one seed has none.
+
+    >>> between(Interval(-0.01, -0.02, 0.0, 5)), between(Interval(0.01, float("nan"), float("nan"), 1))
+    ('−1.00 [−2.00, +0.00]', '+1.00')
+    """
+    return (
+        points(difference.mean)
+        if difference.n < 2
+        else f"{points(difference.mean)} [{points(difference.low)}, {points(difference.high)}]"
+    )
+
+
 def _t_quantile(num: int, level: float) -> float:
     from scipy.special import stdtrit  # as scipy.stats.t.ppf, without the seconds that takes to import
 

@@ -65,7 +65,7 @@ def test_a_failure_ends_only_what_needs_it(cluster, tmp_path):
             Job("good", "evenly.sweep.worker:nothing"),
         ]
     )
-    with pytest.raises(JobsFailed, match=r"1 of 3 runs failed, 1 are done(.|\n)*there are no labels(.|\n)*after"):
+    with pytest.raises(JobsFailed, match=r"1 of 3 runs failed, 1 is done(.|\n)*there are no labels(.|\n)*after"):
         launch(plan, Where("ray", threads=1), runs=tmp_path)
 
 

@@ -8,7 +8,7 @@ import torch
 from evenly import device, memory
 from evenly.cli import main
 from evenly.errors import SetupError
-from evenly.training.late import READ_EVERY, Late
+from evenly.training.deferred import READ_EVERY, DeferredLosses
 from evenly.training.tally import Tally
 
 
@@ -77,7 +77,7 @@ def test_a_budget_of_memory_can_be_given(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_losses_read_late_are_those_of_each_step_and_name_the_first_that_is_not_finite() -> None:
-    late, tally = Late(), Tally()
+    late, tally = DeferredLosses(), Tally()
     generator = torch.Generator().manual_seed(0)
     losses = [torch.rand(3, generator=generator) for _ in range(READ_EVERY)]
     losses[17] = torch.tensor([1.0, float("nan"), 1.0])
@@ -85,6 +85,6 @@ def test_losses_read_late_are_those_of_each_step_and_name_the_first_that_is_not_
         late.add(loss_B, torch.tensor([[0.0, 1.0]] * 3), torch.tensor([0, 1, 1]), None)
         late.end_step()
     assert late.is_due
-    tally._late = late
+    tally._deferred = late
     assert torch.isnan(torch.tensor(tally.settle(now=True)))
     assert READ_EVERY - tally.steps_since == 18

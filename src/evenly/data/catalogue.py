@@ -156,7 +156,7 @@ def load(
     >>> load("parity", dim=10).train
     <parity train: 100 examples of 10, 2 classes, attributes x0, x1>
     """
-    splits = _own(Path(source), options) if _is_path(source) else _known(str(source), root, seed, options)
+    splits = _own(Path(source), options) if is_path(source) else _known(str(source), root, seed, options)
     if validation is None:
         return splits
     from evenly.data.held_out import with_validation
@@ -196,7 +196,7 @@ def options_of(source: str | os.PathLike[str]) -> Mapping[str, inspect.Parameter
     >>> list(options_of("parity"))
     ['num_train', 'num_test', 'dim']
     """
-    if not _is_path(source):
+    if not is_path(source):
         return entry(str(source)).options()
     return dict(list(inspect.signature(_maker(Path(source))).parameters.items())[1:])
 
@@ -219,7 +219,7 @@ def _maker(path: Path) -> Any:
     return Entry(path.name, "embedded", "", _OWN[suffix]).function()
 
 
-def _is_path(source: str | os.PathLike[str]) -> bool:
+def is_path(source: str | os.PathLike[str]) -> bool:
     """A name of the catalogue wins over a folder of the same name: write ./mnist for the folder."""
     if not isinstance(source, str):
         return True

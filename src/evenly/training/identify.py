@@ -49,7 +49,7 @@ def identify(
     return Identity(identity_settings(recipe), to_mapping(recipe, defaults=False), data.identity(), given)
 
 
-def agreed(world: World, make: Callable[[], Identity]) -> Identity:
+def agree(world: World, make: Callable[[], Identity]) -> Identity:
     """The identity on which all processes of a run agree; raises in each of them where they do not.
 
     The leading process looks first, so that the others find the digests of files remembered.
@@ -57,8 +57,8 @@ def agreed(world: World, make: Callable[[], Identity]) -> Identity:
     first = make() if world.leads else None
     world.wait()
     identity = first or make()
-    leading = world.shared(identity.record())
-    (differs,) = world.agreed(leading != identity.record())
+    leading = world.broadcast(identity.record())
+    (differs,) = world.any_of(leading != identity.record())
     if differs:
         raise DataError(
             "the processes of this run do not see the same data or code: give each the same files. "

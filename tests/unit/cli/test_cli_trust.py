@@ -20,8 +20,8 @@ from evenly.cli import main
 from evenly.errors import UsageError
 from evenly.recipe import Data, Model, Recipe, dump, load
 from evenly.records import Run
-from evenly.training.loaded import loaded
 from evenly.training.train import train
+from evenly.training.trained_model import load_trained
 from evenly.typed import yaml_text
 
 STRANGERS = """
@@ -166,11 +166,11 @@ def test_python_names_code_by_making_the_recipe_and_asks_for_that_of_a_file(here
     with pytest.raises(UsageError, match="trust_code=True"):
         load("strangers.yaml")
     with pytest.raises(UsageError, match=r"consent\.trusting"):
-        loaded(run)
+        load_trained(run)
     assert traces(here) == []
     mine = Recipe(data=Data("digits"), model=Model("strangers_net:net", {"width": 8}), epochs=1)
     made = train(mine, runs=here / "mine", device="cpu")
-    assert isinstance(loaded(made).model, torch.nn.Sequential)
+    assert isinstance(load_trained(made).model, torch.nn.Sequential)
     assert load("strangers.yaml").model == mine.model, "named before"
 
 

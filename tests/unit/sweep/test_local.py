@@ -52,11 +52,11 @@ def test_a_failure_ends_only_what_needs_it_and_names_run_host_and_log(tmp_path):
     with pytest.raises(JobsFailed) as caught:
         launch(plan, Where(at_once=2, threads=1), runs=tmp_path)
     told = str(caught.value)
-    assert "1 of 3 runs failed, 1 are done" in told
+    assert "1 of 3 runs failed, 1 is done" in told
     assert "bad on " in told
     assert "there are no labels in photos/" in told
     assert "after bad" in told
-    log = next(line.split("its log: ")[1] for line in told.splitlines() if "its log: " in line)
+    log = next(line.split("log: ")[1] for line in told.splitlines() if "log: " in line)
     assert "looking for the examples" in Path(log).read_text()
     assert [run.state for run in (Run(path) for path in tmp_path.glob("*") if (path / "done").exists())] == ["done"]
 

@@ -78,8 +78,8 @@ def image_importance(
     from evenly.papers.springer2024.importance_spread import importance_map, lorenz_points, spread
     from evenly.recipe import Ascent, Recipe, from_mapping
     from evenly.rng import generator
-    from evenly.training.loaded import loaded
     from evenly.training.train import train
+    from evenly.training.trained_model import load_trained
 
     where = {"fit": "probe", "test": "balanced", **(splits or {})}
     given = from_mapping(Recipe, recipe)
@@ -91,7 +91,7 @@ def image_importance(
         wanted = replace(given, model=model, ascent=ascent, seed=seed, keep_epochs=tuple(at_epochs))
         run = train(wanted, runs=context.runs, data_root=context.data_root)
         for epoch, number in zip(at_epochs, shown, strict=True):
-            trained = loaded(run, epoch=epoch, data_root=context.data_root)
+            trained = load_trained(run, epoch=epoch, data_root=context.data_root)
             if trained.splits.num_classes != 2:
                 raise DataError(
                     f"{trained.splits.name} has {trained.splits.num_classes} classes: contributions need two."

@@ -13,7 +13,7 @@ from evenly.report.chart import Chart
 
 if TYPE_CHECKING:
     from evenly.diagnostics.probing_error import Balance
-    from evenly.training.loaded import Loaded
+    from evenly.training.trained_model import TrainedModel
 
 # Test, easy probe, hard probe: SGD's, SAM's.
 PAPER = {
@@ -123,7 +123,7 @@ def sweep_errors(
     `splits` names where the probe is fitted and tested, by default `probe` and `balanced`; data without these draw
     equally many examples of each group.
     """
-    from evenly.training.loaded import loaded
+    from evenly.training.trained_model import load_trained
 
     where = {"fit": "probe", "test": "balanced", **(splits or {})}
     rows: dict[tuple[float, float], dict[str, float]] = {}
@@ -131,14 +131,14 @@ def sweep_errors(
     for lr in rates:
         for rho in rhos:
             run = image_training.train_network(context, recipe, lr=lr, rho=rho, seed=seed, weights=weights)
-            trained = loaded(run, data_root=context.data_root)
+            trained = load_trained(run, data_root=context.data_root)
             rows[lr, rho] = image_training.run_errors(run) | probing_errors_of(trained, where, seed=seed, refits=refits)
             ids[at(lr=lr, rho=rho)] = run.id
     values = {at(name, lr=lr, rho=rho): {seed: v} for (lr, rho), row in rows.items() for name, v in row.items()}
     return Found(values, {"rates": list(rates), "rhos": list(rhos), "runs": ids})
 
 
-def probing_errors_of(seen: "Loaded", where: Mapping[str, str], *, seed: int, refits: int) -> dict[str, float]:
+def probing_errors_of(seen: "TrainedModel", where: Mapping[str, str], *, seed: int, refits: int) -> dict[str, float]:
     """The probing errors of both features in percent, and the mean of those on held-out halves of the fitting set."""
     from evenly.data import Splits
     from evenly.diagnostics import probing_errors

@@ -119,14 +119,14 @@ def transfer_accuracies(
     """
     from evenly.diagnostics import features, fit_probe
     from evenly.rng import generator
-    from evenly.training.loaded import loaded
+    from evenly.training.trained_model import load_trained
 
     where = {"fit": "target_train", "test": "target_test", **(splits or {})}
     values: dict[str, dict[int, float]] = {}
     for lr in rates:
         for rho in rhos:
             run = image_training.train_network(context, recipe, lr=lr, rho=rho, seed=seed, weights=weights)
-            trained = loaded(run, data_root=context.data_root)
+            trained = load_trained(run, data_root=context.data_root)
             fit, test = trained.splits[where["fit"]], trained.splits[where["test"]]
             probe = fit_probe(
                 features(trained.model, fit),

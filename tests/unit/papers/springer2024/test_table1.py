@@ -1,6 +1,7 @@
 """Table 1 on images that ship with scikit-learn: what is trained, probed and chosen, and which margins judge it."""
 
 import pytest
+from evenly.training.trained_model import load_trained
 
 from evenly.diagnostics import probing_errors
 from evenly.papers.experiment import Context
@@ -8,7 +9,6 @@ from evenly.papers.springer2024.image_training import DIGITS
 from evenly.papers.springer2024.table1 import EXPERIMENTS, chosen, sweep_errors
 from evenly.records import Run
 from evenly.rng import generator
-from evenly.training.loaded import loaded
 
 GIVEN = {"seed": 0, "recipe": dict(DIGITS), "rates": [0.01, 0.1], "rhos": [0.0, 0.1], "refits": 1}
 
@@ -28,7 +28,7 @@ def test_both_features_of_every_setting_are_probed_and_the_best_is_chosen(contex
         assert values[f"{name}.hard"] == values[f"lr={values[f'{name}.lr']:g}.rho={rho:g}.hard"]
     losses = {lr: values[f"lr={lr:g}.rho=0.1.validation_loss"] for lr in (0.01, 0.1)}
     assert values["sam_by_loss.lr"] == min(losses, key=losses.get)
-    trained = loaded(Run.open(result.series["runs"]["lr=0.1.rho=0.1"], context.runs))
+    trained = load_trained(Run.open(result.series["runs"]["lr=0.1.rho=0.1"], context.runs))
     probes = probing_errors(trained.model, trained.splits, rng=generator(0, "probe"), refits=1)
     assert values["lr=0.1.rho=0.1.hard"] == pytest.approx(100 * probes["hard"].error)
     assert values["lr=0.1.rho=0.1.easy"] == pytest.approx(100 * probes["easy"].error)
