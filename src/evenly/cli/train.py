@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
-from evenly.cli.parser import Parser, add_json, add_root, add_trust
+from evenly.cli.parser import Parser, add_json, add_root, add_trust, spelled_out
 from evenly.errors import UsageError
 from evenly.rules import FORMER, RULES
 
@@ -43,7 +43,9 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     parser.add_argument("--compile", action="store_const", const="true", help="compile the model; pays in long runs")
     if seed:
         parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
-    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes", help="any other setting")
+    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes",
+                        help="any other setting, or an option of the data set (size=32)")  # fmt: skip
+    parser.add_argument("--skip-broken", action="store_const", const="true", help="leave out images that do not decode")
     add_trust(parser, "the FILE of --config")
 
 
@@ -97,8 +99,9 @@ def resolved(
         words["optimizer.name"] = optimizer
     if named.get("rho") is not None and optimizer not in RULES and base.ascent.rule == "none":
         raise UsageError(f"--rho {named['rho']} is the radius of SAM and its family: give --optimizer sam too.")
-    paths = {"rho": "ascent.rho", "lr": "optimizer.lr"}
+    paths = {"rho": "ascent.rho", "lr": "optimizer.lr", "skip_broken": "data.options.skip_broken"}
     words |= {paths.get(name, name): value for name, value in named.items() if value is not None}
+    changes = spelled_out(changes, data or base.data.name)
     given = [f"{path}={_quoted(path, value)}" for path, value in words.items() if value is not None]
     recipe = recipes.override(base, [*given, *changes])
     _agree(recipe, config, [*given, *changes])

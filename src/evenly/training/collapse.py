@@ -40,33 +40,44 @@ def describe(
     if not rows:
         return None
     guessing = 1 - 1 / num_classes if chance is None else chance
-    what = _symptom([float(row["train.error"]) for row in rows], guessing)
+    errors = [float(row["train.error"]) for row in rows]
+    what = _at_chance(errors, guessing) or _standstill(errors, _rates(rows), guessing)
     return f"{what} {_advice(rows, rho)}" if what is not None else None
 
 
-def _symptom(errors: Sequence[float], guessing: float) -> str | None:
+def _at_chance(errors: Sequence[float], guessing: float) -> str | None:
     last, lowest = errors[-1], min(errors)
-    if last >= NEAR_CHANCE * guessing:
-        if lowest < LEARNED * guessing:
-            return (
-                f"fell back to guessing: the training error was {_percent(lowest)} after epoch "
-                f"{errors.index(lowest) + 1} and ended at {_percent(last)}."
-            )
+    if last < NEAR_CHANCE * guessing:
+        return None
+    if lowest < LEARNED * guessing:
         return (
-            f"learned nothing: the training error ended at {_percent(last)}, and guessing gives {_percent(guessing)}."
+            f"fell back to guessing: the training error was {_percent(lowest)} after epoch "
+            f"{errors.index(lowest) + 1} and ended at {_percent(last)}."
         )
-    before = min(errors[: -(len(errors) // 3) or None])
-    if len(errors) >= FEWEST and last > HIGH * guessing and before - lowest < STANDSTILL * guessing:
-        return (
-            f"stopped learning: after epoch {errors.index(before) + 1} the training error stayed at "
-            f"{_percent(lowest)} or above, and guessing gives {_percent(guessing)}."
-        )
-    return None
+    return f"learned nothing: the training error ended at {_percent(last)}, and guessing gives {_percent(guessing)}."
+
+
+def _standstill(errors: Sequence[float], rates: Sequence[float], guessing: float) -> str | None:
+    """Judged while the learning rate is high: that little happens once a schedule has lowered it is as it should be."""
+    fast = [error for error, rate in zip(errors, rates, strict=True) if rate >= max(rates) / 2]
+    if len(fast) < FEWEST or errors[-1] <= HIGH * guessing:
+        return None
+    before = min(fast[: -(len(fast) // 3)])
+    if before - min(errors) >= STANDSTILL * guessing:
+        return None
+    return (
+        f"stopped learning: after epoch {errors.index(before) + 1} the training error stayed at "
+        f"{_percent(min(errors))} or above, and guessing gives {_percent(guessing)}."
+    )
+
+
+def _rates(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    return [float(row["lr"]) if isinstance(row.get("lr"), int | float) else 0.0 for row in rows]
 
 
 def _advice(rows: Sequence[Mapping[str, Any]], rho: float) -> str:
     # A schedule ends low: the highest rate is the one that a person sets.
-    rate = max((float(row["lr"]) for row in rows if isinstance(row.get("lr"), int | float)), default=0.0)
+    rate = max(_rates(rows))
     if rate <= 0:
         return "Try another learning rate: --lr auto."
     higher = rate <= TINY_LR

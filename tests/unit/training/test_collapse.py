@@ -37,6 +37,11 @@ def test_a_training_error_that_stays_high_is_told_from_one_that_still_falls() ->
     assert describe(history(falling), num_classes=4) is None
 
 
+def test_a_standstill_at_the_end_of_a_schedule_is_as_it_should_be() -> None:
+    rows = history([0.7, 0.62, 0.57, 0.53]) + history([0.50, 0.499], lr=0.01) + history([0.498, 0.498], lr=0.001)
+    assert describe(rows, num_classes=4) is None
+
+
 @pytest.mark.parametrize("errors", [[0.4, 0.2, 0.1], [0.5, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3], [0.9, 0.88, 0.80]])
 def test_a_run_that_learned_is_not_accused(errors: list[float]) -> None:
     assert describe(history(errors), num_classes=10) is None
