@@ -139,11 +139,11 @@ def _separation_of(source: str, runs: str) -> "tuple[Path, Run | None]":
 
 def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tuple[int, Tensor | None]":
     """How often the run showed a hard example, unless told otherwise, and the rows that it showed once all the same."""
-    from evenly.recipe import recorded
+    from evenly.recipe import from_record
     from evenly.records import Run
-    from evenly.training.stages import suspected
+    from evenly.training.separations import suspect_rows
 
-    wanted = recorded(run.recipe).resampling
+    wanted = from_record(run.recipe).resampling
     if wanted.method == "upweight" and factor is None:
         raise UsageError(
             f"run {run.id} saw every example once and multiplied the losses of hard ones by {wanted.factor}. To repeat "
@@ -158,7 +158,7 @@ def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tu
         raise DataError(
             f"run {run.id} showed suspect examples once, and its early run, which tells them, is gone: {error}"
         ) from error
-    return factor, suspected(early, separation)
+    return factor, suspect_rows(early, separation)
 
 
 def _with_data(
@@ -172,7 +172,7 @@ def _with_data(
     from evenly.data import load
     from evenly.data.formats.image_files import ImageFiles
     from evenly.resampling import matching
-    from evenly.training.loaded import data_of
+    from evenly.training.trained_model import data_of
 
     train = data_of(run, data_root=data_root).train if run is not None else load(str(data), root=data_root).train
     index_N = separation.index

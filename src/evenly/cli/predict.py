@@ -52,7 +52,7 @@ def predict(
 ) -> None:
     """Write a row per image: file, class, probability."""
     from evenly.atomic import write_text
-    from evenly.device import chosen
+    from evenly.device import choose_device
     from evenly.training.prediction import load_run
 
     if out is not None and out.exists() and not force:
@@ -60,7 +60,7 @@ def predict(
     if batch_size < 1:
         raise UsageError(f"--batch-size {batch_size}: give 1 or more.")
     trained = load_run(run_name, runs=runs)
-    trained.model.to(chosen(device))
+    trained.model.to(choose_device(device))
     predictions = trained.predict(images, batch_size=batch_size, skip_broken=True)
     broken = predictions.skipped
     for path, reason in broken[:_NAMED]:

@@ -28,9 +28,9 @@ def rows_of(runs: Iterable[Any]) -> list[dict[str, Any]]:
 
 def row_of(run: Any) -> dict[str, Any]:
     """What is known of one run, as plain values; errors are fractions."""
-    from evenly.typed.mappings import flat
+    from evenly.typed.mappings import flatten
 
-    recipe, summary = flat(run.recipe), run.summary()
+    recipe, summary = flatten(run.recipe), run.summary()
     # A run that is done says itself where it ended; its last line of metrics may be lost.
     last = summary if "epoch" in summary else (run.metrics() or [{}])[-1]
     rule = recipe.get("ascent.rule", "none")

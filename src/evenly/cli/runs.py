@@ -135,7 +135,7 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
     groups = pairs.groups(ids, runs)
     differing = pairs.differing_settings(groups)
     split, lines = pairs.compare(groups, split)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for line in lines:
         seeds = line.group.runs
         rows.append(

@@ -4,14 +4,14 @@ import json
 from typing import Any
 
 from evenly import __version__
-from evenly.recipe import Recipe, recorded
+from evenly.recipe import Recipe, from_record
 from evenly.training.prediction import TrainedRun
 
 
 def model_card(trained: TrainedRun) -> str:
     """The card in the form that the Hugging Face Hub shows: YAML in front, then Markdown."""
     record, run = trained.record, trained.run
-    recipe = recorded(run.recipe) if run is not None else None
+    recipe = from_record(run.recipe) if run is not None else None
     summary = run.summary() if run is not None else {}
     front = {
         "library_name": "evenly",

@@ -47,8 +47,8 @@ def write_torchscript(trained: TrainedRun, out: Path) -> float:
     model, images = _whole(trained), _samples(trained)
     with _moved_into_place(out) as path, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch advises torch.export, whose files other programs read less widely
-        torch.jit.save(torch.jit.trace(model, images, check_trace=False), str(path))
-        loaded = torch.jit.load(str(path))
+        torch.jit.save(torch.jit.trace(model, images, check_trace=False), str(path))  # type: ignore[no-untyped-call]
+        loaded = torch.jit.load(str(path))  # type: ignore[no-untyped-call]
         return _difference(model, images, loaded(images), out)
 
 

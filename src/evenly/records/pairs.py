@@ -11,7 +11,7 @@ from evenly.intervals import Interval, interval, paired
 from evenly.records.identity import APART, data_key
 from evenly.records.query import runs as all_runs
 from evenly.records.run import Run
-from evenly.typed.mappings import digest, flat
+from evenly.typed.mappings import digest, flatten
 
 EARLY = "resampling.early"  # differs from seed to seed, as the early runs do
 SPLITS = ("test", "validation")
@@ -126,7 +126,7 @@ def _key(run: Run) -> tuple[str, str]:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    settings = flat(run.recipe)
+    settings = flatten(run.recipe)
     kept = {name: value for name, value in settings.items() if name not in APART and name != EARLY}
     return kept | {"data.name": Path(str(settings.get("data.name", ""))).name}  # however the path was written
 

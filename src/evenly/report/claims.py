@@ -29,7 +29,8 @@ RULE = (
     "are details. A stand-in, with other data, another network or another regime, does not judge the paper: the "
     "effect is seen there, not seen, or unclear. Remarks and corrections of ours are counted apart."
 )
-KINDS = {"paper": "Claims of the papers", "stand-in": "In stand-ins", "remark": "Our remarks and corrections"}
+KINDS = {"paper": "Claims of the papers", "stand-in": "In stand-ins", "remark": "Our remarks and corrections",
+         "atlas": "Atlas of cures"}  # fmt: skip
 
 
 def write_site(

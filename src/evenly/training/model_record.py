@@ -13,8 +13,8 @@ from evenly.data.catalogue import CATALOGUE, HUGGING_FACE, is_path
 from evenly.data.input_format import InputFormat
 from evenly.errors import DataError
 from evenly.recipe import Recipe
-from evenly.records import Run, plain
-from evenly.training.parts import Parts
+from evenly.records import Run, json_text
+from evenly.training.build import Parts
 
 NAME = "model.json"
 FORMAT = 1
@@ -89,7 +89,7 @@ def read_record(run: Run) -> ModelRecord | None:
     """The record in a run's folder; None where an older version of evenly wrote none."""
     path = run.path / NAME
     try:
-        return ModelRecord.from_mapping(plain.read(path), source=path)
+        return ModelRecord.from_mapping(json_text.read(path), source=path)
     except FileNotFoundError:
         return None
 

@@ -18,11 +18,11 @@ from evenly.data.formats.image_files import Broken
 from evenly.data.input_format import InputFormat
 from evenly.errors import DataError, UsageError
 from evenly.progress import Bar
-from evenly.recipe import recorded
-from evenly.records import Run, plain
-from evenly.training.evaluate import evaluating
-from evenly.training.loaded import data_of, kept_epochs, opened, weights_at
+from evenly.recipe import from_record
+from evenly.records import Run, json_text
+from evenly.training.evaluate import eval_mode
 from evenly.training.model_record import ModelRecord, read_record
+from evenly.training.trained_model import data_of, kept_epochs, open_run, weights_at
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"  # of a folder that `evenly export --as hub` wrote
 
@@ -98,7 +98,7 @@ class TrainedRun:
         if not isinstance(images, str | os.PathLike | Image.Image | list | tuple):
             ready = self.preprocess(images)
             ready = ready[None] if ready.ndim == len(self.preprocess.model_shape) else ready
-            logits = [self.logits(part) for part in ready.split(batch_size)]
+            logits = [self.logits(part) for part in torch.split(ready, batch_size)]
             return self._predictions([str(number) for number in range(len(ready))], logits, [])
         names, pieces = _named(images)
         kept: list[str] = []
@@ -128,7 +128,7 @@ class TrainedRun:
     def logits(self, inputs: Tensor) -> Tensor:
         """The network's outputs on inputs that `preprocess` made, on the CPU."""
         device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
-        with evaluating(self.model), torch.no_grad():
+        with eval_mode(self.model), torch.no_grad():
             outputs: Tensor = self.model(inputs.to(device))
         return outputs.float().cpu()
 
@@ -150,7 +150,7 @@ def load_run(which: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "r
     folder = Path(which)
     if (folder / CONFIG).is_file() and (folder / WEIGHTS).is_file():
         return _exported(folder)
-    run, epoch = opened(os.fspath(which), os.fspath(runs))
+    run, epoch = open_run(os.fspath(which), os.fspath(runs))
     kept = kept_epochs(run)
     if not kept:
         raise UsageError(f"run {run.id} is {run.state} and has kept no weights yet. Let `evenly train` finish it.")
@@ -199,7 +199,7 @@ def _record_from_data(run: Run) -> ModelRecord:
     """The record of a run that an older version of evenly trained: only the data tell what it is given."""
     from evenly.data import Augmentation
 
-    recipe = recorded(run.recipe)
+    recipe = from_record(run.recipe)
     try:
         splits = data_of(run)
     except (DataError, UsageError) as error:
@@ -214,7 +214,7 @@ def _record_from_data(run: Run) -> ModelRecord:
 def _exported(folder: Path) -> TrainedRun:
     from evenly.models.weights import read
 
-    config = plain.read(folder / CONFIG)
+    config = json_text.read(folder / CONFIG)
     mapping = config.get("evenly") if isinstance(config, dict) else None
     record = ModelRecord.from_mapping(mapping, source=folder / CONFIG)
     model = record.build(source=folder)

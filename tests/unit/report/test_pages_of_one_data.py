@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evenly.recipe import Data, Recipe, Resampling, Until, identifying, to_mapping
+from evenly.recipe import Data, Recipe, Resampling, Until, identity_settings, to_mapping
 from evenly.records import Run
 from evenly.records.identity import Identity
 from evenly.report.run_page.related import find
@@ -15,7 +15,7 @@ PLAIN = Recipe(data=Data("d.npz"), epochs=3)
 
 def made(root: Path, recipe: Recipe, error: float, *, data: str, drawn: str | None = None, **more: Any) -> Run:
     facts = {"name": "d.npz", "fingerprint": data, "drawn_from": drawn, "splits": {}}
-    identity = Identity(identifying(recipe), to_mapping(recipe, defaults=False), facts)
+    identity = Identity(identity_settings(recipe), to_mapping(recipe, defaults=False), facts)
     with Run.create(root, to_mapping(recipe), identity.id, identity=identity) as run:
         run.log(epoch=3, **{"test.error": error})
         run.finish({"epoch": 3, "test.error": error, **more})

@@ -14,7 +14,8 @@ from evenly.cli.useful import early_choice, moment
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Resampling, Schedule, Until, digest, to_mapping
 from evenly.records import Run
 from evenly.report.run_page import run_page
-from evenly.training.stages import early_recipe, second_recipe
+from evenly.training.early import early_recipe
+from evenly.training.selection import second_recipe
 from evenly.typed import yaml_text
 
 RECIPES = {

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from evenly.recipe import Data, Optimizer, Recipe, Until
+from evenly.training.build import load_data
 from evenly.training.collapse import describe
-from evenly.training.evidence import moment_of
-from evenly.training.parts import load_data
+from evenly.training.evidence import moment_record
 from evenly.training.train import train
 
 
@@ -89,7 +89,7 @@ def test_a_separating_moment_that_never_came_is_recorded_and_said(
     assert run.summary()["separated_at"] == 3
     assert "was separated after epoch 3 although its moment had not come" in caplog.text
     data = load_data(recipe).train
-    assert moment_of(run, data)["rule_fired"] is False
+    assert moment_record(run, data)["rule_fired"] is False
 
 
 def test_a_moment_that_came_is_recorded_as_that(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from evenly.errors import UsageError
 from evenly.recipe import Recipe
 from evenly.report.run_page.related import Comparison
 from evenly.typed import yaml_text
-from evenly.typed.mappings import flat
+from evenly.typed.mappings import flatten
 
 ORDER = ("original", "random", "upweight", "quantile", "misclassified", "steps")
 NAMED = {
@@ -53,7 +53,7 @@ def _words(comparison: Comparison) -> list[str]:
     words += ["--controls", ",".join(method for method in methods if method != "useful")]
     words += ["--seeds", ",".join(str(seed) for seed in sorted({m.seed for m in members}))]
     if first.early is not None:
-        words += _first_stage(flat(first.early.recipe), first.recipe)
+        words += _first_stage(flatten(first.early.recipe), first.recipe)
     factor = first.recipe.get("resampling.factor", 2)
     words += ["--factor", str(factor)] if factor != 2 else []
     words += ["--drop-suspect"] if first.recipe.get("resampling.keep_suspects") is False else []
@@ -63,10 +63,10 @@ def _words(comparison: Comparison) -> list[str]:
 def _described(mapping: dict[str, Any]) -> list[str]:
     """A recipe as the words of a command: what differs from the defaults, the usual settings by name."""
     try:
-        known = flat(recipes.to_mapping(recipes.from_mapping(Recipe, mapping), defaults=False))
+        known = flatten(recipes.to_mapping(recipes.from_mapping(Recipe, mapping), defaults=False))
     except UsageError:  # a recipe of another version: every setting as it stands
-        known = flat(mapping)
-    words = [str(flat(mapping).get("data.name", "digits"))]
+        known = flatten(mapping)
+    words = [str(flatten(mapping).get("data.name", "digits"))]
     rest = []
     for path, value in known.items():
         text = yaml_text.render({"v": value}).removeprefix("v:").strip() if not isinstance(value, str) else value

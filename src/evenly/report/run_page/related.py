@@ -10,12 +10,12 @@ from typing import Any
 
 from evenly import progress, records
 from evenly.errors import DataError, SetupError, UsageError
-from evenly.recipe import identifying, recorded
+from evenly.recipe import from_record, identity_settings
 from evenly.records import Run
 from evenly.records.identity import APART
 from evenly.records.run import DONE, RECIPE, RESERVED
 from evenly.report.run_page.kin import around, data_of
-from evenly.typed.mappings import flat
+from evenly.typed.mappings import flatten
 
 EARLY = "early run"  # the method of a first stage that is looked at by itself
 
@@ -29,7 +29,7 @@ class Member:
     def __init__(self, run: Run, early: Run | None = None) -> None:
         self.run, self.early = run, early
         self.id = run.id
-        self.recipe: dict[str, Any] = flat(run.recipe)
+        self.recipe: dict[str, Any] = flatten(run.recipe)
         self.data, self.fingerprint = data_of(run, self.recipe)
         self.method = EARLY if self.is_early else {"none": "original"}.get(self.chosen_by, self.chosen_by)
         self.label = self.method
@@ -80,7 +80,7 @@ class Member:
     def settings(self) -> dict[str, Any]:
         """The settings that count, whichever version of evenly wrote them down."""
         try:
-            return flat(identifying(recorded(self.run.recipe)))
+            return flatten(identity_settings(from_record(self.run.recipe)))
         except UsageError:  # of a version that had other settings
             return self.recipe
 
@@ -90,7 +90,7 @@ class Member:
         if self.chosen_by == "none":
             return ()
         own = [(name, repr(self.recipe.get(name))) for name in ("resampling.factor", "resampling.keep_suspects")]
-        first = _settings(flat(self.early.recipe), but=("resampling.",)) if self.early is not None else ()
+        first = _settings(flatten(self.early.recipe), but=("resampling.",)) if self.early is not None else ()
         return (*own, *((f"early.{name}", value) for name, value in first))
 
 
@@ -169,7 +169,7 @@ def _refuse_empty(path: Path, root: str | os.PathLike[str]) -> None:
 
 def _member(run: Run, path: Path, nearby: dict[Path, Run], remarks: list[str]) -> Member | None:
     try:
-        early = flat(run.recipe).get("resampling.early")
+        early = flatten(run.recipe).get("resampling.early")
         first = nearby.get(path.parent / str(early)) if early else None
         member = Member(run, first)
         _ = member.family, member.variant
