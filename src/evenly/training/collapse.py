@@ -9,6 +9,8 @@ HIGH = 0.5  # of the error of guessing: a training error that stays above this i
 STANDSTILL = 0.02  # of the error of guessing: a smaller fall over the last third of training is none
 FEWEST = 6  # epochs of which the last third says anything
 TINY_LR = 1e-4  # below this a learning rate is more often too small than too large
+LARGE_LR = 0.01  # from this on it is more often too large
+SHORT = 3  # fewer epochs than these may be the reason themselves
 LARGE_RHO = 0.5  # above this a radius of SAM is as likely at fault as the learning rate
 
 
@@ -31,7 +33,7 @@ def describe(
     Examples
     --------
     >>> row = {"epoch": 8, "lr": 0.1, "train.error": 0.75}
-    >>> describe([row], num_classes=4)
+    >>> describe([row] * 8, num_classes=4)
     'learned nothing: the training error ended at 75.0 %, and guessing gives 75.0 %. Try a lower ...: --lr 0.01.'
     >>> describe([row | {"train.error": 0.2}], num_classes=4) is None
     True
@@ -78,11 +80,13 @@ def _rates(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 def _advice(rows: Sequence[Mapping[str, Any]], rho: float) -> str:
     # A schedule ends low: the highest rate is the one that a person sets.
     rate = max(_rates(rows))
-    if rate <= 0:
-        return "Try another learning rate: --lr auto."
+    radius = f", or a smaller radius than {rho:g}: --rho {float(f'{rho / 10:.1g}'):g}" if rho > LARGE_RHO else ""
+    if len(rows) < SHORT:
+        return f"That may be too few epochs ({len(rows)}), or another learning rate is needed: --lr auto{radius}."
+    if TINY_LR < rate < LARGE_LR or rate <= 0:
+        return f"Try another learning rate{f' than {rate:g}' if rate > 0 else ''}: --lr auto{radius}."
     higher = rate <= TINY_LR
     value = float(f"{rate * 10 if higher else rate / 10:.1g}")
-    radius = f", or a smaller radius than {rho:g}: --rho {float(f'{rho / 10:.1g}'):g}" if rho > LARGE_RHO else ""
     return f"Try a {'higher' if higher else 'lower'} learning rate than {rate:g}: --lr {value:g}{radius}."
 
 

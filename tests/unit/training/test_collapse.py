@@ -56,12 +56,21 @@ def test_with_one_large_class_its_share_is_what_guessing_gives() -> None:
 
 
 def test_a_tiny_rate_is_advised_upwards_and_a_large_radius_downwards() -> None:
-    slow = describe(history([0.75], lr=1e-5), num_classes=4)
+    slow = describe(history([0.75] * 4, lr=1e-5), num_classes=4)
     assert slow is not None
     assert "higher learning rate than 1e-05: --lr 0.0001." in slow
-    wide = describe(history([0.75]), num_classes=4, rho=2.0)
+    wide = describe(history([0.75] * 4), num_classes=4, rho=2.0)
     assert wide is not None
     assert wide.endswith("or a smaller radius than 2: --rho 0.2.")
+
+
+def test_a_short_run_and_a_rate_that_is_neither_large_nor_tiny_are_sent_to_the_test() -> None:
+    short = describe(history([0.75]), num_classes=4)
+    assert short is not None
+    assert "too few epochs (1), or another learning rate is needed: --lr auto." in short
+    middling = describe(history([0.75] * 4, lr=0.001), num_classes=4)
+    assert middling is not None
+    assert middling.endswith("Try another learning rate than 0.001: --lr auto.")
 
 
 def test_without_a_training_error_nothing_is_said() -> None:
