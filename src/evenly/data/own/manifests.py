@@ -67,7 +67,7 @@ def manifest(
             raise DataError(
                 f"{path}: there is no column {column!r}; its columns: {', '.join(columns)}. "
                 f"{near}{_misread(path, list(columns))}"
-                f"Name the column with {option}=, or --set data.options.{option}=NAME."
+                f"Name the column with {option}=, or --set {option}=NAME."
             )
     if not len(table):
         raise DataError(f"{path}: lists no images: there is no row below the header.")
