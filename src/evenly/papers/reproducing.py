@@ -118,11 +118,16 @@ def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
 
 def draw(experiment: Experiment, found: Measured, path: Path) -> None:
     """The experiment's figure, in the paper's form, as the suffix of `path` says."""
-    from evenly.report.sheet import save
-    from evenly.report.static import figure
+    from evenly.report.static import figure, save
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    save(figure(referred(experiment.charts)(found), title=experiment.title), path)
+    save(figure(referred(experiment.charts)(found), title=experiment.title, note=_num_seeds(found)), path)
+
+
+def _num_seeds(found: Measured) -> str:
+    """How many seeds a figure is of, for its foot."""
+    num = len({seed for by_seed in found.values.values() for seed in by_seed})
+    return f"{num} seed{'s' * (num != 1)}" if num else ""
 
 
 def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:

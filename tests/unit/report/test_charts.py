@@ -10,8 +10,7 @@ import pytest
 from evenly.errors import UsageError
 from evenly.report.chart import PALETTE, Bars, Chart, Heat, Histogram, Line, Points, Rule
 from evenly.report.interactive import THEMES, plot, table, themed
-from evenly.report.sheet import save
-from evenly.report.static import figure
+from evenly.report.static import figure, save
 
 NAN = float("nan")
 

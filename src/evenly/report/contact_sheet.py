@@ -1,26 +1,22 @@
-"""A sheet to look at a data set by: pictures per class, a scatter of planar features, or rows of numbers."""
+"""A contact sheet of a data set: pictures per class, a scatter of planar features, or rows of numbers."""
 
-import os
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly import atomic
 from evenly.errors import UsageError
+from evenly.report.palette import SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[Any]
-# Okabe & Ito's colours, told apart by colour-blind eyes too.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 
 
-def sheet(
+def contact_sheet(
     examples: Mapping[str, Array],
     *,
     title: str,
@@ -31,7 +27,7 @@ def sheet(
     `examples` maps each class name to an array with the examples first: N×C×H×W pictures (uint8, or float in
     [0, 1]) are shown as pictures, N×4 points as two scatter plots, anything else as rows of numbers.
 
-    >>> figure = sheet({"a": np.zeros((2, 1, 8, 8), np.uint8)}, title="digits")
+    >>> figure = contact_sheet({"a": np.zeros((2, 1, 8, 8), np.uint8)}, title="digits")
     >>> len(figure.axes)
     2
     """
@@ -43,26 +39,6 @@ def sheet(
     if first.ndim == 2 and first.shape[1] == 4:
         return _scatter(examples, title)
     return _rows(examples, title)
-
-
-def save(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 150) -> None:
-    """Write the figure whole or not at all, in the format its suffix names; the same figure is the same bytes."""
-    import matplotlib
-
-    suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
-    known = figure.canvas.get_supported_filetypes()
-    if suffix not in known:
-        raise UsageError(f"cannot draw a .{suffix} file: {path}. Known: {', '.join(sorted(known))}.")
-    # The time of day and random names of marks would make every drawing another file.
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "ps": {}, "eps": {}}
-    with (
-        atomic.replacing(path) as file,
-        matplotlib.rc_context({"svg.hashsalt": "evenly"}),
-        warnings.catch_warnings(),
-    ):
-        # A letter of a class name that the font lacks is drawn as a box: that is all there is to see.
-        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from", category=UserWarning)
-        figure.savefig(file, dpi=dpi, format=suffix, metadata=undated.get(suffix))
 
 
 def _figure(width: float, height: float, title: str) -> "Figure":
@@ -97,7 +73,7 @@ def _scatter(examples: Mapping[str, Array], title: str) -> "Figure":
                 points[:, first],
                 points[:, first + 1],
                 s=6,
-                color=COLOURS[number % len(COLOURS)],
+                color=SERIES[number % len(SERIES)],
                 marker="ox^sDv"[number % 6],
                 label=f"class {name}",
             )
