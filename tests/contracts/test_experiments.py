@@ -7,7 +7,8 @@ import pytest
 
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE, PAPERS
-from evenly.papers.experiment import Claim, referred
+from evenly.papers.charts import charts_of
+from evenly.papers.claim import Claim
 from evenly.papers.reproducing import draw, overview, worsened
 from evenly.papers.running import measured
 
@@ -36,7 +37,7 @@ def test_the_experiment_runs_is_judged_and_drawn_and_is_no_worse_than_in_the_led
     found, minutes = measured(experiment, "smoke", runs=kept, processes=1)
     row = book.row(experiment, "smoke", found, seeds=experiment.scales["smoke"].seeds, minutes=minutes)
     json.dumps(row, allow_nan=False)
-    charts = referred(experiment.charts)(found)
+    charts = charts_of(experiment, found)
     assert charts
     assert all(chart.sentence for chart in charts)
     draw(experiment, found, kept / "figure.svg")

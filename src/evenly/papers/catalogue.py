@@ -1,18 +1,40 @@
-"""Every experiment by its key."""
+"""Every experiment by its key, found by file name: `papers/nguyen2024/fig2.py` declares nguyen2024/fig2.
 
-from collections.abc import Mapping
+A module named after a figure, table, theorem, section or appendix has `EXPERIMENT`, or `EXPERIMENTS` where the paper
+shows the same on several data sets. Importing these modules must not import torch.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 
 from evenly.errors import UsageError, did_you_mean
-from evenly.papers.chang2025stability import EXPERIMENTS as _CHANG
-from evenly.papers.chang2025stability import PAPER as _CHANG_2025
-from evenly.papers.experiment import Experiment, Paper
-from evenly.papers.nguyen2024useful import EXPERIMENTS as _NGUYEN
-from evenly.papers.nguyen2024useful import PAPER as _NGUYEN_2024
-from evenly.papers.springer2024balanced import EXPERIMENTS as _SPRINGER
-from evenly.papers.springer2024balanced import PAPER as _SPRINGER_2024
+from evenly.papers import chang2025, nguyen2024, springer2024
+from evenly.papers.claim import Paper
+from evenly.papers.experiment import Experiment
 
-PAPERS: Mapping[str, Paper] = {paper.key: paper for paper in (_NGUYEN_2024, _SPRINGER_2024, _CHANG_2025)}
-CATALOGUE: Mapping[str, Experiment] = {each.key: each for each in (*_NGUYEN, *_SPRINGER, *_CHANG)}
+_PACKAGES = (nguyen2024, springer2024, chang2025)
+_NAMED_AFTER_THE_PAPER = re.compile(r"(fig|table|theorem|section|mistake)\d|appendix_")
+
+
+def _experiments(package: ModuleType) -> Iterator[Experiment]:
+    for name in sorted((module.name for module in iter_modules(package.__path__)), key=_in_reading_order):
+        if _NAMED_AFTER_THE_PAPER.match(name):
+            module = import_module(f"{package.__name__}.{name}")
+            yield from getattr(module, "EXPERIMENTS", None) or (module.EXPERIMENT,)
+
+
+def _in_reading_order(name: str) -> list[tuple[int, str]]:
+    """Numbers by their size: fig2 before fig10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
+PAPERS: Mapping[str, Paper] = {package.PAPER.key: package.PAPER for package in _PACKAGES}
+CATALOGUE: Mapping[str, Experiment] = {
+    each.key: each for package in _PACKAGES for each in getattr(package, "EXPERIMENTS", None) or _experiments(package)
+}
 
 
 def find(key: str) -> Experiment:

@@ -13,83 +13,15 @@ from typing import Any, Literal
 
 from evenly.errors import UsageError
 from evenly.papers.behaviour import Identity, digest, of_this_package
+from evenly.papers.claim import Claim
 from evenly.recipe import Recipe, Until
 from evenly.typed import Settings, from_mapping, identifying
 
 SCALES = ("smoke", "small", "full")
-DIRECTIONS = ("less", "greater", "equal")
 #: What a row is about: a claim of the paper, tested as the paper has it; the same in a stand-in; a remark of ours.
 KINDS = ("paper", "stand-in", "remark")
 Kind = Literal["paper", "stand-in", "remark"]
-Direction = Literal["less", "greater", "equal"]
 ScaleName = Literal["smoke", "small", "full"]
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A paper: the beginning of its experiments' keys, and how it is cited."""
-
-    key: str
-    name: str
-    title: str
-    authors: str
-    bibtex: str
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One comparison that the paper makes and the runs decide.
-
-    `value` is the name of a measured quantity, `against` another one, paired with it seed by seed, or a number.
-
-    Parameters
-    ----------
-    name
-        Its name among the claims of its experiment.
-    says
-        The comparison in one sentence.
-    direction
-        What is claimed of `value` beside `against`: "less", "greater", or "equal" up to `margin`.
-    paper, paper_against
-        The paper's numbers for the two, where it gives them.
-    margin
-        How far our number may be from the paper's; for "equal", how far the two may be apart.
-    corrects
-        The statement is ours, where the paper's is wrong: it is judged alike, and is no part of the paper's verdict.
-    after
-        It was declared after a first run, not in advance, and rows and pages say so.
-    note
-        What is to be known beside it: an erratum, why the margin.
-    """
-
-    name: str
-    says: str
-    value: str
-    direction: Direction
-    against: str | float = 0.0
-    paper: float | None = None
-    paper_against: float | None = None
-    margin: float | None = None
-    corrects: bool = False
-    after: bool = False
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        if self.direction not in DIRECTIONS:
-            raise UsageError(f"claim {self.name!r}: direction is less, greater or equal, not {self.direction!r}.")
-        if self.direction == "equal" and self.margin is None:
-            raise UsageError(f"claim {self.name!r}: equal needs a margin, up to which.")
-        if self.paper is not None and self.margin is None:
-            raise UsageError(f"claim {self.name!r}: the paper's number {self.paper} needs a margin, set in advance.")
-        if self.paper is not None and self.paper_against is None and isinstance(self.against, str):
-            raise UsageError(f"claim {self.name!r}: the paper's number for {self.against!r} is missing.")
-
-    @property
-    def effect(self) -> float | None:
-        """The difference that the paper states; None where it gives no numbers."""
-        if self.paper is None:
-            return None
-        return self.paper - (float(self.against) if self.paper_against is None else self.paper_against)
 
 
 @dataclass(frozen=True)
@@ -135,18 +67,24 @@ class Found:
 class Part:
     """A piece of work that can be done on its own and is kept when it is done.
 
-    `work` names a function `f(context, **arguments) -> Found` as `module:function` under `evenly.papers`; the
-    arguments are plain JSON. Equal parts of two experiments are done once.
+    `work` is a function `f(context, **arguments) -> Found` under `evenly.papers`, or its name as `module:function`
+    where importing that module would import torch; the arguments are plain JSON. Equal parts of two experiments are
+    done once.
     """
 
     name: str
-    work: str
+    work: Callable[..., "Found"] | str
     arguments: Mapping[str, Any]
+
+    @property
+    def address(self) -> str:
+        """The work as `module:function`."""
+        return address_of(self.work)
 
     @property
     def identity(self) -> Identity:
         """What it computes, whatever its seeds: its code, and its arguments with defaults filled in."""
-        code = of_this_package().of(self.work)
+        code = of_this_package().of(self.address)
         return Identity(digest([code.digest, _without_seeds(self.resolved)]), code.outside)
 
     @property
@@ -160,16 +98,16 @@ class Part:
     @property
     def resolved(self) -> dict[str, Any]:
         """The arguments with the defaults of the work, and recipes among them with every setting."""
-        filled = of_this_package().arguments(self.work, self.arguments)
+        filled = of_this_package().arguments(self.address, self.arguments)
         return {name: _resolved(name, value) for name, value in filled.items()}
 
     def function(self) -> Callable[..., Found]:
         """The function that does it, checked to take the arguments."""
-        function: Callable[..., Found] = referred(self.work)
+        function: Callable[..., Found] = resolve(self.work)
         try:
             inspect.signature(function).bind(None, **self.arguments)
         except TypeError as error:
-            raise UsageError(f"part {self.name!r}: {self.work} {error}.") from error
+            raise UsageError(f"part {self.name!r}: {self.address} {error}.") from error
         return function
 
 
@@ -199,12 +137,13 @@ class Experiment:
     plan
         `plan(seeds, **settings) -> list[Part]`: the work at one scale. It must not import torch.
     charts
-        `module:function` of `f(measured) -> list[Chart]`: the figure in the paper's form.
+        `f(measured) -> list[Chart]`: the figure in the paper's form. By default a mark for
+        each quantity that the claims name (`papers.charts`).
     errata
         What is wrong or left open in the paper, as part of the row.
     derived
-        `module:function` of `f(values) -> more values`, for what takes all seeds together, such as a choice by their
-        mean. Of two values of one name its own counts.
+        `f(values) -> more values`, for what takes all seeds together, such as a choice by their mean. Of two values of
+        one name its own counts.
     primary
         The name of the claim that is the sentence of the paper; the verdict of a row is this claim's, and the others
         are details. By default the first.
@@ -218,9 +157,9 @@ class Experiment:
     plan: Callable[..., list[Part]]
     claims: tuple[Claim, ...]
     scales: Mapping[str, Scale]
-    charts: str
+    charts: Callable[[Measured], list[Any]] | str = ""
     errata: tuple[str, ...] = ()
-    derived: str = ""
+    derived: Callable[[Mapping[str, Mapping[int, float]]], Mapping[str, Mapping[int, float]]] | str = ""
     primary: str = ""
     remark: bool = False
 
@@ -281,7 +220,7 @@ class Experiment:
         """
         work = {part.identity for part in self.parts(scale, seeds)}
         if self.derived:
-            work.add(of_this_package().of(self.derived))
+            work.add(of_this_package().of(address_of(self.derived)))
         outside = frozenset().union(*(each.outside for each in work))
         return Identity(digest(sorted({each.digest for each in work})), outside)
 
@@ -290,12 +229,26 @@ class Experiment:
         return self.identity(scale, seeds).digest
 
 
-def referred(name: str) -> Any:
-    """What `module:function` under `evenly.papers` names.
+def address_of(function: Callable[..., Any] | str) -> str:
+    """A function under `evenly.papers` as `module:function`, by which another process finds it.
 
-    >>> referred("verdict:judge").__name__
+    >>> from evenly.papers.verdict import judge
+    >>> address_of(judge)
+    'verdict:judge'
+    """
+    if isinstance(function, str):
+        return function
+    return f"{function.__module__.removeprefix('evenly.papers.')}:{function.__qualname__}"
+
+
+def resolve(name: Callable[..., Any] | str) -> Any:
+    """The function that `module:function` under `evenly.papers` names, or the one that is given.
+
+    >>> resolve("verdict:judge").__name__
     'judge'
     """
+    if not isinstance(name, str):
+        return name
     module, _, function = name.partition(":")
     try:
         return getattr(import_module(f"evenly.papers.{module}"), function)

@@ -36,7 +36,7 @@ def keep(context: Context, part: Part, work: Callable[[], Found]) -> None:
         values = {name: {str(seed): float(v) for seed, v in by.items()} for name, by in found.values.items()}
         path = run.write_json(FOUND, {"values": values, "series": found.series})
         took = (time.monotonic() - begun) / 60
-        run.finish({"part": part.name, "work": part.work, "minutes": took, "checksum": _checksum(path)})
+        run.finish({"part": part.name, "work": part.address, "minutes": took, "checksum": _checksum(path)})
 
 
 def is_kept(context: Context, part: Part) -> bool:

@@ -16,7 +16,8 @@ from evenly import atomic, environment
 from evenly.errors import DataError, UsageError
 from evenly.papers import shape
 from evenly.papers.behaviour import Identity, of_this_package
-from evenly.papers.experiment import DIRECTIONS, KINDS, SCALES, Experiment, Measured
+from evenly.papers.claim import DIRECTIONS
+from evenly.papers.experiment import KINDS, SCALES, Experiment, Measured
 from evenly.papers.verdict import VERDICTS, Judged, judge
 
 Row = dict[str, Any]

@@ -9,7 +9,8 @@ from typing import Any
 from evenly.errors import UsageError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
-from evenly.papers.experiment import Context, Experiment, Measured, referred
+from evenly.papers.charts import charts_of
+from evenly.papers.experiment import Context, Experiment, Measured
 from evenly.papers.keeping import gathered, is_kept
 from evenly.papers.running import derived, measured
 from evenly.papers.verdict import is_worse
@@ -121,7 +122,7 @@ def draw(experiment: Experiment, found: Measured, path: Path) -> None:
     from evenly.report.static import figure, save
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    save(figure(referred(experiment.charts)(found), title=experiment.title, note=_num_seeds(found)), path)
+    save(figure(charts_of(experiment, found), title=experiment.title, note=_num_seeds(found)), path)
 
 
 def _num_seeds(found: Measured) -> str:

@@ -17,7 +17,7 @@ from evenly import environment
 from evenly.data.catalogue import data_root as root_of
 from evenly.data.catalogue import entry
 from evenly.errors import DataError, EvenlyError, SetupError, Stopped, UsageError, did_you_mean
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, referred
+from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, resolve
 from evenly.papers.keeping import forget, gathered, is_kept, keep
 from evenly.progress import Bar
 from evenly.recipe import Recipe
@@ -35,7 +35,7 @@ def ready(experiment: Experiment, scale: str, *, seeds: Sequence[int] | None, da
         if "recipe" in part.arguments:
             _check_recipe(part)
     if experiment.derived:
-        referred(experiment.derived)
+        resolve(experiment.derived)
     root = root_of(data_root)
     for name in experiment.scales[scale].data:
         missing = entry(name).missing(root)
@@ -105,7 +105,7 @@ def derived(experiment: Experiment, found: Measured) -> Measured:
     """What was measured, and what follows from all seeds together."""
     if not experiment.derived:
         return found
-    derive: Callable[[Values], Values] = referred(experiment.derived)
+    derive: Callable[[Values], Values] = resolve(experiment.derived)
     return replace(found, values={**found.values, **derive(found.values)})
 
 
@@ -115,7 +115,7 @@ def done(context: Context, part: Part) -> None:
     def work() -> Found:
         found = part.function()(context, **part.arguments)
         if not isinstance(found, Found):
-            raise UsageError(f"{part.work} returned {type(found).__name__}: return a Found.")
+            raise UsageError(f"{part.address} returned {type(found).__name__}: return a Found.")
         return found
 
     keep(context, part, work)

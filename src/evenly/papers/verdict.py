@@ -7,7 +7,7 @@ from typing import Literal
 
 from evenly.errors import UsageError, did_you_mean
 from evenly.intervals import Interval, interval, num_seeds
-from evenly.papers.experiment import Claim
+from evenly.papers.claim import Claim
 from evenly.report.verdict_words import HOLDS as WORDS_THAT_HOLD
 
 Verdict = Literal[

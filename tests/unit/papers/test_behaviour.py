@@ -24,9 +24,9 @@ SOURCE = Path(evenly.__file__).parent
 CLAIMS = SOURCE.parents[1] / "claims"
 WORKS = sorted({part.work for each in CATALOGUE.values() for scale in each.scales for part in each.parts(scale)})
 # Of all work what is near to what is edited here, and something far from it.
-NEAR = [work for work in WORKS if "nguyen" in work] + ["springer2024balanced.closed_forms:norms"]
-DYNAMICS = "papers/nguyen2024useful/dynamics.py"
-FOLLOWED = "nguyen2024useful.dynamics:followed"
+NEAR = [work for work in WORKS if "nguyen" in work] + ["springer2024.closed_forms:norms"]
+DYNAMICS = "papers/nguyen2024/dynamics.py"
+FOLLOWED = "nguyen2024.dynamics:followed"
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +91,13 @@ HARMLESS: dict[str, Edit] = {
     ),
     "a function moved to another module": lambda root: moved(root),
     "a module renamed": lambda root: (
-        (root / "papers/nguyen2024useful/differences.py").rename(root / "papers/nguyen2024useful/gaps.py")
+        (root / "papers/nguyen2024/differences.py").rename(root / "papers/nguyen2024/gaps.py")
         and renamed_everywhere(root, "differences", "gaps")
     ),
     "an import under another name": lambda root: (
         edit(root, DYNAMICS, "import key", "import key as derived") or edit(root, DYNAMICS, "key(seed", "derived(seed")
     ),
-    "a chart": lambda root: edit(root, "papers/nguyen2024useful/charts_toys.py", "def dynamics(", "def drawn("),
+    "a chart": lambda root: edit(root, "papers/nguyen2024/charts_toys.py", "def dynamics(", "def drawn("),
 }
 HARMFUL: dict[str, Edit] = {
     "a constant": lambda root: edit(root, DYNAMICS, "LEARNED = 0.5", "LEARNED = 0.6"),
@@ -121,11 +121,9 @@ def moved(root: Path) -> None:
     text = path.read_text()
     start = text.index("def banded(")
     header = "from collections.abc import Sequence\nfrom statistics import quantiles\n\n\n"
-    (root / "papers/nguyen2024useful/bands.py").write_text(header + text[start:])
+    (root / "papers/nguyen2024/bands.py").write_text(header + text[start:])
     path.write_text(
-        text[:start].replace(
-            "from statistics import quantiles", "from evenly.papers.nguyen2024useful.bands import banded"
-        )
+        text[:start].replace("from statistics import quantiles", "from evenly.papers.nguyen2024.bands import banded")
     )
     for other in (root / "papers").rglob("*.py"):
         told = other.read_text()
@@ -147,7 +145,7 @@ def test_what_changes_a_number_makes_the_rows_that_run_through_it_stale_and_no_o
     after = everything(copy)
     changed = {work for work in NEAR if after[work] != before[work]}
     assert FOLLOWED in changed
-    assert not [work for work in changed if not work.startswith("nguyen2024useful")]
+    assert not [work for work in changed if not work.startswith("nguyen2024")]
 
 
 def listed(root: Path) -> dict[tuple[str, str], str]:

@@ -11,7 +11,8 @@ import pytest
 
 from evenly.cli import main
 from evenly.errors import DataError
-from evenly.papers.experiment import Claim, Context, Experiment, Part, Scale
+from evenly.papers.claim import Claim
+from evenly.papers.experiment import Context, Experiment, Part, Scale
 from evenly.papers.keeping import gathered
 from evenly.papers.running import measured
 

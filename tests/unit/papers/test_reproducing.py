@@ -16,7 +16,8 @@ from evenly.cli import main
 from evenly.errors import DataError, SetupError, UsageError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE, PAPERS, paper
-from evenly.papers.experiment import Claim, Experiment, Part, Scale
+from evenly.papers.claim import Claim
+from evenly.papers.experiment import Experiment, Part, Scale
 from evenly.papers.reproducing import affordable, grow, next_seeds, overview, reproduce, worsened
 from evenly.papers.running import measured, ready
 

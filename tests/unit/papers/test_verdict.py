@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenly.errors import UsageError
-from evenly.papers.experiment import Claim
+from evenly.papers.claim import Claim
 from evenly.papers.verdict import HOLDS, VERDICTS, is_worse, judge
 
 SEEDS = range(5)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from evenly.papers import ledger
-from evenly.papers.chang2025stability import EXPERIMENTS, mapping, slip_checks, solution_checks, threshold_checks
+from evenly.papers.chang2025 import EXPERIMENTS, mapping, slip_checks, solution_checks, threshold_checks
 from evenly.papers.experiment import Context
 from evenly.papers.running import measured
 from evenly.papers.verdict import HOLDS, judge

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evenly.papers.chang2025stability import EXPERIMENTS
-from evenly.papers.chang2025stability.deciding import decimal_log, worst_share
-from evenly.papers.chang2025stability.learning_parity import found, line
-from evenly.papers.chang2025stability.threshold_checks import ordered, perturbed, tight
+from evenly.papers.chang2025 import EXPERIMENTS
+from evenly.papers.chang2025.deciding import decimal_log, worst_share
+from evenly.papers.chang2025.learning_parity import found, line
+from evenly.papers.chang2025.threshold_checks import ordered, perturbed, tight
 from evenly.papers.verdict import judge
 
 BY_KEY = {each.key: each for each in EXPERIMENTS}

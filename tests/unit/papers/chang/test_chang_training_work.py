@@ -8,10 +8,10 @@ from torch import nn
 
 from evenly.data.batches import order
 from evenly.optim import SAM
-from evenly.papers.chang2025stability import contrast
-from evenly.papers.chang2025stability.curving import curvatures
-from evenly.papers.chang2025stability.descending import descended, started
-from evenly.papers.chang2025stability.learning_parity import contrasted, drawn, found, learned, start
+from evenly.papers.chang2025 import contrast
+from evenly.papers.chang2025.curving import curvatures
+from evenly.papers.chang2025.descending import descended, started
+from evenly.papers.chang2025.learning_parity import contrasted, drawn, found, learned, start
 from evenly.papers.experiment import Context
 from evenly.stability import Problem, coherence
 

@@ -7,9 +7,9 @@ import pytest
 
 from evenly.errors import UsageError
 from evenly.papers.experiment import Experiment
-from evenly.papers.nguyen2024useful import EXPERIMENTS
-from evenly.papers.nguyen2024useful.differences import changes
-from evenly.papers.nguyen2024useful.figures import separating
+from evenly.papers.nguyen2024 import EXPERIMENTS
+from evenly.papers.nguyen2024.differences import changes
+from evenly.papers.nguyen2024.figures import separating
 from evenly.papers.verdict import judge
 from evenly.recipe import Recipe
 from evenly.typed import from_mapping
@@ -123,5 +123,5 @@ def test_where_the_paper_gives_a_difference_alone_it_is_held_against_ours() -> N
 
 
 def test_the_declarations_do_not_import_torch() -> None:
-    code = "import sys, evenly.papers.nguyen2024useful; sys.exit('torch' in sys.modules)"
+    code = "import sys, evenly.papers.nguyen2024; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,9 +11,9 @@ from torch.nn import functional as F
 from evenly.data import load
 from evenly.data.labelled import Labelled
 from evenly.papers.experiment import Context, Measured
-from evenly.papers.nguyen2024useful import charts_toys, dynamics
-from evenly.papers.nguyen2024useful.dynamics import alignment, errors, followed, network
-from evenly.papers.nguyen2024useful.extreme import gap
+from evenly.papers.nguyen2024 import charts_toys, dynamics
+from evenly.papers.nguyen2024.dynamics import alignment, errors, followed, network
+from evenly.papers.nguyen2024.extreme import gap
 from evenly.rng import key
 
 HERE = Context(Path("unused"))

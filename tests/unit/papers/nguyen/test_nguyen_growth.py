@@ -9,9 +9,9 @@ from torch.nn import functional as F
 
 from evenly.data import load
 from evenly.papers.experiment import Context
-from evenly.papers.nguyen2024useful import growth, one_step
-from evenly.papers.nguyen2024useful.dynamics import network
-from evenly.papers.nguyen2024useful.growth import assumed, gradient, steps, time_bound
+from evenly.papers.nguyen2024 import growth, one_step
+from evenly.papers.nguyen2024.dynamics import network
+from evenly.papers.nguyen2024.growth import assumed, gradient, steps, time_bound
 
 HERE = Context(Path("unused"))
 

@@ -10,10 +10,10 @@ from torch.nn import functional as F
 
 from evenly.data import load
 from evenly.papers.experiment import Context
-from evenly.papers.nguyen2024useful import clusters
-from evenly.papers.nguyen2024useful.dynamics import network
-from evenly.papers.nguyen2024useful.forgetting import counted, forgotten
-from evenly.papers.nguyen2024useful.several import in_turn
+from evenly.papers.nguyen2024 import clusters
+from evenly.papers.nguyen2024.dynamics import network
+from evenly.papers.nguyen2024.forgetting import counted, forgotten
+from evenly.papers.nguyen2024.several import in_turn
 
 RECIPE: dict[str, Any] = {
     "data": {"name": "digits"},

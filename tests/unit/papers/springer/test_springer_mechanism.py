@@ -9,15 +9,15 @@ import torch
 from evenly.diagnostics import gini
 from evenly.errors import UsageError
 from evenly.papers.experiment import Context
-from evenly.papers.springer2024balanced import (
+from evenly.papers.springer2024 import (
     closed_forms,
     phantom_ratios,
     phantom_weights,
     ratio_gaps,
     spiral_probing,
 )
-from evenly.papers.springer2024balanced.appendix_d import APPENDIX_D
-from evenly.papers.springer2024balanced.names import at
+from evenly.papers.springer2024.appendix_d import APPENDIX_D
+from evenly.papers.springer2024.names import at
 
 HERE = Context(Path("unused"))
 SIZES = {"num_train": 20, "num_test": 40, "width": 8}

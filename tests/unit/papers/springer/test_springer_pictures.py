@@ -7,11 +7,11 @@ import pytest
 from evenly.diagnostics import probing_errors
 from evenly.errors import DataError
 from evenly.papers.experiment import Context
-from evenly.papers.springer2024balanced import choosing, picture_weights, pictures
-from evenly.papers.springer2024balanced.domain_tables import EXPERIMENTS as TABLES_2
-from evenly.papers.springer2024balanced.names import at
-from evenly.papers.springer2024balanced.picture_tables import DIGITS
-from evenly.papers.springer2024balanced.picture_tables import EXPERIMENTS as TABLES_1
+from evenly.papers.springer2024 import choosing, picture_weights, pictures
+from evenly.papers.springer2024.domain_tables import EXPERIMENTS as TABLES_2
+from evenly.papers.springer2024.names import at
+from evenly.papers.springer2024.picture_tables import DIGITS
+from evenly.papers.springer2024.picture_tables import EXPERIMENTS as TABLES_1
 from evenly.records import Run
 from evenly.rng import generator
 from evenly.training.loaded import loaded

@@ -7,9 +7,9 @@ import torch
 
 from evenly.diagnostics import importance
 from evenly.optim import ascent
-from evenly.papers.springer2024balanced.phantom_ratios import watched
-from evenly.papers.springer2024balanced.spiral_probing import probed
-from evenly.papers.springer2024balanced.toys import Grown, Toy, phantom_importance
+from evenly.papers.springer2024.phantom_ratios import watched
+from evenly.papers.springer2024.spiral_probing import probed
+from evenly.papers.springer2024.toys import Grown, Toy, phantom_importance
 
 SIZES = {"num_train": 30, "num_test": 60, "width": 12}
 
