@@ -12,7 +12,7 @@ import evenly
 SOURCE = Path(evenly.__file__).parent
 LAYERS = [
     ["cli"],
-    ["papers", "integrations", "sweep"],
+    ["papers", "integrations", "sweep", "demo"],
     ["training", "report"],
     ["diagnostics", "stability", "resampling"],
     ["curvature"],

@@ -14,7 +14,7 @@ from evenly.papers.experiment import Context, Experiment, Measured
 from evenly.papers.keeping import gathered, is_kept
 from evenly.papers.running import derived, measured
 from evenly.papers.verdict import is_worse
-from evenly.report.wording import lasting
+from evenly.report.wording import duration
 
 LONG = 600.0  # minutes from which on an experiment asks before it begins
 
@@ -184,7 +184,7 @@ def affordable(experiment: Experiment, scale: str, *, yes: bool) -> None:
     if minutes > LONG and not yes:
         smaller = " or take --scale small" if scale == "full" and "small" in experiment.scales else ""
         raise UsageError(
-            f"{experiment.key} at {scale} takes about {lasting(minutes)} on two cores. Add --yes to begin{smaller}."
+            f"{experiment.key} at {scale} takes about {duration(minutes)} on two cores. Add --yes to begin{smaller}."
         )
 
 

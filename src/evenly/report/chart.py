@@ -111,6 +111,7 @@ class Heat(_Layer):
     diverging: bool = False
     low: float | None = None
     high: float | None = None
+    show_values: bool = False  # as numbers in the cells
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -24,13 +24,16 @@ def between(found: Interval) -> str:
 
 
 def percent(found: Interval, *, signed: bool = False) -> str:
-    """An interval in per cent, as mean ± half its width.
+    """A share with its interval, in per cent; an error is never below 0 or above 100.
 
     >>> percent(Interval(0.02, -0.1071, 0.1471, 2)), percent(Interval(0.01, 0.0, 0.0, 1), signed=True)
-    ('2.00 ± 12.71', '+1.00')
+    ('2.00 [0.00, 14.71]', '+1.00')
     """
-    text = points(found.mean) if signed else f"{found.mean * 100:.2f}"
-    return text if found.n < 2 else f"{text} ± {(found.high - found.low) / 2 * 100:.2f}"
+    if signed:
+        return between(found)
+    text = f"{found.mean * 100:.2f}"
+    low, high = (f"{min(max(end, 0.0), 1.0) * 100:.2f}" for end in (found.low, found.high))
+    return text if found.n < 2 else f"{text} [{low}, {high}]"
 
 
 def gained(name: str, error: str, gain: Interval, against: Mapping[str, Interval] | None = None) -> str:

@@ -216,6 +216,11 @@ def _heat(axes: "Axes", layer: Heat, places: dict[str, int], heights: dict[str, 
     mesh = axes.pcolormesh(
         x, y, z, cmap=cmap, vmin=low, vmax=high, shading="nearest", rasterized=len(z) * len(x) > MANY
     )
+    if layer.show_values:
+        for j, row in enumerate(z):
+            for i, value in enumerate(row):
+                ink = "#111111" if value > low + 0.6 * (high - low) else "white"
+                axes.text(x[i], y[j], f"{value:.3g}", ha="center", va="center", fontsize=8, color=ink)
     axes.figure.colorbar(mesh, ax=axes, label=layer.name, fraction=0.05)
 
 

@@ -26,10 +26,10 @@ def difference(found: Mapping[str, Any]) -> str:
     return f"{found['mean']:+.3g} [{found['low']:+.3g}, {found['high']:+.3g}]"
 
 
-def lasting(minutes: float) -> str:
+def duration(minutes: float) -> str:
     """A time as people say it.
 
-    >>> lasting(0.05), lasting(12.3), lasting(300), lasting(9000)
+    >>> duration(0.05), duration(12.3), duration(300), duration(9000)
     ('3 s', '12 min', '5.0 h', '6.2 days')
     """
     if minutes < 1:

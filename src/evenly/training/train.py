@@ -27,6 +27,7 @@ from evenly.training.interruption import Interruption
 from evenly.training.loop import LAST, Enough, Loop
 from evenly.training.objective import predictions
 from evenly.training.parts import Parts, assemble, load_data
+from evenly.training.predictions import final_predictions, save_predictions
 from evenly.training.shortage import explained
 from evenly.training.stages import (
     OUTPUTS,
@@ -146,7 +147,10 @@ def train(
                 heard.append(lambda metrics: leave_outputs(loop, metrics))
             loop.listeners = tuple(heard)
             last = loop.train()
+            said = final_predictions(loop) if recipe.until.rule == "end" else None
             if world.leads:
+                if said is not None:
+                    save_predictions(run, said)
                 run.finish(summary(parts, loop, last, separation))
                 loop.path.unlink(missing_ok=True)
             world.wait()

@@ -1,8 +1,8 @@
 """The bias and its cure where both can be seen: an easy and a difficult patch, and how far a network learns each.
 
 Plain gradient descent and SAM are trained on `patches` (Nguyen et al., 2024, definition 3.1), with the network whose
-filters have a bias; the plain networks' own early outputs are separated, and two more networks are trained on what
-that says: the hard examples twice, and as many random ones twice. What was seen is returned as plain data.
+filters have a bias; the plain networks' own early outputs are separated, and two more networks are
+trained: one with the hard examples twice, one with as many random examples twice.
 
 Shapes: S seeds, K = 2S networks, N examples, P patches, D dimensions of a patch, J filters.
 """
@@ -48,7 +48,7 @@ QUICK = Toy(seeds=3, num_train=1000)
 
 
 def toy_story(setting: Toy = Toy()) -> dict[str, Any]:  # noqa: B008  # frozen
-    """Train all networks of `setting` and return what became of both features, as plain data for JSON.
+    """Train all networks of `setting` and return what each learned of both features, as plain data for JSON.
 
     `alignment` holds max_j |⟨w_j, v⟩| for each method and feature, a row per step and a number per seed;
     `separations` what the early outputs found, against the examples that truly lack the easy patch; `error` the test
@@ -56,7 +56,7 @@ def toy_story(setting: Toy = Toy()) -> dict[str, Any]:  # noqa: B008  # frozen
 
     >>> seen = toy_story(Toy(seeds=1, num_train=200, iterations=120, separate_at=60, every=60))
     >>> seen["steps"], list(seen["alignment"])
-    ([0, 60, 120], ['gd', 'sam', 'useful', 'random'])
+    ([0, 60, 120], ['plain', 'sam', 'useful', 'random'])
     """
     sets = [
         load("patches", seed=seed, num_train=setting.num_train, beta_hard=setting.beta_hard, alpha=setting.alpha)
@@ -68,18 +68,18 @@ def toy_story(setting: Toy = Toy()) -> dict[str, Any]:  # noqa: B008  # frozen
 
     first = _Pair(models, data, setting, rule=["sgd", "sam"], rho=[0.0, setting.rho])
     first.run(setting.separate_at)
-    found = [
+    separations = [
         separate(outputs_NC, each.labels, classes=each.classes, rng=rng.generator(seed, "story", "separate"))
         for seed, (outputs_NC, each) in enumerate(zip(first.outputs(data)[: setting.seeds], data, strict=True))
     ]
     first.run(setting.iterations - setting.separate_at)
 
-    chance = [random_like(each, rng=rng.generator(seed, "story", "random")) for seed, each in enumerate(found)]
-    weights_KN = torch.cat([ones_SN + _hard(found), ones_SN + _hard(chance)])
+    chance = [random_like(each, rng=rng.generator(seed, "story", "random")) for seed, each in enumerate(separations)]
+    weights_KN = torch.cat([ones_SN + _hard(separations), ones_SN + _hard(chance)])
     second = _Pair(models, data, setting, rule=["sgd", "sgd"], rho=[0.0, 0.0], weights=weights_KN)
     second.run(setting.iterations)
 
-    names = ("gd", "sam", "useful", "random")
+    names = ("plain", "sam", "useful", "random")
     curves = [*first.curves(), *second.curves()]
     errors = [*first.errors(tests), *second.errors(tests)]
     return {
@@ -87,8 +87,8 @@ def toy_story(setting: Toy = Toy()) -> dict[str, Any]:  # noqa: B008  # frozen
         "steps": first.steps,
         "alignment": dict(zip(names, curves, strict=True)),
         "error": dict(zip(names, errors, strict=True)),
-        "separations": [_judged(seed, *pair) for seed, pair in enumerate(zip(found, data, strict=True))],
-        "examples": _examples(found[0], data[0]),
+        "separations": [_scores(seed, *pair) for seed, pair in enumerate(zip(separations, data, strict=True))],
+        "examples": _examples(separations[0], data[0]),
     }
 
 
@@ -133,20 +133,20 @@ class _Pair:
         return [_rounded(wrong_K[: self.num]), _rounded(wrong_K[self.num :])]
 
 
-def found_and_missing(hard_N: Tensor, lacking_N: Tensor) -> dict[str, float]:
+def precision_and_recall(hard_N: Tensor, lacking_N: Tensor) -> dict[str, float]:
     """Precision |A ∩ B|/|A| and recall |A ∩ B|/|B| of the examples called hard, A, for those that lack something, B.
 
-    >>> found_and_missing(torch.tensor([True, True, False]), torch.tensor([True, False, False]))
+    >>> precision_and_recall(torch.tensor([True, True, False]), torch.tensor([True, False, False]))
     {'precision': 0.5, 'recall': 1.0}
     """
     both = int((hard_N & lacking_N).sum())
     return {"precision": both / max(int(hard_N.sum()), 1), "recall": both / max(int(lacking_N.sum()), 1)}
 
 
-def _judged(seed: int, separation: Separation, data: Labelled) -> dict[str, Any]:
+def _scores(seed: int, separation: Separation, data: Labelled) -> dict[str, Any]:
     lacking_N = data.attributes["easy_present"] == 0
     counts = {"seed": seed, "hard": separation.num_hard, "lacking": int(lacking_N.sum())}
-    return counts | found_and_missing(separation.hard, lacking_N) | {"accuracy": separation.accuracy}
+    return counts | precision_and_recall(separation.hard, lacking_N) | {"accuracy": separation.accuracy}
 
 
 def _examples(separation: Separation, data: Labelled) -> list[dict[str, Any]]:

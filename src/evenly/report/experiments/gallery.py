@@ -1,6 +1,7 @@
 """The easiest and hardest examples of every class, as pictures small enough for one file."""
 
 import base64
+import csv
 import io
 import struct
 import zlib
@@ -11,27 +12,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.report.blocks import Gallery, Picture, Shelf
-from evenly.report.digits import told_apart
 
 Array = NDArray[Any]
 EACH = 8  # at either end of a class
-MOST_BYTES = 3_500_000  # of all pictures together: a page stays well below 10 MB
+MOST_BYTES = 3_000_000  # of all pictures of a run
+MOST_LISTED = 2000  # examples in the CSV of a page; `separation.csv` beside the run has all
 EXACT_BYTES = 1_000_000  # of pixels: up to here pictures are kept as they are
 LOSSLESS = 40 * 40  # pixels up to which a grey picture is kept exactly in any number
 
 
 def gallery(
-    examples: Mapping[str, Array], names: Mapping[int, str], *, each: int = EACH, whose: str = ""
+    examples: Mapping[str, Array],
+    names: Mapping[int, str],
+    *,
+    each: int = EACH,
+    called: str = "",
+    late: Mapping[int, tuple[int, float]] | None = None,
+    most_bytes: int = MOST_BYTES,
 ) -> Gallery | None:
     """Shelves of the `each` easiest and hardest examples of every class, with loss and prediction.
 
-    `whose` says which run the early losses are of.
+    `called` names the run that the early losses are of; `late` has the class and the probability that the trained
+    network predicts, by the index of the example.
 
     >>> arrays = {"index": [4, 5], "label": [0, 0], "predicted": [0, 1], "loss": [0.1, 2.0], "hard": [0, 1],
     ...           "suspect": [0, 1], "text": ["fine", "odd"]}
     >>> made = gallery({name: np.array(values) for name, values in arrays.items()}, {0: "cat", 1: "dog"})
     >>> made.shelves[0].rows["hardest"][0].caption
-    'loss 2, taken for dog'
+    'loss 2.00, taken for dog'
     """
     labels = examples.get("label")
     if labels is None or not len(labels):
@@ -45,22 +53,46 @@ def gallery(
         rows = np.flatnonzero(labels == label)
         rows = rows[np.argsort(examples["loss"][rows], kind="stable")]
         ends = {"easiest": rows[: min(each, (len(rows) + 1) // 2)], "hardest": rows[::-1][: min(each, len(rows) // 2)]}
-        made = {}
-        for name, chosen in ends.items():
-            losses = told_apart([float(loss) for loss in examples["loss"][chosen]])
-            made[name] = [_picture(examples, int(row), names, loss) for row, loss in zip(chosen, losses, strict=True)]
-        used += sum(len(picture.source) for pictures in made.values() for picture in pictures)
-        if used > MOST_BYTES:
+        strips = {
+            name: [_picture(examples, int(row), names, late or {}) for row in chosen] for name, chosen in ends.items()
+        }
+        used += sum(len(picture.source) for pictures in strips.values() for picture in pictures)
+        if used > most_bytes:
             break
-        shelves.append(Shelf(names.get(label, str(label)), made))
+        shelves.append(Shelf(names.get(label, str(label)), strips))
     what = "pictures" if "pictures" in examples else "examples"
-    of = f" of {whose}" if whose else ""
+    of = f" of {called}" if called else ""
     caption = f"For each class the {what} with the lowest and with the highest early loss{of}."
+    caption += " Choose one to enlarge it and to see why it is hard." * ("pictures" in examples)
     if examples["suspect"].any():
         caption += " Some look mislabelled: the early network is sure of another class."
     if len(shelves) < len(classes):
         caption += f" The first {len(shelves):,} of {len(classes):,} classes are shown, to keep the page small."
     return Gallery(shelves, caption)
+
+
+def hard_examples_csv(examples: Mapping[str, Array], names: Mapping[int, str], separated: str) -> str:
+    """The hard and the suspect examples as CSV, from the pictures that are kept and from the text of `separation.csv`.
+
+    >>> kept = {"index": np.array([3]), "suspect": np.array([True]), "predicted": np.array([1]), "label": np.array([0])}
+    >>> rows = "index,label,hard,loss\\n3,0,1,2.5\\n4,0,0,0.1\\n"
+    >>> print(hard_examples_csv(kept, {0: "cat", 1: "dog"}, rows), end="")
+    index,class,loss,suspect,predicted early,file
+    3,cat,2.5,yes,dog,
+    """
+    known = {int(index): row for row, index in enumerate(examples["index"])}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["index", "class", "loss", "suspect", "predicted early", "file"])
+    hard = [row for row in csv.DictReader(io.StringIO(separated)) if row["hard"] == "1"]
+    for row in sorted(hard, key=lambda row: -float(row["loss"]))[:MOST_LISTED]:
+        at = known.get(int(row["index"]))
+        early = names.get(int(examples["predicted"][at]), int(examples["predicted"][at])) if at is not None else ""
+        suspect = "yes" if at is not None and examples["suspect"][at] else ""
+        file = str(examples["file"][at]) if at is not None and "file" in examples else ""
+        label = int(row["label"])
+        writer.writerow([row["index"], names.get(label, label), row["loss"], suspect, early, file])
+    return text.getvalue()
 
 
 def data_uri(picture_HWC: Array, *, exact: bool = False) -> str:
@@ -105,16 +137,34 @@ def _compressed(picture_HWC: Array) -> tuple[str, bytes]:
     return "jpeg", file.getvalue()
 
 
-def _picture(examples: Mapping[str, Array], row: int, names: Mapping[int, str], loss: str) -> Picture:
-    label, said = int(examples["label"][row]), int(examples["predicted"][row])
-    name = names.get(label, str(label))
-    caption = f"loss {loss}"
-    if said != label:
-        caption += f", taken for {names.get(said, said)}"
+def _picture(
+    examples: Mapping[str, Array], row: int, names: Mapping[int, str], late: Mapping[int, tuple[int, float]]
+) -> Picture:
+    def name(label: int) -> str:
+        return names.get(label, str(label))
+
+    def known(column: str) -> Any:
+        return examples[column][row] if column in examples else None
+
+    label, predicted, index = (int(examples[column][row]) for column in ("label", "predicted", "index"))
+    loss, probability = float(examples["loss"][row]), known("probability")
+    sure = f" ({probability:.2f})" if probability is not None else ""
+    caption = f"loss {loss:.2f}" + (f", taken for {name(predicted)}{sure}" if predicted != label else "")
     suspect = bool(examples["suspect"][row])
-    alt = f"Example {int(examples['index'][row])} of class {name}: {caption}" + (", check the label" * suspect)
+    details = {"index": str(index)}
+    if known("file") is not None:
+        details["file"] = str(known("file"))
+    details |= {"label": name(label), "early network": f"{name(predicted)}{sure}"}
+    if index in late:
+        details["trained network"] = f"{name(late[index][0])} ({late[index][1]:.2f})"
+    details["early loss"] = f"{loss:.4g} nats, called {'hard' if examples['hard'][row] else 'easy'}"
+    if known("nearest") is not None and int(known("nearest")) >= 0:
+        details["nearest easy example"] = f"number {int(known('nearest'))}, a {name(int(known('nearest_label')))}"
+    alt = f"Example {index} of class {name(label)}: {caption}" + (", check the label" * suspect)
     if "pictures" in examples:
         exact = examples["pictures"].nbytes <= EXACT_BYTES
-        return Picture(caption, alt, source=data_uri(examples["pictures"][row], exact=exact), suspect=suspect)
-    text = str(examples["text"][row]) if "text" in examples else f"example {int(examples['index'][row])}"
+        return Picture(
+            caption, alt, source=data_uri(examples["pictures"][row], exact=exact), suspect=suspect, details=details
+        )
+    text = str(examples["text"][row]) if "text" in examples else f"example {index}"
     return Picture(caption, alt, text=text, suspect=suspect)

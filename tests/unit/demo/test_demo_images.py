@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from evenly.demo.images import Images, image_story
 from evenly.records import Run
-from evenly.training.story.images import Images, image_story
 
 SMALL = Images(seeds=2, epochs=6, width=64)
 
@@ -23,7 +23,7 @@ def story(runs: Path) -> dict[str, Any]:
 
 def test_every_seed_has_the_method_and_its_controls(story: dict[str, Any]) -> None:
     made = [(row["method"], row["seed"]) for row in story["rows"]]
-    assert sorted(made) == sorted((m, s) for m in ("original", "useful", "random") for s in (0, 1))
+    assert sorted(made) == sorted((m, s) for m in ("plain", "useful", "random") for s in (0, 1))
 
 
 def test_errors_are_those_the_runs_recorded(story: dict[str, Any], runs: Path) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evenly.report.run_page import pictures
-from evenly.report.run_page.pictures import data_uri, gallery
+from evenly.report.experiments import gallery as module
+from evenly.report.experiments.gallery import data_uri, gallery, hard_examples_csv
 
 
 def decoded(source: str) -> tuple[str, np.ndarray]:
@@ -40,7 +40,7 @@ def test_few_pictures_are_exact_and_many_are_small(monkeypatch: pytest.MonkeyPat
         "pictures": np.random.default_rng(0).integers(256, size=(num, 3, 16, 16), dtype=np.uint8),
     }  # fmt: skip
     for limit, kind in [(1_000_000, "png"), (1000, "jpeg")]:
-        monkeypatch.setattr(pictures, "EXACT_BYTES", limit)
+        monkeypatch.setattr(module, "EXACT_BYTES", limit)
         made = gallery(arrays, {0: "cat", 1: "dog"})
         assert made is not None
         assert {decoded(p.source)[0] for shelf in made.shelves for row in shelf.rows.values() for p in row} == {kind}
@@ -50,7 +50,36 @@ def test_few_pictures_are_exact_and_many_are_small(monkeypatch: pytest.MonkeyPat
 
 def gallery_source(arrays: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> str:
     """The easiest picture of the first class."""
-    monkeypatch.setattr(pictures, "EXACT_BYTES", 1_000_000)
+    monkeypatch.setattr(module, "EXACT_BYTES", 1_000_000)
     made = gallery(arrays, {0: "cat", 1: "dog"})
     assert made is not None
     return made.shelves[0].rows["easiest"][0].source
+
+
+def test_an_enlarged_picture_says_why_it_is_hard() -> None:
+    arrays = {
+        "index": np.array([4, 5]), "label": np.array([0, 0]), "predicted": np.array([0, 1]), "hard": np.array([0, 1]),
+        "loss": np.array([0.1, 2.0]), "suspect": np.array([0, 0]), "probability": np.array([0.9, 0.86]),
+        "nearest": np.array([5, 41]), "nearest_label": np.array([0, 1]), "file": np.array(["cat/a.png", "cat/b.png"]),
+        "pictures": np.zeros((2, 1, 4, 4), np.uint8),
+    }  # fmt: skip
+    made = gallery(arrays, {0: "cat", 1: "dog"}, late={5: (0, 0.99)})
+    assert made is not None
+    (hardest,) = made.shelves[0].rows["hardest"]
+    assert hardest.caption == "loss 2.00, taken for dog (0.86)"
+    assert hardest.details == {
+        "index": "5", "file": "cat/b.png", "label": "cat", "early network": "dog (0.86)",
+        "trained network": "cat (0.99)", "early loss": "2 nats, called hard", "nearest easy example": "number 41, a dog",
+    }  # fmt: skip
+
+
+def test_the_csv_lists_the_hard_examples_hardest_first() -> None:
+    kept = {
+        "index": np.array([9]),
+        "predicted": np.array([1]),
+        "suspect": np.array([True]),
+        "file": np.array(["b.png"]),
+    }
+    rows = "index,label,hard,loss\n3,0,1,2.5\n4,0,0,0.1\n9,0,1,4.5\n"
+    lines = hard_examples_csv(kept, {0: "cat", 1: "dog"}, rows).splitlines()
+    assert lines[1:] == ["9,cat,4.5,yes,dog,b.png", "3,cat,2.5,,,"]

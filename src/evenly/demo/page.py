@@ -3,24 +3,26 @@
 from statistics import median, quantiles
 from typing import Any
 
-from evenly.intervals import Interval, interval, paired
-from evenly.report.chart import Bars, Chart, Line, Rule
-from evenly.report.demo_findings import (
+from evenly.demo.findings import (
     IMAGE_METHODS,
     METHODS,
     Plain,
     at_end,
     balance,
     errors,
+    headline,
     image_findings,
     signed,
     toy_findings,
 )
-from evenly.report.demo_pictures import grey, heat, shelves
+from evenly.demo.pictures import grey, heat, shelves
+from evenly.intervals import Interval, interval, paired
+from evenly.report import palette
+from evenly.report.blocks import Gallery, Lead, Listing, Plot, Prose, Section, Table
+from evenly.report.chart import Bars, Chart, Line, Rule
 from evenly.report.figures.training import FEW, possible
-from evenly.report.page import Gallery, Listing, Plot, Prose, Section, Table, render
+from evenly.report.page import render
 
-COLOUR = {"gd": 6, "original": 6, "useful": 0, "random": 4, "sam": 1}
 NEXT = {
     "evenly useful photos/ --model resnet18": "the method and its controls on a folder of your own images",
     "evenly useful digits --model mlp --epochs 20 --seeds 0-4": "the same on digits, with five seeds",
@@ -31,22 +33,23 @@ NEXT = {
 
 
 def demo_page(toy: Plain, images: Plain, *, command: str, runs: str) -> str:
-    """The whole page as text, from what `evenly.training.story` returns (or from its JSON)."""
-    starved, found, fed, failed = toy_findings(toy)
+    """The whole page as text, from what `toy_story` and `image_story` return (or from their JSON)."""
+    lean, hits, growth, wrong = toy_findings(toy)
     facts = [
-        (f"difficult / easy, {METHODS[method]}", f"{median(balance(toy, method)):.2f}")
-        for method in ("gd", "useful", "sam")
+        (f"difficult / easy alignment, {METHODS[method]} (1 is even)", f"{median(balance(toy, method)):.2f}")
+        for method in ("plain", "useful", "sam")
     ]
     trained = len(toy["alignment"]) * toy["setting"]["seeds"] + _num_runs(images)
     facts.append(("networks trained", f"{trained:,}"))
     sections = [
-        _bias(toy),
-        _separation(toy, found),
-        _cure(toy, fed, failed),
+        _bias(toy, lean),
+        _separation(toy, hits),
+        _cure(toy, growth, wrong),
         _images(images),
         Section("next", "What to do next", [Prose(_NEXT), Listing("Commands", commands(runs), open=True)]),
     ]
-    return render("Simplicity bias, and its cure", f"{starved} {found}", sections, command, facts=facts)
+    lead = Lead(f"{headline(toy)} {_ALIGNMENT}", facts=facts, command=command)
+    return render("Simplicity bias, and its cure", lead, sections)
 
 
 def commands(runs: str) -> str:
@@ -56,23 +59,23 @@ def commands(runs: str) -> str:
     return "".join(f"{line:{width}}  # {why}\n" for line, why in lines.items())
 
 
-def _bias(toy: Plain) -> Section:
+def _bias(toy: Plain, lean: str) -> Section:
     setting = toy["setting"]
     told = (
         "Every example carries a difficult patch that always tells its class, a patch of noise, and mostly "
         f"({setting['alpha']:.0%}) an easy patch, {1 / setting['beta_hard']:.3g} times as strong as the difficult one. "
-        "A network with 40 cubic filters is trained by full-batch gradient descent. How far its filters point along a "
-        "feature is the alignment, the largest |⟨w, v⟩| of all filters."
+        f"A network with 40 cubic filters is trained by full-batch gradient descent. {lean}"
     )
     layers = [
-        _curve(toy, "gd", "easy", name="easy feature", colour=3),
-        _curve(toy, "gd", "hard", name="difficult feature", colour=6),
+        _curve(toy, "plain", "easy", name="easy feature"),
+        _curve(toy, "plain", "hard", name="difficult feature"),
+        Rule(x=toy["setting"]["separate_at"], name="outputs separated here"),
     ]
-    chart = Chart("Gradient descent and the two features", "iteration", "alignment", layers, _MEDIANS)
+    chart = Chart("Plain training and the two features", "iteration", "alignment", layers, _medians(toy))
     return Section("bias", "The easy feature starves the difficult one", [Prose(told), Plot(chart, wide=True)])
 
 
-def _separation(toy: Plain, found: str) -> Section:
+def _separation(toy: Plain, hits: str) -> Section:
     at = toy["setting"]["separate_at"]
     rows = [
         [row["seed"], row["lacking"], row["hard"], f"{row['precision']:.3f}", f"{row['recall']:.3f}"]
@@ -80,7 +83,7 @@ def _separation(toy: Plain, found: str) -> Section:
     ]
     told = (
         f"After {at:,} iterations each network's outputs are clustered in two within each class; the cluster of higher "
-        f"loss is called hard. Nothing is told of which examples have the easy patch. {found}"
+        f"loss is called hard. It is not told which examples have the easy patch. {hits}"
     )
     pictures = Gallery(
         shelves(toy["examples"], heat, what="three patches"),
@@ -92,19 +95,18 @@ def _separation(toy: Plain, found: str) -> Section:
     return Section("separation", "Which examples are hard", [Prose(told), Table(columns, rows), pictures])
 
 
-def _cure(toy: Plain, fed: str, failed: str) -> Section:
+def _cure(toy: Plain, growth: str, wrong: str) -> Section:
     told = (
         "USEFUL trains again from the same weights with every hard example counted twice. Random upsampling counts as "
         f"many others twice, which shows what more examples alone would do. SAM takes its gradients at a worse point "
-        f"near the weights and needs two of them a step.\n\n{fed}\n\n{failed}"
+        f"near the weights and needs two of them a step.\n\n{growth}\n\n{wrong}"
     )
-    rules = [Rule(x=toy["setting"]["separate_at"], name="separated")]
     curves = {
-        feature: [_curve(toy, method, feature, name=METHODS[method], colour=COLOUR[method]) for method in METHODS]
+        feature: [_curve(toy, method, feature, name=METHODS[method]) for method in METHODS]
         for feature in ("hard", "easy")
     }
     kept = {method: at_end(toy, method, "hard") for method in METHODS}
-    wrong = {method: [100 * error for error in toy["error"][method]] for method in METHODS}
+    failed = {method: [100 * error for error in toy["error"][method]] for method in METHODS}
     ends = _middles("difficult alignment", kept, METHODS)
     rows = [
         [
@@ -112,9 +114,9 @@ def _cure(toy: Plain, fed: str, failed: str) -> Section:
             _spread(at_end(toy, method, "easy")),
             _spread(kept[method]),
             _spread(balance(toy, method)),
-            "" if method == "gd" else signed(paired(kept[method], kept["gd"])),
+            "" if method == "plain" else signed(paired(kept[method], kept["plain"])),
             f"{100 * interval(toy['error'][method]).mean:.2f}",
-            "" if method == "gd" else signed(paired(wrong[method], wrong["gd"])),
+            "" if method == "plain" else signed(paired(failed[method], failed["plain"])),
         ]
         for method in METHODS
     ]
@@ -123,9 +125,9 @@ def _cure(toy: Plain, fed: str, failed: str) -> Section:
         "easy",
         "difficult",
         "difficult / easy",
-        "difficult − GD's",
+        "difficult − plain",
         "test error %",
-        "error − GD's",
+        "error − plain",
     ]
     title = "The difficult feature"
     return Section(
@@ -133,8 +135,8 @@ def _cure(toy: Plain, fed: str, failed: str) -> Section:
         "What lets the difficult feature grow",
         [
             Prose(told),
-            Plot(Chart(title, "iteration", "alignment", [*curves["hard"], *rules], _MEDIANS), wide=True),
-            Plot(Chart("The easy feature", "iteration", "alignment", curves["easy"], _MEDIANS)),
+            Plot(Chart(title, "iteration", "alignment", curves["hard"], _medians(toy)), wide=True),
+            Plot(Chart("The easy feature", "iteration", "alignment", curves["easy"], _medians(toy))),
             Plot(Chart(f"{title} at the end", "", "alignment", [ends], _ENDS)),
             Table(columns, rows, "Alignments: median (quartiles). Differences: mean of pairs [95 % t-interval]."),
         ],
@@ -169,8 +171,8 @@ def _image_rows(images: Plain) -> list[list[str]]:
         for split in ("test", "balanced"):
             own = errors(images, method, split)
             row += [
-                _half(interval(own)),
-                "" if method == "original" else signed(paired(own, errors(images, "original", split))),
+                error_interval(interval(own)),
+                "" if method == "plain" else signed(paired(own, errors(images, "plain", split))),
             ]
         cost = interval([each["cost"] for each in images["rows"] if each["method"] == method]).mean
         rows.append([*row, f"{cost:.2f}×"])
@@ -181,11 +183,11 @@ def _num_runs(images: Plain) -> int:
     return len({row[kind] for row in images["rows"] for kind in ("run", "early") if row[kind]})
 
 
-def _curve(toy: Plain, method: str, feature: str, *, name: str, colour: int) -> Line:
+def _curve(toy: Plain, method: str, feature: str, *, name: str) -> Line:
     """Median over seeds, with the middle half."""
     cuts = [_quartiles(row) for row in toy["alignment"][method][feature]]
     low, middle, high = zip(*cuts, strict=True)
-    return Line(name, toy["steps"], middle, low=low, high=high, colour=colour, dashed=method == "random")
+    return Line(name, toy["steps"], middle, low=low, high=high, dashed=palette.is_control(name))
 
 
 def _middles(name: str, values: dict[str, list[float]], names: dict[str, str]) -> Bars:
@@ -195,7 +197,7 @@ def _middles(name: str, values: dict[str, list[float]], names: dict[str, str]) -
 
 
 def _bars(name: str, values: dict[str, list[float]], names: dict[str, str]) -> Bars:
-    """Mean errors in per cent, and what of their intervals is possible."""
+    """Mean errors in per cent with their intervals, cut at 0 and 100 %."""
     known = {method: interval(own) for method, own in values.items()}
     return Bars(
         name,
@@ -210,7 +212,8 @@ def _bars(name: str, values: dict[str, list[float]], names: dict[str, str]) -> B
 
 def _means(layer: Bars) -> str:
     mark = "bar" if layer.bar else "diamond"
-    return f"A {mark} is the mean over seeds, its whisker what of the 95 % interval is possible, a dot is a seed."
+    num = max(map(len, layer.dots or [()]))
+    return f"A {mark} is the mean of {num} seeds, its whisker the 95 % interval, cut at 0 and 100 %; a dot is a seed."
 
 
 def _quartiles(values: list[float]) -> tuple[float, float, float]:
@@ -225,18 +228,33 @@ def _spread(values: list[float]) -> str:
     return f"{middle:.2f} ({low:.2f}–{high:.2f})"
 
 
-def _half(mean: Interval) -> str:
-    return f"{mean.mean:.2f}" if mean.n < 2 else f"{mean.mean:.2f} ± {(mean.high - mean.low) / 2:.2f}"
+def error_interval(error: Interval) -> str:
+    """A mean error in per cent with its interval, cut at 0 and 100 %.
+
+    >>> error_interval(interval([1.0, 3.0])), error_interval(interval([1.0]))
+    ('2.00 [0.00, 14.71]', '1.00')
+    """
+    ends = ", ".join(f"{min(max(end, 0.0), 100.0):.2f}" for end in (error.low, error.high))
+    return f"{error.mean:.2f} [{ends}]" if error.n > 1 else f"{error.mean:.2f}"
+
+
+def _medians(toy: Plain) -> str:
+    num = toy["setting"]["seeds"]
+    return f"A line is the median over seeds, its band the middle half of them, n = {num}."
 
 
 _NEXT = (
-    "The effect is real where an easy feature hides a difficult one that matters; where it is not, the intervals say "
-    "so. Try it where you have such a case, always beside its controls. It is not for noisy labels, training of a "
-    "single epoch, regression, or class imbalance alone."
+    "USEFUL helps where an easy feature hides a difficult one that matters; elsewhere the intervals say so. Try it on "
+    "such data, always beside its controls. It is not for noisy labels, training for a single epoch, regression, or "
+    "class imbalance alone."
 )
 _EXTREMES = (
     "Of the first seed: the easy examples of lowest loss, the hard ones of highest, as the early network saw them."
 )
 _ENDS = "A bar is the median over seeds, its whisker the middle half of them, a dot is a seed."
-_PAIRS = "Errors: mean ± half of a 95 % t-interval over seeds. Changes: points, pair by pair, against plain training."
-_MEDIANS = "How far the filters point along it: a line is the median over seeds, its band the middle half of them."
+_PAIRS = (
+    "Errors and changes against plain training: mean over seeds [95 % t-interval]; changes in points, seed by seed."
+)
+_ALIGNMENT = (
+    "Alignment is how far the filter that follows a feature most points along it: the largest |⟨w, v⟩| of all filters."
+)

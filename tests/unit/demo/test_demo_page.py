@@ -8,28 +8,28 @@ from typing import Any
 import pytest
 
 from evenly.cli import parser
-from evenly.report.demo_findings import compared, fed, found, image_findings, signed, toy_findings
-from evenly.report.demo_page import commands, demo_page
+from evenly.demo.findings import compared, growth, headline, hits, image_findings, signed, toy_findings
+from evenly.demo.page import commands, demo_page
 
 TOY: dict[str, Any] = {
     "setting": {"seeds": 3, "separate_at": 10, "alpha": 0.9, "beta_hard": 0.4},
     "steps": [0, 20],
     "alignment": {
-        "gd": {"easy": [[0.1] * 3, [2.0, 2.1, 2.2]], "hard": [[0.1] * 3, [0.3, 0.4, 0.5]]},
+        "plain": {"easy": [[0.1] * 3, [2.0, 2.1, 2.2]], "hard": [[0.1] * 3, [0.3, 0.4, 0.5]]},
         "sam": {"easy": [[0.1] * 3, [1.0, 1.0, 1.1]], "hard": [[0.1] * 3, [0.2, 0.9, 0.6]]},
         "useful": {"easy": [[0.1] * 3, [2.0, 2.0, 2.1]], "hard": [[0.1] * 3, [0.6, 0.71, 0.79]]},
         "random": {"easy": [[0.1] * 3, [2.0, 2.0, 2.1]], "hard": [[0.1] * 3, [0.31, 0.39, 0.5]]},
     },
-    "error": {name: [0.02, 0.03, 0.04] for name in ("gd", "sam", "useful", "random")},
+    "error": {name: [0.02, 0.03, 0.04] for name in ("plain", "sam", "useful", "random")},
     "separations": [{"seed": s, "hard": 9, "lacking": 9, "precision": 1.0, "recall": 1.0} for s in range(3)],
     "examples": [{"label": "+1", "hard": h, "loss": 0.5, "lacking": h, "patches": [[1.0, 0.0]] * 3} for h in (0, 1)],
 }
 
 
 def images(useful: list[float], random: list[float]) -> dict[str, Any]:
-    errors = {"original": [0.40, 0.41, 0.42], "useful": useful, "random": random}
+    errors = {"plain": [0.40, 0.41, 0.42], "useful": useful, "random": random}
     rows = [
-        {"method": m, "seed": s, "run": f"{m}{s}", "early": None if m == "original" else f"early{s}"}
+        {"method": m, "seed": s, "run": f"{m}{s}", "early": None if m == "plain" else f"early{s}"}
         | {"share": 0.2, "cost": 1.3, "error.test": e / 10, "error.balanced": e}
         for m, values in errors.items()
         for s, e in enumerate(values)
@@ -49,24 +49,24 @@ def test_sentences_of_the_toy_tell_starved_found_and_fed() -> None:
     assert "5.2 times as far" in starved
     assert "exactly the examples that lack the easy patch, with 3 of 3 seeds" in what
     assert "USEFUL +0.30 [+0.28, +0.32] (more in 3 of 3 seeds)" in more
-    assert "random upsampling +0.00 [−0.02, +0.02] (more in 1 of 3 seeds, which may be nothing)" in more
-    assert wrong.startswith("Test error: 3.0 % by gradient descent; in points, USEFUL +0.00 [+0.00, +0.00]")
-    assert "of them the weights" not in starved
+    assert "random +0.00 [−0.02, +0.02] (more in 1 of 3 seeds, which may be chance)" in more
+    assert wrong.startswith("Test error: 3.0 % with plain training; changes in points: USEFUL +0.00 [+0.00, +0.00]")
+    assert "initial weights" not in starved
 
 
 def test_a_network_that_does_not_lean_is_not_said_to() -> None:
     even = copy.deepcopy(TOY)
-    even["alignment"]["gd"]["hard"] = even["alignment"]["gd"]["easy"]
+    even["alignment"]["plain"]["hard"] = even["alignment"]["plain"]["easy"]
     assert "no further than" in toy_findings(even)[0]
-    assert "In 3 of them the weights it began with let it learn both." in toy_findings(even)[0]
-    assert "USEFUL −" in fed(even)
+    assert "In 3 of them the initial weights let it learn both." in toy_findings(even)[0]
+    assert "USEFUL −" in growth(even)
 
 
 def test_a_separation_that_misses_is_not_called_exact() -> None:
     rows = [{"precision": 1.0, "recall": 1.0}, {"precision": 0.5, "recall": 0.8}]
-    assert "finds 90.0%" in found(rows, what="x")
-    assert "75.0%" in found(rows, what="x")
-    assert "exactly" not in found(rows, what="x")
+    assert "finds 90.0%" in hits(rows, what="x")
+    assert "75.0%" in hits(rows, what="x")
+    assert "exactly" not in hits(rows, what="x")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_separation_that_misses_is_not_called_exact() -> None:
         ([0.45, 0.46, 0.47], [0.43, 0.44, 0.45], "worse than either"),
         ([0.45, 0.46, 0.47], [0.45, 0.47, 0.46], "worse, which may be the extra steps"),
         ([0.45, 0.46, 0.47], [0.50, 0.51, 0.52], "worse, but less so than random upsampling"),
-        ([0.30, 0.50, 0.42], [0.40, 0.41, 0.42], "nothing beyond the interval of 3 paired seeds"),
+        ([0.30, 0.50, 0.42], [0.40, 0.41, 0.42], "which may be chance (3 paired seeds)"),
     ],
 )
 def test_what_images_say_depends_on_both_intervals(useful: list[float], random: list[float], said: str) -> None:
@@ -140,9 +140,9 @@ def test_differences_carry_a_real_minus() -> None:
 
 
 def test_bars_of_the_toy_are_medians_like_its_tiles_and_no_whisker_leaves_what_is_possible() -> None:
-    from evenly.report.demo_page import _bars, _middles
+    from evenly.demo.page import _bars, _middles
 
-    bars = _middles("difficult", {"gd": [0.1, 0.2, 0.9], "sam": [0.0, 0.0, 3.0]}, {"gd": "GD", "sam": "SAM"})
+    bars = _middles("difficult", {"plain": [0.1, 0.2, 0.9], "sam": [0.0, 0.0, 3.0]}, {"plain": "GD", "sam": "SAM"})
     assert bars.y == (0.2, 0.0)
     assert bars.low is not None
     assert min(bars.low) >= 0  # type: ignore[type-var]
@@ -152,7 +152,19 @@ def test_bars_of_the_toy_are_medians_like_its_tiles_and_no_whisker_leaves_what_i
 
 
 def test_a_quick_demo_trains_as_long_as_the_whole_one() -> None:
-    from evenly.training.story.toy import QUICK, Toy
+    from evenly.demo.toy import QUICK, Toy
 
     assert QUICK.iterations == Toy().iterations, "SAM sets out late: cut short, it would contradict the page"
     assert QUICK.seeds < Toy().seeds
+
+
+def test_the_headline_has_the_cure_in_it_and_no_more_than_the_numbers_say() -> None:
+    told = headline(TOY)
+    assert "5.2 times as far" in told
+    assert "USEFUL lets the difficult one grow (USEFUL by +0.30 [+0.28, +0.32])" in told
+    assert "random examples twice does not" in told
+    unsure = copy.deepcopy(TOY)
+    unsure["alignment"]["useful"]["hard"][-1] = [0.3, 0.9, 0.2]
+    assert "may be chance" in headline(unsure)
+    page = demo_page(TOY, GAIN, command="evenly demo", runs="runs")
+    assert "Alignment is how far" in page.split("<main")[1].split("<section")[0]

@@ -8,7 +8,8 @@ import pytest
 
 from evenly.errors import DataError
 from evenly.records import Run
-from evenly.report.run_page import RunPage, run_page
+from evenly.report.blocks import Gallery, placed
+from evenly.report.experiments import Page, page_of
 
 Maker = Callable[..., dict[tuple[str, int], Run]]
 
@@ -52,15 +53,15 @@ DAMAGES = {
 
 
 @pytest.fixture
-def damaged(comparison: Maker, measured: Callable[[Run], None]) -> Callable[..., tuple[Run, RunPage]]:
-    def made(name: str, change: Callable[[dict[str, Any]], None]) -> tuple[Run, RunPage]:
+def damaged(comparison: Maker, measured: Callable[[Run], None]) -> Callable[..., tuple[Run, Page]]:
+    def made(name: str, change: Callable[[dict[str, Any]], None]) -> tuple[Run, Page]:
         run = comparison()["useful", 0]
         measured(run)
         record = run.read_json(name)
         change(record)
         run.write_json(name, record)
         run.close()
-        return run, run_page([run.path])
+        return run, page_of([run.path])
 
     return made
 
@@ -69,14 +70,14 @@ def damaged(comparison: Maker, measured: Callable[[Run], None]) -> Callable[...,
 def test_a_section_of_a_damaged_record_is_left_out_and_its_file_named(which: str, damaged: Callable[..., Any]) -> None:
     name, section, change = DAMAGES[which]
     run, page = damaged(name, change)
-    everything = ["comparison", "examples", "separation", "curves", "features", "geometry", "run"]
+    everything = ["comparison", "predictions", "examples", "separation", "curves", "features", "geometry", "run"]
     assert [s.id for s in page.sections] == [other for other in everything if other != section]
     remark = next(remark for remark in page.remarks if f"Left out the section '{section}'" in remark)
     assert name.split("/")[0] in remark
     assert "Left out the section" in page.html()
     assert page.news()["sections"] == [s.id for s in page.sections]
     with pytest.raises(DataError, match="Left out the section"):
-        run_page([run.path], wanted=[section])
+        page_of([run.path], wanted=[section])
 
 
 def test_a_class_without_a_label_costs_only_its_name(damaged: Callable[..., Any]) -> None:
@@ -104,7 +105,7 @@ def test_arrays_of_another_shape_are_left_out(changes: dict[str, Any], compariso
     with np.load(path) as file:
         arrays = dict(file)
     np.savez(path, **(arrays | changes))
-    page = run_page([run.path])
+    page = page_of([run.path])
     assert "examples" not in {s.id for s in page.sections}
     assert any(f"{run.id}/examples.npz" in remark for remark in page.remarks)
 
@@ -113,25 +114,28 @@ def test_arrays_of_another_shape_are_left_out(changes: dict[str, Any], compariso
 def test_an_environment_of_another_shape_does_not_cost_the_page(text: str, comparison: Maker) -> None:
     run = comparison()["useful", 0]
     (run.path / "environment.json").write_text(text)
-    assert "comparison" in {s.id for s in run_page([run.path]).sections}
+    assert "comparison" in {s.id for s in page_of([run.path]).sections}
 
 
 @pytest.mark.parametrize(("name", "value"), [("test.error", "low"), ("hard_share", [1]), ("gradients", "many")])
-def test_a_summary_with_text_for_a_number_is_an_error_that_names_both(name: str, value: Any, comparison: Maker) -> None:
+def test_a_summary_with_text_for_a_number_costs_that_run_and_names_both(
+    name: str, value: Any, comparison: Maker
+) -> None:
     import json
 
     run = comparison()["useful", 0]
     (run.path / "done").write_text(json.dumps(run.summary() | {name: value}))
-    with pytest.raises(DataError, match=rf"done: {name} is .*expected a number"):
-        run_page([run.path])
+    remarks = " ".join(page_of([run.path]).remarks)
+    assert f"Left out run {run.id} (USEFUL, seed 0)" in remarks
+    assert f"done: {name} is {value!r}, expected a number" in remarks
 
 
 @pytest.mark.parametrize("line", ["seed: one", "epochs: many", "resampling: none", "data: digits"])
 def test_a_recipe_of_another_shape_is_an_error_or_a_page_but_never_a_crash(line: str, comparison: Maker) -> None:
-    run = comparison()["original", 0]
+    run = comparison()["plain", 0]
     (run.path / "recipe.yaml").write_text(line + "\n")
     try:
-        assert run_page([run.path]).html()
+        assert page_of([run.path]).html()
     except DataError as error:
         assert "recipe.yaml" in str(error)  # noqa: PT017 - either is right, a traceback is not
 
@@ -140,7 +144,7 @@ def test_pictures_are_made_once_and_again_when_their_file_changes(comparison: Ma
     run = comparison(errors={"useful": (0.1,)})["useful", 0]
 
     def shown() -> Any:
-        return next(s.blocks[0] for s in run_page([run.path]).sections if s.id == "examples")
+        return next(block for _, block in placed(page_of([run.path]).sections) if isinstance(block, Gallery))
 
     first = shown()
     assert shown() is first
@@ -152,7 +156,7 @@ def test_pictures_are_made_once_and_again_when_their_file_changes(comparison: Ma
 
 
 def test_news_hold_no_pictures(comparison: Maker) -> None:
-    page = run_page([comparison()["useful", 0].path])
+    page = page_of([comparison()["useful", 0].path])
     assert "examples" in page.news()["sections"]
     assert "data:image" not in str(page.news())
     assert "data:image" in page.html()
@@ -164,26 +168,25 @@ def test_one_bad_line_of_a_sibling_costs_that_run_alone(name: str, comparison: M
     bad = made["random", 0]
     with (bad.path / name).open("a") as file:
         file.write("not json\n")
-    page = run_page([made["useful", 0].path])
-    table: Any = next(b for s in page.sections if s.id == "comparison" for b in s.blocks)
-    assert {row[0]: row[1] for row in table.rows} == {"original": "0, 1, 2", "useful": "0, 1, 2", "random": "1, 2"}
-    assert any(f"Left out {bad.id} (random, seed 0)" in remark and name in remark for remark in page.remarks)
-    assert any(bad.id in remark for remark in run_page([bad.path.parent]).remarks), "nor a folder that holds it"
-    with pytest.raises(DataError, match=name):
-        run_page([bad.path])
+    page = page_of([made["useful", 0].path])
+    assert any(f"Left out run {bad.id} (random, seed 0)" in remark and name in remark for remark in page.remarks)
+    curves: Any = next(b for s in page.sections if s.id == "curves" for b in s.blocks)
+    assert [layer.name for layer in curves.chart.layers] == ["plain", "USEFUL", "random"]
+    assert any(bad.id in remark for remark in page_of([bad.path.parent]).remarks), "nor a folder that holds it"
 
 
-def test_a_bad_summary_of_an_early_run_costs_the_cost(comparison: Maker) -> None:
-    made = comparison()
-    (made["early", 0].path / "done").write_text("{")
-    page = run_page([made["useful", 0].path])
-    assert any("Left out what the early run" in remark for remark in page.remarks)
+def test_predictions_of_another_shape_are_named_and_left_out(comparison: Maker) -> None:
+    run = comparison()["useful", 0]
+    np.savez(run.file("predictions.npz"), **{"test.label": np.arange(3), "test.predicted": np.arange(2)})
+    page = page_of([run.path])
+    assert any("predictions.npz" in remark for remark in page.remarks)
+    assert "predictions" in {s.id for s in page.sections}, "the other runs have theirs"
 
 
 def test_a_damaged_record_is_remarked_on_once_and_named_once(comparison: Maker) -> None:
     run = comparison()["useful", 0]
     run.file("separation.json").write_text("{bad")
-    remarks = [remark for remark in run_page([run.path]).remarks if "separation.json" in remark]
+    remarks = [remark for remark in page_of([run.path]).remarks if "separation.json" in remark]
     assert len(remarks) == 1
     assert remarks[0].count("separation.json") == 1
 
@@ -191,7 +194,7 @@ def test_a_damaged_record_is_remarked_on_once_and_named_once(comparison: Maker) 
 def test_a_damaged_environment_is_named_though_it_is_of_the_early_run(comparison: Maker) -> None:
     made = comparison()
     (made["early", 0].path / "environment.json").write_text("{bad")
-    remarks = run_page([made["useful", 0].path]).remarks
+    remarks = page_of([made["useful", 0].path]).remarks
     assert any(f"{made['early', 0].id}/environment.json" in remark for remark in remarks)
 
 
@@ -199,7 +202,7 @@ def test_damaged_pictures_are_not_followed_by_advice_to_load_them_unsafely(compa
     run = comparison()["useful", 0]
     for damage in (b"x" * 100, run.file("examples.npz").read_bytes()[:400]):
         run.file("examples.npz").write_bytes(damage)
-        remark = next(remark for remark in run_page([run.path]).remarks if "examples.npz" in remark)
+        remark = next(remark for remark in page_of([run.path]).remarks if "examples.npz" in remark)
         assert "is damaged" in remark
         assert "train again" in remark
         assert "pickle" not in remark

@@ -12,12 +12,13 @@ from typing import Any
 import torch
 
 from evenly.data import Labelled
+from evenly.demo.toy import precision_and_recall
 from evenly.recipe import Data, Model, Recipe, Until
 from evenly.records import Run
+from evenly.report.palette import method
 from evenly.resampling import Separation
 from evenly.training.parts import load_data
 from evenly.training.stages import separation_of
-from evenly.training.story.toy import found_and_missing
 from evenly.training.useful import useful
 
 SPLITS = ("test", "balanced")
@@ -48,11 +49,11 @@ def image_story(
     runs: str | os.PathLike[str],
     device: str = "auto",
 ) -> dict[str, Any]:
-    """Run USEFUL, plain training and random upsampling with the same seeds, and return what came of it as plain data.
+    """Run USEFUL, plain training and random upsampling with the same seeds, and return the results as plain data.
 
-    `rows` has a run each, with its error on every split of `SPLITS`; `separations` what was found of the examples
-    whose upper place is blank; `examples` the easiest and hardest pictures of the first seed. Finished runs in `runs`
-    are used again.
+    `rows` has a run each, with its error on every split of `SPLITS`; `separations` how many of the examples whose
+    upper place is blank were called hard; `examples` the easiest and hardest pictures of the first seed. Finished
+    runs in `runs` are used again.
     """
     recipe = setting.recipe()
     rows: list[dict[str, Any]] = []
@@ -68,7 +69,7 @@ def image_story(
     ):
         summary = Run.open(made.run, runs).summary()
         rows.append(
-            {"method": made.method, "seed": made.seed, "run": made.run, "early": made.early}
+            {"method": method(made.method), "seed": made.seed, "run": made.run, "early": made.early}
             | {"share": made.share, "cost": made.cost}
             | {f"error.{split}": summary[f"{split}.error"] for split in SPLITS}
         )
@@ -77,12 +78,14 @@ def image_story(
     for row in (row for row in rows if row["method"] == "useful"):
         data = load_data(replace(recipe, seed=row["seed"]), data_root=None).train
         early = Run.open(row["early"], runs)
-        found = separation_of(early, data)
+        separation = separation_of(early, data)
         lacking_N = data.attributes["easy_present"] == 0
-        counts = {"seed": row["seed"], "epoch": early.summary()["separated_at"], "hard": found.num_hard}
-        separations.append(counts | {"lacking": int(lacking_N.sum())} | found_and_missing(found.hard, lacking_N))
+        counts = {"seed": row["seed"], "epoch": early.summary()["separated_at"], "hard": separation.num_hard}
+        separations.append(
+            counts | {"lacking": int(lacking_N.sum())} | precision_and_recall(separation.hard, lacking_N)
+        )
         if not examples:
-            examples = _extremes(found, data)
+            examples = _extremes(separation, data)
     return {
         "setting": asdict(setting),
         "rows": rows,

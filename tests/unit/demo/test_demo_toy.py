@@ -8,9 +8,9 @@ import torch
 from torch.nn import functional as F
 
 from evenly.data import load
+from evenly.demo.toy import Toy, toy_story
 from evenly.diagnostics.alignment import alignment
 from evenly.models import build
-from evenly.training.story.toy import Toy, toy_story
 
 SMALL = Toy(seeds=3, num_train=1000, iterations=300, every=50)
 
@@ -31,12 +31,12 @@ def test_the_separation_finds_exactly_the_examples_without_the_easy_patch(story:
 
 
 def test_gradient_descent_leans_on_the_easy_feature(story: dict[str, Any]) -> None:
-    assert (end(story, "gd", "easy") > end(story, "gd", "hard")).sum() >= 2
-    assert end(story, "gd", "easy").median() > 4 * end(story, "gd", "hard").median()
+    assert (end(story, "plain", "easy") > end(story, "plain", "hard")).sum() >= 2
+    assert end(story, "plain", "easy").median() > 4 * end(story, "plain", "hard").median()
 
 
 def test_useful_feeds_the_difficult_feature_in_every_seed_and_random_upsampling_does_not(story: dict[str, Any]) -> None:
-    plain, useful, chance = (end(story, method, "hard") for method in ("gd", "useful", "random"))
+    plain, useful, chance = (end(story, method, "hard") for method in ("plain", "useful", "random"))
     assert (useful > plain + 0.05).all()
     assert (useful > chance + 0.05).all()
     assert (chance - plain).mean() < 0.02
@@ -45,14 +45,14 @@ def test_useful_feeds_the_difficult_feature_in_every_seed_and_random_upsampling_
 def test_curves_begin_with_the_same_weights_and_have_a_value_for_every_seed(story: dict[str, Any]) -> None:
     assert story["steps"] == [0, 50, 100, 150, 200, 250, 300]
     for feature in ("easy", "hard"):
-        curves = [story["alignment"][method][feature] for method in ("gd", "sam", "useful", "random")]
+        curves = [story["alignment"][method][feature] for method in ("plain", "sam", "useful", "random")]
         assert all(len(curve) == 7 and all(len(row) == 3 for row in curve) for curve in curves)
         assert all(curve[0] == curves[0][0] for curve in curves)
 
 
 def test_the_plain_and_the_sam_curve_are_those_of_networks_trained_one_by_one(story: dict[str, Any]) -> None:
     data = load("patches", seed=1, num_train=1000, beta_hard=0.4).train
-    for method, rho in (("gd", 0.0), ("sam", 0.02)):
+    for method, rho in (("plain", 0.0), ("sam", 0.02)):
         model = build("cubic", input_shape=data.shape, num_classes=2, rng=1)
         parameters = list(model.parameters())
         for _ in range(50):
