@@ -85,7 +85,7 @@ def store(root: Path, made: Mapping[tuple[str, int], Run], errors: Mapping[str, 
         )  # fmt: skip
     seeds = list(range(len(next(iter(errors.values())))))
     record = {
-        "format": 1, "id": ID, "created": "2026-01-01T10:00:00+00:00", "updated": "2026-01-01T10:09:00+00:00",
+        "format": 1, "id": ID, "created": 1.8e9, "updated": 1.8e9,
         "command": f"evenly useful {data} --epochs 10 --seeds 0-2", "state": "done", "data": data,
         "data_fingerprint": "d", "model": "mlp", "optimizer": "sgd", "split": "test", "epochs": EPOCHS,
         "seeds": seeds, "baseline": "plain", "methods": methods,

@@ -20,10 +20,10 @@ COUNTED = {"hard_share", "gradients", "examples_seen", "training_examples"}
 class Member:
     """A run of an experiment: its method and seed, and its early run where it has one."""
 
-    def __init__(self, run: Run, method: str, seed: int, *, early: Run | None = None) -> None:
+    def __init__(self, run: Run, method: str, seed: int, *, early: Run | None = None, label: str = "") -> None:
         self.run, self.method, self.seed, self.early = run, method, seed, early
         self.id = run.id
-        self.label = palette.shown(method)
+        self.label = label or palette.shown(method)
 
     @cached_property
     def recipe(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def of_comparison(
             run = Run(runs / cell["run"])
             started = record.get("early", {}).get(seed, {}) if isinstance(record.get("early"), Mapping) else {}
             first = Run(runs / started["run"]) if isinstance(started, Mapping) and started.get("run") else None
-            member = Member(run, method["name"], _number(seed), early=first)
+            member = Member(run, method["name"], _number(seed), early=first, label=label_of(method))
             if not (run.path / RECIPE).is_file():
                 if cell.get("state") not in ("planned", "running"):
                     remarks.append(f"Left out {member.called}: its folder {run.path} is not there.")
@@ -144,10 +144,20 @@ def of_comparison(
             members.append(member)
     closely = sorted(members, key=lambda m: (m.id not in asked, palette.is_control(m.method), not m.summary, m.seed))
     settings = {f"{part}.name": record.get(part) for part in ("data", "model", "optimizer")}
-    names = [method["name"] for method in record["methods"] if not palette.is_control(method["name"])]
+    names = [label_of(method) for method in record["methods"] if not palette.is_control(label_of(method))]
     return Experiment(
         name, _title(names or ["plain"], settings), members, closely[0] if closely else None, record, remarks
     )
+
+
+def label_of(method: Mapping[str, Any]) -> str:
+    """The name of a method of a stored comparison as pages show it.
+
+    >>> label_of({"name": "useful"}), label_of({"name": "useful", "label": "USEFUL, factor 5"})
+    ('USEFUL', 'USEFUL, factor 5')
+    """
+    label = method.get("label")
+    return palette.shown(label if isinstance(label, str) and label else str(method["name"]))
 
 
 def _title(methods: list[str], settings: Mapping[str, Any]) -> str:

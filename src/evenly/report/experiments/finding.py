@@ -22,9 +22,9 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.comparisons: dict[str, Stored] = {}
-        for file in comparison.paths(path):
+        for file in comparison_files(path):
             try:
-                self.comparisons[file.stem] = comparison.read(file)
+                self.comparisons[file.stem] = comparison.read(path, file.stem)
             except (DataError, SetupError, OSError) as error:
                 self.comparisons[file.stem] = str(error)
 
@@ -56,13 +56,14 @@ class Folder:
 
 
 def members(record: Stored) -> set[str]:
-    """The IDs of all runs of a comparison, early runs included."""
-    if isinstance(record, str):
-        return set()
-    early = record.get("early")
-    cells = [cell for method in record["methods"] for cell in method["runs"].values()]
-    cells += [cell for cell in early.values() if isinstance(cell, Mapping)] if isinstance(early, Mapping) else []
-    return {str(cell["run"]) for cell in cells if cell.get("run")}
+    """The IDs of all runs of a comparison, early runs included; none where it cannot be read."""
+    return set() if isinstance(record, str) else comparison.run_ids(record)
+
+
+def comparison_files(runs: Path) -> list[Path]:
+    """The files of the comparisons in a folder of runs, the newest first."""
+    files = [path for path in (runs / comparison.FOLDER).glob("*.json") if not path.name.startswith(".")]
+    return sorted(files, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
 
 
 def find(
@@ -127,7 +128,7 @@ def _comparison(path: Path, root: Path) -> Path | None:
         return path
     if path.exists() or os.sep in os.fspath(path):
         return None
-    files = [file for file in comparison.paths(root) if file.stem.startswith(path.name)]
+    files = [file for file in comparison_files(root) if file.stem.startswith(path.name)]
     return files[0] if len(files) == 1 else None
 
 

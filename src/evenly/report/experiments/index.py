@@ -1,11 +1,13 @@
 """The index of a folder: every experiment with its badge and numbers, from the comparisons and summaries alone."""
 
+import time
 from typing import Any
 
 from evenly.errors import DataError, SetupError
 from evenly.records import Run
 from evenly.report import palette
 from evenly.report.blocks import Badge, Block, Link, Section, Table
+from evenly.report.experiments.experiment import label_of
 from evenly.report.experiments.finding import Folder, Stored
 from evenly.report.experiments.lead import interval_of
 from evenly.report.gain import between, percent
@@ -33,7 +35,7 @@ def _row(name: str, record: Stored, shown: dict[str, str]) -> list[Any]:
     link = Link(name, f"#{shown[name]}") if name in shown else name
     if isinstance(record, str):
         return [link, Badge("failed to read"), *[None] * 7]
-    tried = [method for method in record["methods"] if not palette.is_control(method["name"])] or record["methods"]
+    tried = [method for method in record["methods"] if not palette.is_control(label_of(method))] or record["methods"]
     main = next((method for method in tried if method.get("error")), tried[0] if tried else {})
     error, difference = interval_of(main.get("error")), interval_of(main.get("difference"))
     state = record.get("state")
@@ -43,11 +45,11 @@ def _row(name: str, record: Stored, shown: dict[str, str]) -> list[Any]:
         Badge(str(badge)),
         str(record.get("data", "?")).rstrip("/").rpartition("/")[2],
         record.get("model"),
-        palette.shown(main["name"]) if main else None,
+        label_of(main) if main else None,
         percent(error) if error else None,
         between(difference) if difference else None,
         len(record.get("seeds") or []),
-        str(record.get("created", ""))[:10],
+        _date(record.get("created")),
     ]
 
 
@@ -61,3 +63,8 @@ def _loose(run: Run, shown: dict[str, str]) -> list[Any]:
     errors = [summary.get(f"{split}.error") for split in ("test", "validation")]
     error = next((value for value in errors if isinstance(value, int | float)), None)
     return [link, "done" if summary else run.state, f"{error * 100:.2f}" if error is not None else None]
+
+
+def _date(created: Any) -> str:
+    """The day of a time, in seconds since 1970."""
+    return time.strftime("%Y-%m-%d", time.gmtime(created)) if isinstance(created, int | float) else ""

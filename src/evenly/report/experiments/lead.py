@@ -8,7 +8,7 @@ from evenly.intervals import Interval
 from evenly.report import palette
 from evenly.report.blocks import Lead
 from evenly.report.experiments.command import compare_command, stored_command, train_command
-from evenly.report.experiments.experiment import EARLY, Experiment, Member
+from evenly.report.experiments.experiment import EARLY, Experiment, Member, label_of
 from evenly.report.gain import between, percent
 from evenly.report.wording import duration
 
@@ -77,7 +77,7 @@ def _of_comparison(experiment: Experiment) -> Lead:
 
 def _main_method(methods: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The method that the experiment is about: the first that is no control and has been run."""
-    tried = [method for method in methods if not palette.is_control(method["name"])]
+    tried = [method for method in methods if not palette.is_control(label_of(method))]
     return next((method for method in tried if method.get("error")), tried[0] if tried else None)
 
 
@@ -87,7 +87,7 @@ def _facts(record: Mapping[str, Any], main: Mapping[str, Any] | None) -> list[tu
     for method in (baseline, main):
         error = interval_of((method or {}).get("error"))
         if method is not None and error is not None:
-            facts.append((f"error %, {palette.shown(method['name'])}", percent(error)))
+            facts.append((f"error %, {label_of(method)}", percent(error)))
     difference = interval_of((main or {}).get("difference"))
     if difference is not None:
         facts.append(("difference, points (lower is better)", between(difference)))

@@ -8,7 +8,7 @@ from typing import Any
 from evenly.report import figures, palette
 from evenly.report.blocks import Block, Download, Plot, Prose, Section, Table
 from evenly.report.chart import Chart, share_y_axes
-from evenly.report.experiments.experiment import Experiment
+from evenly.report.experiments.experiment import Experiment, label_of
 from evenly.report.experiments.lead import interval_of
 from evenly.report.gain import between, percent
 
@@ -35,10 +35,10 @@ def comparison_section(experiment: Experiment) -> Section | None:
         f"Worst: the error of the worst {'group' if groups else 'class'}, a mean over seeds. Cost: gradients of single "
         f"examples, the early run included, where {baseline} is 1.",
     )
-    errors = {palette.shown(method["name"]): _values(method, "error") for method in methods}
+    errors = {label_of(method): _values(method, "error") for method in methods}
     chart = figures.error_by_method(errors, split=experiment.split)
     collapsed = [
-        Prose(f"{palette.shown(method['name'])}, seed {seed}, collapsed: {cell['collapsed']}", tone="warning")
+        Prose(f"{label_of(method)}, seed {seed}, collapsed: {cell['collapsed']}", tone="warning")
         for method in methods
         for seed, cell in method["runs"].items()
         if cell.get("collapsed")
@@ -50,7 +50,7 @@ def _row(method: Mapping[str, Any]) -> list[Any]:
     error, difference = interval_of(method.get("error")), interval_of(method.get("difference"))
     worst, shares = _values(method, "worst"), [share for share in _values(method, "hard_share") if share]
     settings = method.get("settings") or {}
-    name = palette.shown(method["name"])
+    name = label_of(method)
     details = ", ".join(f"{key}={value}" for key, value in settings.items() if key != "resampling.method")
     verdict = (method.get("difference") or {}).get("verdict")
     return [

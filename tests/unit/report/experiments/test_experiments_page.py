@@ -90,7 +90,7 @@ def test_two_comparisons_are_two_chapters_newest_first(comparison: Maker, tmp_pa
     comparison(data="scans")  # its record replaces the first, whose copy follows
     folder = tmp_path / "runs" / "comparisons"
     shutil.copy(folder / f"{ID}.json", folder / "b2.json")
-    change(tmp_path / "runs", data="later", created="2027-01-01")
+    change(tmp_path / "runs", data="later", created=1.9e9)
     page = page_of([tmp_path / "runs"])
     assert [chapter.title.split()[2] for chapter in page.chapters[:2]] == ["later:", "scans:"]
 

@@ -69,7 +69,8 @@ def test_an_enlarged_picture_says_why_it_is_hard() -> None:
     assert hardest.caption == "loss 2.00, taken for dog (0.86)"
     assert hardest.details == {
         "index": "5", "file": "cat/b.png", "label": "cat", "early network": "dog (0.86)",
-        "trained network": "cat (0.99)", "early loss": "2 nats, called hard", "nearest easy example": "number 41, a dog",
+        "trained network": "cat (0.99)", "early loss": "2 nats, called hard",
+        "nearest easy example": "number 41, a dog",
     }  # fmt: skip
 
 
