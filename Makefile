@@ -19,7 +19,7 @@ RUNS ?= runs
 # What is computed again with other arithmetic than this processor's best: every numerical suite but those that mostly
 # start processes (tests/unit/training, experiments, many processes). Bits may differ between instruction sets, results not.
 NUMERICAL := tests/numerics tests/golden tests/contracts src \
-	$(addprefix tests/unit/,curvature stability diagnostics optim models resampling)
+	$(addprefix tests/unit/,stability diagnostics optim models resampling)
 APART := --ignore tests/contracts/test_experiments.py --ignore tests/contracts/test_sharpness_aware_distributed.py
 
 .PHONY: help demo test lint types tests arithmetic docs tables bench soak soak-quick campaign install clean

@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from benchmarks.harness import Missing, benchmark, interleaved
 from evenly.curvature import gram, hessian, lanczos
 from evenly.curvature.hessian import hessian_product
-from evenly.curvature.observing import flat, unflat
 from evenly.diagnostics import fit_probe
+from evenly.models.observation import flatten, unflatten
 
 Batches = list[tuple[Tensor, Tensor]]
 TOLERANCE = 1e-3
@@ -177,7 +177,7 @@ def product_against_torchs_convolutions() -> Iterator[float]:
     kept = [hessian_product(F.cross_entropy(model(x), y) / len(batches), params) for x, y in batches]
 
     def by_torch() -> Tensor:
-        return torch.stack([flat(product(unflat(v, params))) for product in kept]).sum(0)
+        return torch.stack([flatten(product(unflatten(v, params))) for product in kept]).sum(0)
 
     torch.testing.assert_close(operator @ v, by_torch(), rtol=1e-3, atol=1e-4)
     yield from interleaved(lambda: operator @ v, by_torch)

@@ -15,11 +15,11 @@ from benchmarks.harness import benchmark, interleaved
 from evenly.data import Splits, load
 from evenly.recipe import Model, Recipe, digest, to_mapping
 from evenly.records import Run
+from evenly.training.build import Parts, build_parts
 from evenly.training.distributed import World
 from evenly.training.evaluate import outputs
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
-from evenly.training.parts import Parts, assemble
 
 BATCH = 128
 
@@ -44,7 +44,7 @@ def parts(model: str, num: int, *, epochs: int = 1, **settings: object) -> Parts
         drop_last=True,
         **settings,
     )
-    return assemble(recipe, world=World(), splits=Splits("cifar10", {"train": data}))
+    return build_parts(recipe, world=World(), splits=Splits("cifar10", {"train": data}))
 
 
 def whole_loop(made: Parts, *, pace: float = 1e9) -> Callable[[], None]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import PAPERS
-from evenly.papers.reproducing import overview
+from evenly.papers.reproduction import overview
 from evenly.report.verdict_tables import markdown, results
 
 PROJECT = Path(__file__).parents[1]

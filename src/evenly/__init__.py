@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from evenly.data import Splits as Splits
     from evenly.data import load as load
     from evenly.diagnostics import Dynamics as Dynamics
-    from evenly.diagnostics.measuring import measure as measure
+    from evenly.diagnostics.measure import measure as measure
     from evenly.optim import ASAM as ASAM
     from evenly.optim import GSAM as GSAM
     from evenly.optim import LSAM as LSAM

@@ -65,7 +65,7 @@ def require(name: str, options: Mapping[str, Any], *, source: str | os.PathLike[
     Traceback (most recent call last):
     evenly.errors.UsageError: runs/3f2a names code to run: os:system(command='rm -rf /'). Nothing of it was imported...
     """
-    if not is_code(name, options) or _trusting.get() or agreed(name, options):
+    if not is_code(name, options) or _trusting.get() or has_consent(name, options):
         return
     call = ", ".join(f"{key}={value!r:.60}" for key, value in options.items())
     command = _command.get()
@@ -76,7 +76,7 @@ def require(name: str, options: Mapping[str, Any], *, source: str | os.PathLike[
     )
 
 
-def agreed(name: str, options: Mapping[str, Any]) -> bool:
+def has_consent(name: str, options: Mapping[str, Any]) -> bool:
     """Whether the person has named exactly this code with exactly these options on this machine."""
     mark = _mark(name, options)
     if mark in _named:
@@ -89,7 +89,7 @@ def agreed(name: str, options: Mapping[str, Any]) -> bool:
 
 def remember(name: str, options: Mapping[str, Any]) -> None:
     """The person has named this code: it may run again on this machine, from this place, with these options."""
-    if not is_code(name, options) or agreed(name, options):
+    if not is_code(name, options) or has_consent(name, options):
         return
     mark = _mark(name, options)
     _named.add(mark)

@@ -17,14 +17,14 @@ from evenly.errors import SetupError, UsageError
 _NAMES = "cpu, cuda, cuda:1, mps or auto"
 
 
-def chosen(name: str = "auto", *, local: int = 0) -> torch.device:
+def choose_device(name: str = "auto", *, local: int = 0) -> torch.device:
     """The device that `name` means here; `auto` is the accelerator, or the CPU where there is none.
 
     `local` is the number of this process on its machine: it takes the device of the same number.
 
-    >>> chosen("cpu")
+    >>> choose_device("cpu")
     device(type='cpu')
-    >>> chosen("warp")
+    >>> choose_device("warp")
     Traceback (most recent call last):
     evenly.errors.UsageError: --device 'warp' is no device. Give cpu, cuda, cuda:1, mps or auto.
     """
@@ -32,7 +32,7 @@ def chosen(name: str = "auto", *, local: int = 0) -> torch.device:
     if name == "auto":
         if kind is None:
             return torch.device("cpu")
-        return _numbered(kind, local, count, f"process {local} of this machine")
+        return _device_number(kind, local, count, f"process {local} of this machine")
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -44,10 +44,10 @@ def chosen(name: str = "auto", *, local: int = 0) -> torch.device:
         raise SetupError(
             f"--device {name}: this torch {seen}. `evenly doctor` says what it sees; use --device {kind or 'cpu'}."
         )
-    return _numbered(kind, local if device.index is None else device.index, count, f"--device {name}")
+    return _device_number(kind, local if device.index is None else device.index, count, f"--device {name}")
 
 
-def _numbered(kind: str, index: int, count: int, who: str) -> torch.device:
+def _device_number(kind: str, index: int, count: int, who: str) -> torch.device:
     if index < count:
         return torch.device(kind, index)
     have = f"there is only {kind}:0" if count == 1 else f"they are {kind}:0 to {kind}:{count - 1}"

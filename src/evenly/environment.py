@@ -44,7 +44,7 @@ def stamp(*, data: str | None = None, device: Any = None) -> dict[str, Any]:
         "usable_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": torch.get_num_threads() if torch else None,
         "devices": _devices(torch) if torch else None,
-        "device": _used(device),
+        "device": _device_facts(device),
         "libraries": {name: _version(name) for name in LIBRARIES},
         "source": _source(),
         "working_directory": _revision(Path.cwd()),
@@ -110,7 +110,7 @@ def _devices(torch: Any) -> list[str]:
     return [name(i) for i in range(count)]
 
 
-def _used(device: Any) -> dict[str, Any] | None:
+def _device_facts(device: Any) -> dict[str, Any] | None:
     """What is known of the device that computed; None where it is not named."""
     if device is None:
         return None

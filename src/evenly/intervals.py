@@ -42,6 +42,21 @@ class Interval:
         """
         return self.half_width * math.sqrt(self.n) / _t_quantile(self.n, self.level) if self.n > 1 else math.nan
 
+    @property
+    def p_value(self) -> float:
+        """Student's t-test that the true mean is zero, two-sided; NaN with one value.
+
+        >>> round(interval([1.0, 2.0, 3.0]).p_value, 4)
+        0.0742
+        """
+        from scipy.special import stdtr
+
+        if self.n < 2:
+            return math.nan
+        if self.deviation == 0:
+            return float(self.mean == 0)
+        return float(2 * stdtr(self.n - 1, -abs(self.mean) * math.sqrt(self.n) / self.deviation))
+
     def __str__(self) -> str:
         if math.isnan(self.low):
             return f"{self.mean:.3g} (n = {self.n})"
@@ -117,6 +132,44 @@ def num_seeds(effect: float, deviation: float, *, wanted: float = 0.9, level: fl
         else:
             high = middle
     return high
+
+
+def holm(p_values: Sequence[float], *, level: float = 0.95) -> list[bool]:
+    """Which of several tests reject, so that the chance of any false rejection is at most 1 − level (Holm, 1979).
+
+    The i-th smallest of m p-values must be at most (1 − level)/(m − i + 1), as all smaller ones are.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [True, False, False]
+    """
+    rejected = [False] * len(p_values)
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        if not p_values[place] <= (1 - level) / (len(p_values) - rank):
+            break
+        rejected[place] = True
+    return rejected
+
+
+def points(share: float) -> str:
+    """A difference of shares in points, with its sign; the minus is as wide as a plus, and there is no −0.00.
+
+    >>> points(0.0123), points(-0.5), points(-0.00001)
+    ('+1.23', '−50.00', '+0.00')
+    """
+    return f"{round(share * 100, 2) + 0.0:+.2f}".replace("-", "−")
+
+
+def between(difference: Interval) -> str:
+    """A difference in points with its interval; that of one seed has none.
+
+    >>> between(Interval(-0.01, -0.02, 0.0, 5)), between(Interval(0.01, float("nan"), float("nan"), 1))
+    ('−1.00 [−2.00, +0.00]', '+1.00')
+    """
+    return (
+        points(difference.mean)
+        if difference.n < 2
+        else f"{points(difference.mean)} [{points(difference.low)}, {points(difference.high)}]"
+    )
 
 
 def _t_quantile(num: int, level: float) -> float:

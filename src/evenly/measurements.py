@@ -1,7 +1,7 @@
-"""What `evenly measure` can measure: one line each, without torch, for the command line, the page and the documents.
+"""The measurements of `evenly measure`, listed without torch for the command line, the page and the documentation.
 
-A diagnostic is one file in `evenly.diagnostics` with a function of a `Subject` that returns plain numbers, and one line
-here; `--help`, `measure(...)`, the contract suite and the page's tables find it by that line.
+A diagnostic is one file in `evenly.diagnostics`, with a function from a `Subject` to plain numbers, and one entry here.
+`measure(...)`, `--help`, the page's tables, docs/instruments.md and the contract suite find it by that entry.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement's function (`module:function` in `evenly.diagnostics`), and how people see it.
+    """A measurement's function, `where` (`module:function` in `evenly.diagnostics`), and how it is presented.
 
-    `numbers` are the keys that a table of the page shows, with their titles; `quick` says whether it is made unless
-    others are asked for (and the data allow it).
+    `numbers` maps the keys shown in the page's table to their titles. A `quick` measurement is made by default; then
+    `possible`, a `module:function` of the data's `Splits`, can say whether the data allow it.
     """
 
     where: str
@@ -22,11 +22,12 @@ class Measurement:
     section: Literal["features", "geometry"]
     numbers: Mapping[str, str] = field(default_factory=dict)
     quick: bool = False
+    possible: str = ""
 
 
 MEASUREMENTS: Mapping[str, Measurement] = {
     "sharpness": Measurement(
-        "instruments:measure_sharpness",
+        "sharpness:measure_sharpness",
         "largest eigenvalues of the Hessian, its trace, L1 norm of the weights",
         "geometry",
         {
@@ -38,17 +39,17 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         quick=True,
     ),
     "density": Measurement(
-        "instruments:measure_density", "the whole spectrum of the Hessian as a curve, with its tail", "geometry"
+        "spectral_density:measure_density", "the whole spectrum of the Hessian as a curve, with its tail", "geometry"
     ),
     "rise": Measurement(
-        "instruments:measure_rise",
+        "worst_rise:measure_rise",
         "worst rise of the loss within --rho",
         "geometry",
         {"worst_rise": "worst rise of the loss nearby"},
         quick=True,
     ),
     "adaptive_sharpness": Measurement(
-        "adaptive_sharpness:measure_adaptive_sharpness",
+        "worst_rise:measure_adaptive_sharpness",
         "worst rise within --rho of each weight's own size",
         "geometry",
         {"adaptive_sharpness": "adaptive sharpness"},
@@ -72,33 +73,35 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         {"learning_coefficient": "local learning coefficient"},
     ),
     "importance": Measurement(
-        "instruments:measure_importance",
+        "importance_map:measure_importance",
         "how evenly examples drive the gradient, at the weights and SAM's",
         "features",
         {"gini": "Gini of the importance", "phantom_gini": "Gini at SAM's displaced weights"},
         quick=True,
     ),
     "rank": Measurement(
-        "instruments:measure_rank",
+        "rank:measure_rank",
         "rank of the features",
         "features",
         {"feature_rank": "rank of the features"},
         quick=True,
     ),
     "probing": Measurement(
-        "instruments:measure_probing",
+        "probing_error:measure_probing",
         "error of linear probes for the easy and the hard feature",
         "features",
         quick=True,
+        possible="probing_error:can_probe",
     ),
     "layer_probes": Measurement(
         "layer_probes:measure_layer_probes", "the same at every layer: where a feature is lost", "features"
     ),
     "reliance": Measurement(
-        "instruments:measure_reliance",
+        "reliance:measure_reliance",
         "accuracy lost when an attribute no longer tells the label",
         "features",
         quick=True,
+        possible="reliance:can_measure_reliance",
     ),
     "worst_group": Measurement(
         "worst_group:measure_worst_group",
@@ -110,7 +113,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
 
 
 def titles(section: Literal["features", "geometry"]) -> dict[str, str]:
-    """The numbers that a section of the page shows in its table, with their titles.
+    """The keys and titles of the numbers in the table of a section of the page.
 
     >>> list(titles("features"))[:2]
     ['gini', 'phantom_gini']

@@ -1,14 +1,17 @@
-"""Progress for people: a bar with time left on stderr, and nothing at all when nobody is looking."""
+"""Progress for people, on stderr: a bar with the time left on a terminal, a line every half minute without one."""
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sized
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+LINE_EVERY = 30.0  # seconds from one line to the next where there is no terminal
+_shown: Any = None  # the display that bars inside of other bars join: there can be one on a terminal
 
 
-def watched() -> bool:
+def can_show_bar() -> bool:
     """Whether stderr is a terminal that can show a bar."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
@@ -18,8 +21,20 @@ def tell(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
+def duration(seconds: float) -> str:
+    """Seconds in the unit that suits them.
+
+    >>> duration(5), duration(300), duration(10_000)
+    ('5.0 s', '5.0 min', '2.8 h')
+    """
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
 class Bar:
-    """A bar over `total` units; `advance` moves it. Silent when stderr is not a terminal.
+    """A bar over `total` units; `advance` moves it. A bar inside of another one is shown below it.
 
     >>> with Bar("reading", total=3) as bar:
     ...     bar.advance(2)
@@ -27,48 +42,63 @@ class Bar:
 
     def __init__(self, what: str, *, total: float | None, unit: str = "it") -> None:
         self.what, self.total, self.unit = what, total, unit
+        self._text = what
+        self._done = 0.0
+        self._progress: Any = None
+        self._began = self._said = time.monotonic()
 
     def __enter__(self) -> "Bar":
-        self._progress = None
-        if watched():
-            from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                DownloadColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeRemainingColumn,
-                TransferSpeedColumn,
-            )
-
-            counts = [DownloadColumn(), TransferSpeedColumn()] if self.unit == "bytes" else [MofNCompleteColumn()]
-            self._progress = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                *counts,
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self._progress.start()
+        global _shown
+        self._owns = False
+        self._began = self._said = time.monotonic()
+        if can_show_bar():
+            if _shown is None:
+                _shown, self._owns = _display(self.unit), True
+                _shown.start()
+            self._progress = _shown
             self._task = self._progress.add_task(self.what, total=self.total)
         return self
 
     def advance(self, amount: float = 1) -> None:
         """Move the bar by `amount` units."""
+        self._done += amount
         if self._progress is not None:
             self._progress.update(self._task, advance=amount)
+        else:
+            self._say()
 
     def note(self, **facts: float) -> None:
         """Show some numbers beside the bar."""
+        self.describe(f"{self.what}  {'  '.join(f'{name} {value:.4g}' for name, value in facts.items())}")
+
+    def describe(self, text: str) -> None:
+        """Show another text beside the bar."""
+        self._text = text
         if self._progress is not None:
-            words = "  ".join(f"{name} {value:.4g}" for name, value in facts.items())
-            self._progress.update(self._task, description=f"{self.what}  {words}")
+            self._progress.update(self._task, description=text)
+        else:
+            self._say()
+
+    def _say(self) -> None:
+        """A line where there is no terminal, if the last one was long enough ago."""
+        now = time.monotonic()
+        if now - self._said < LINE_EVERY:
+            return
+        self._said = now
+        words = self._text
+        if self.total and self.unit != "runs":  # a plan tells its own numbers
+            left = (self.total - self._done) * (now - self._began) / self._done if self._done else 0.0
+            words += f": {self._done / self.total:.0%}" + (f", about {duration(left)} left" if left > 0 else "")
+        tell(words)
 
     def __exit__(self, *_: object) -> None:
+        global _shown
         if self._progress is not None:
-            self._progress.stop()
+            self._progress.remove_task(self._task)
+            if self._owns:
+                self._progress.stop()
+                _shown = None
+            self._progress = None
 
 
 def track(items: Iterable[T], what: str, *, total: int | None = None) -> Iterator[T]:
@@ -83,3 +113,22 @@ def track(items: Iterable[T], what: str, *, total: int | None = None) -> Iterato
         for item in items:
             yield item
             bar.advance()
+
+
+def _display(unit: str) -> Any:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    counts = [DownloadColumn(), TransferSpeedColumn()] if unit == "bytes" else [MofNCompleteColumn()]
+    columns = [TextColumn("{task.description}"), BarColumn(), *counts, TimeRemainingColumn()]
+    if unit == "runs":  # which are told in words, and whose trainings are bars below
+        columns = [TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()]
+    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -15,7 +15,7 @@ from evenly.errors import UsageError
 from evenly.rules import RULES, rule_name
 from evenly.typed import Settings, mappings, setting, yaml_text
 from evenly.typed import from_mapping as from_mapping
-from evenly.typed import identifying as identifying
+from evenly.typed import identity_settings as identity_settings
 from evenly.typed import settings as settings
 from evenly.typed import to_mapping as to_mapping
 
@@ -245,10 +245,10 @@ def load(path: str | os.PathLike[str], *, trust_code: bool = False) -> Recipe:
     return recipe
 
 
-def recorded(mapping: Mapping[str, Any]) -> Recipe:
+def from_record(mapping: Mapping[str, Any]) -> Recipe:
     """The recipe of a run, as its folder holds it: written down whole by this version or an older one.
 
-    >>> recorded(to_mapping(Recipe(epochs=3))) == Recipe(epochs=3)
+    >>> from_record(to_mapping(Recipe(epochs=3))) == Recipe(epochs=3)
     True
     """
     return from_mapping(Recipe, mapping, recorded=True)
@@ -285,12 +285,12 @@ def digest(recipe: Recipe) -> str:
     """Twelve hex digits that name the recipe: equal recipes have equal digests, on any machine, in any version.
 
     Every setting counts, also at its default, so that a default that changes gives another digest. A setting that is
-    added later, at the value that means what was done without it, counts for nothing (see `typed.identifying`).
+    added later, at the value that means what was done without it, counts for nothing (see `typed.identity_settings`).
 
     >>> digest(Recipe(epochs=3)) == digest(from_mapping(Recipe, {"seed": 0, "epochs": 3.0}))
     True
     """
-    return mappings.digest(identifying(recipe), digits=12)
+    return mappings.digest(identity_settings(recipe), digits=12)
 
 
 def _put(mapping: dict[str, Any], path: str, value: Any) -> None:

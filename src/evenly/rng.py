@@ -1,10 +1,11 @@
-"""Randomness by name: every stream is derived from one seed, and nothing touches the global generator.
+"""Randomness by name: every stream is derived from one seed.
 
 Two kinds. `generator` gives an ordinary `torch.Generator` for drawing in sequence. `uniform` is
 stateless: the numbers of example i are a pure function of a key and i, on any device, in any order,
 for any number of workers; that is what makes exact resume possible.
 
-Dropout draws from the global generators, the host's and its device's: `seed_global` sets them, `forked` puts them back.
+Torch itself draws from the global generators of the host and the device: dropout during training, the first weights of
+layers. `seed_global` seeds them for a training step, and `fork_generators` restores them for the caller.
 """
 
 import contextlib
@@ -40,7 +41,7 @@ def generator(seed: int, *names: Name, device: torch.device | str = "cpu") -> to
 
 
 def default_generator(device: torch.device | str) -> torch.Generator:
-    """The generator that torch draws from on this device where it is given none.
+    """The generator that torch draws from on this device by default.
 
     >>> default_generator("cpu") is torch.default_generator
     True
@@ -57,7 +58,7 @@ def default_generator(device: torch.device | str) -> torch.Generator:
 
 
 def seed_global(stream: int, device: torch.device | str) -> None:
-    """Set the global generators of the host and of this device, whatever its kind and number, and no others.
+    """Seed the global generators of the host and of this device, and no others.
 
     >>> seed_global(key(0, "dropout"), "cpu")
     >>> torch.rand(1).item() == torch.rand(1, generator=generator(0, "dropout")).item()
@@ -69,18 +70,18 @@ def seed_global(stream: int, device: torch.device | str) -> None:
 
 
 @contextlib.contextmanager
-def forked(devices: Iterable[torch.device | str] = ()) -> Iterator[None]:
-    """After the context the global generators of the host and of these devices stand where they stood before it.
+def fork_generators(devices: Iterable[torch.device | str] = ()) -> Iterator[None]:
+    """Restore the global generators of the host and of these devices after the context.
 
     `torch.random.fork_rng` without a list would touch every GPU of the machine, and make a context on each.
 
     >>> before = torch.get_rng_state()
-    >>> with forked():
+    >>> with fork_generators():
     ...     _ = torch.rand(3)
     >>> torch.equal(before, torch.get_rng_state())
     True
     """
-    generators = [torch.default_generator, *others(devices)]
+    generators = [torch.default_generator, *device_generators(devices)]
     states = [g.get_state() for g in generators]
     try:
         yield
@@ -89,10 +90,10 @@ def forked(devices: Iterable[torch.device | str] = ()) -> Iterator[None]:
             one.set_state(state)
 
 
-def others(devices: Iterable[torch.device | str]) -> list[torch.Generator]:
-    """The default generators of the devices among these that are not the host, each once.
+def device_generators(devices: Iterable[torch.device | str]) -> list[torch.Generator]:
+    """The default generators of those devices that are not the host, each once.
 
-    >>> others(["cpu", torch.device("cpu")])
+    >>> device_generators(["cpu", torch.device("cpu")])
     []
     """
     names = sorted({str(device) for device in devices})
@@ -109,14 +110,14 @@ def uniform(stream: int, counters_N: Tensor, num: int) -> Tensor:
     >>> torch.equal(u[1], uniform(key(0, "crop"), torch.tensor([7]), 2)[0])
     True
     """
-    return _shift(words(stream, counters_N, num), 40).to(torch.float32) * 2.0**-24
+    return _shift(random_words(stream, counters_N, num), 40).to(torch.float32) * 2.0**-24
 
 
-def words(stream: int, counters_N: Tensor, num: int) -> Tensor:
+def random_words(stream: int, counters_N: Tensor, num: int) -> Tensor:
     """`num` random 64-bit words for every counter, as int64: what `uniform` is made of.
 
-    >>> w = words(key(0, "noise"), torch.tensor([5, 7]), 2)
-    >>> torch.equal(w[1], words(key(0, "noise"), torch.tensor([7]), 2)[0])
+    >>> w = random_words(key(0, "noise"), torch.tensor([5, 7]), 2)
+    >>> torch.equal(w[1], random_words(key(0, "noise"), torch.tensor([7]), 2)[0])
     True
     """
     start_N = mix(counters_N.to(torch.int64) * _GOLDEN + _signed(stream))

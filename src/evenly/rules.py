@@ -10,32 +10,32 @@ from typing import NamedTuple
 from evenly.errors import UsageError, did_you_mean
 
 
-class Known(NamedTuple):
-    """The class of a rule, and the radius that its authors begin with (σ for random perturbations)."""
+class Entry(NamedTuple):
+    """The class of a rule, and the default radius of its authors (σ for random perturbations)."""
 
     kind: str
     rho: float
 
 
 RULES = {
-    "sam": Known("SAM", 0.05),
-    "asam": Known("ASAM", 0.5),
-    "lsam": Known("LSAM", 0.05),
-    "usam": Known("USAM", 0.05),
-    "gsam": Known("GSAM", 0.05),
-    "wsam": Known("WSAM", 0.05),
-    "looksam": Known("LookSAM", 0.05),
-    "friendlysam": Known("FriendlySAM", 0.05),
-    "vasso": Known("VaSSO", 0.05),
-    "msam": Known("MSAM", 0.3),
-    "random": Known("RandomPerturbation", 0.01),
+    "sam": Entry("SAM", 0.05),
+    "asam": Entry("ASAM", 0.5),
+    "lsam": Entry("LSAM", 0.05),
+    "usam": Entry("USAM", 0.05),
+    "gsam": Entry("GSAM", 0.05),
+    "wsam": Entry("WSAM", 0.05),
+    "looksam": Entry("LookSAM", 0.05),
+    "friendlysam": Entry("FriendlySAM", 0.05),
+    "vasso": Entry("VaSSO", 0.05),
+    "msam": Entry("MSAM", 0.3),
+    "random": Entry("RandomPerturbation", 0.01),
 }
-#: Names that recipes of version 0.1 have.
-FORMER = {"unnormalised": "usam", "look": "looksam", "friendly": "friendlysam", "momentum": "msam"}
+#: Names in recipes of version 0.1.
+FORMER_NAMES = {"unnormalised": "usam", "look": "looksam", "friendly": "friendlysam", "momentum": "msam"}
 
 
 def rule_name(name: str) -> str:
-    """The present name of a rule; one that does not exist is refused.
+    """The current name of a rule; an unknown name is refused.
 
     >>> rule_name("look"), rule_name("SAM")
     ('looksam', 'sam')
@@ -43,7 +43,7 @@ def rule_name(name: str) -> str:
     Traceback (most recent call last):
     evenly.errors.UsageError: there is no rule 'asma'. Did you mean 'asam'?
     """
-    name = FORMER.get(name.lower(), name.lower())
+    name = FORMER_NAMES.get(name.lower(), name.lower())
     if name not in RULES:
         raise UsageError(f"there is no rule {name!r}. {did_you_mean(name, RULES)}")
     return name

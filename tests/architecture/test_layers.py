@@ -12,11 +12,11 @@ import evenly
 SOURCE = Path(evenly.__file__).parent
 LAYERS = [
     ["cli"],
-    ["papers", "integrations", "sweep", "demo"],
+    ["papers", "integrations", "demo"],
     ["training", "report"],
     ["diagnostics", "stability", "resampling"],
     ["curvature"],
-    ["data", "models", "optim"],
+    ["data", "models", "optim", "sweep"],
     ["tree", "rng", "recipe", "records", "environment", "intervals", "measurements"],
     ["typed", "consent", "rules"],
     ["files"],

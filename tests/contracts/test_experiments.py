@@ -9,8 +9,8 @@ from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE, PAPERS
 from evenly.papers.charts import charts_of
 from evenly.papers.claim import Claim
-from evenly.papers.reproducing import draw, overview, worsened
-from evenly.papers.running import measured
+from evenly.papers.measurement import measure
+from evenly.papers.reproduction import draw, overview, regressions
 
 LEDGER = Path(__file__).parents[2] / "claims"
 KEYS = sorted(CATALOGUE)
@@ -34,7 +34,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("key", KEYS)
 def test_the_experiment_runs_is_judged_and_drawn_and_is_no_worse_than_in_the_ledger(key: str, kept: Path):
     experiment = CATALOGUE[key]
-    found, minutes = measured(experiment, "smoke", runs=kept, processes=1)
+    found, minutes = measure(experiment, "smoke", runs=kept, processes=1)
     row = book.row(experiment, "smoke", found, seeds=experiment.scales["smoke"].seeds, minutes=minutes)
     json.dumps(row, allow_nan=False)
     charts = charts_of(experiment, found)
@@ -42,7 +42,7 @@ def test_the_experiment_runs_is_judged_and_drawn_and_is_no_worse_than_in_the_led
     assert all(chart.sentence for chart in charts)
     draw(experiment, found, kept / "figure.svg")
     assert (kept / "figure.svg").read_text().startswith("<?xml")
-    assert worsened([row], LEDGER) == []
+    assert regressions([row], LEDGER) == []
 
 
 @pytest.mark.parametrize(("paper", "shown"), [(paper, what) for paper in SHOWN for what in SHOWN[paper]])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from evenly import curvature, diagnostics
 from evenly.data import Labelled, Splits
-from evenly.diagnostics.measuring import function_of
+from evenly.diagnostics.measure import function_of
 from evenly.diagnostics.subject import Subject
 from evenly.errors import UsageError
 from evenly.measurements import MEASUREMENTS

@@ -15,7 +15,7 @@ from evenly.cli.train import resolved
 from evenly.optim.cost import passes_per_step, rule_class
 from evenly.optim.rule import Rule
 from evenly.recipe import Ascent
-from evenly.rules import FORMER, RULES
+from evenly.rules import FORMER_NAMES, RULES
 
 PROJECT = Path(__file__).parents[2]
 FILES = sorted(p for p in (Path(evenly.__file__).parent / "optim" / "rules").glob("*.py") if p.stem != "__init__")
@@ -53,7 +53,7 @@ def test_a_rule_says_what_it_computes_and_who_invented_it(name: str) -> None:
 
 
 def test_former_names_are_those_of_rules() -> None:
-    assert set(FORMER.values()) <= set(RULES)
+    assert set(FORMER_NAMES.values()) <= set(RULES)
     assert Ascent("look") == Ascent("looksam")
 
 
@@ -71,13 +71,13 @@ from typing import Any
 
 from evenly.optim.ascent import Ascent
 from evenly.optim.displaced_gradient import DisplacedGradient
-from evenly.optim.rule import Here, Rule
+from evenly.optim.rule import Point, Rule
 
 
 class Half(Rule):
     """ε = ρ/2 ∇L/‖∇L‖."""
 
-    def ascent(self, here: Here, rho: Any) -> Ascent:
+    def ascent(self, here: Point, rho: Any) -> Ascent:
         """Half as far."""
         return super().ascent(here, rho / 2)
 
@@ -115,7 +115,7 @@ def test_a_new_file_and_a_new_line_are_enough(tmp_path: Path) -> None:
     shutil.copytree(Path(evenly.__file__).parent, tmp_path / "evenly", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "evenly" / "optim" / "rules" / "halfsam.py").write_text(NEW)
     listed = tmp_path / "evenly" / "rules.py"
-    listed.write_text(listed.read_text().replace("RULES = {\n", 'RULES = {\n    "halfsam": Known("HalfSAM", 0.05),\n'))
+    listed.write_text(listed.read_text().replace("RULES = {\n", 'RULES = {\n    "halfsam": Entry("HalfSAM", 0.05),\n'))
     done = subprocess.run(
         [sys.executable, "-c", SHOWS], env={"PYTHONPATH": str(tmp_path), "PATH": ""}, capture_output=True, text=True
     )

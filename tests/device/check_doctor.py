@@ -12,11 +12,11 @@ import torch
 from evenly.cli import main
 from evenly.recipe import Ascent, Data, Model, Recipe
 from evenly.records import Run
+from evenly.training.build import build_parts, load_data
 from evenly.training.distributed import World
 from evenly.training.gpu import checks, comparisons, speed
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
-from evenly.training.parts import assemble, load_data
 from evenly.training.train import train
 
 TINY = Recipe(data=Data("digit-dominoes"), model=Model("mlp", {"width": 16, "dropout": 0.0}), epochs=1, batch_size=60)
@@ -99,7 +99,7 @@ def test_a_batch_in_parts_takes_less_memory(tmp_path: Path) -> None:
     peaks = []
     for num in (1, 8):
         recipe = replace(TINY, model=Model("convnet"), batch_size=256, accumulate=num)
-        parts = assemble(recipe, world=World.join("cuda:0"), splits=load_data(recipe))
+        parts = build_parts(recipe, world=World.join("cuda:0"), splits=load_data(recipe))
         loop, batch = Loop(parts, Run(tmp_path), Interruption()), next(parts.batches.epoch(0))
         before = torch.cuda.memory_allocated(0)
         torch.cuda.reset_peak_memory_stats(0)

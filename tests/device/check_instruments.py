@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from evenly import curvature, device, memory, stability
 from evenly.curvature.lanczos import lanczos
 from evenly.data import Labelled, load
-from evenly.diagnostics.measuring import measure
+from evenly.diagnostics.measure import measure
 from evenly.models import build
 from evenly.resampling import separate
 from evenly.rng import generator

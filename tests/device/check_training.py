@@ -16,12 +16,12 @@ from evenly.data import batches as batching
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe
 from evenly.records import Run
+from evenly.training.build import build_parts, load_data
+from evenly.training.deferred import READ_EVERY
 from evenly.training.distributed import World
 from evenly.training.divergence import Diverged
 from evenly.training.interruption import Interruption
-from evenly.training.late import READ_EVERY
 from evenly.training.loop import Loop
-from evenly.training.parts import assemble, load_data
 from evenly.training.train import train
 
 SMALL = Recipe(data=Data("digit-dominoes"), model=Model("mlp", {"width": 32, "dropout": 0.3}), epochs=1, batch_size=96)
@@ -31,7 +31,7 @@ RULES = list(rules.RULES)
 
 def looped(recipe: Recipe, path: Path, device: str = "cuda:0", **given: Any) -> Loop:
     world = World.join(device)
-    return Loop(assemble(recipe, world=world, splits=load_data(recipe), **given), Run(path), Interruption())
+    return Loop(build_parts(recipe, world=world, splits=load_data(recipe), **given), Run(path), Interruption())
 
 
 def weights(recipe: Recipe, path: Path, device: str) -> dict[str, list[float]]:

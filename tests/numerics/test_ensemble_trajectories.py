@@ -99,6 +99,27 @@ def intervened(model: Any, effect: str, x: Tensor, labels: Tensor, k: int) -> li
     return [found.get(id(p), own) for p in model.parameters()]
 
 
+class Intervention:
+    """Eqs. 10–12 as the paper writes them, one example after the other: the second oracle of the interventions."""
+
+    def __init__(self, model: Any, effect: str, k: int) -> None:
+        self.model, self.effect, self.k = model, effect, k
+
+    def backward(self, closure: Callable[[], Tensor], x: Tensor, labels: Tensor) -> None:
+        model, v = self.model, self.model.head.weight[0].detach()
+        star = torch.tensor([1.0, HARD[self.k]], dtype=x.dtype)
+        inside, outside = (star if self.effect != "rate" else v), (star if self.effect != "importance" else v)
+        closure().backward()
+        body = [p for name, p in model.named_parameters() if not name.startswith("head")]
+        for p in body:
+            p.grad = torch.zeros_like(p)
+        for i, sign in enumerate((2.0 * labels - 1.0).tolist()):
+            phi = model.features(x[i : i + 1])[0]
+            importance = torch.sigmoid(-sign * (inside @ phi.detach()))
+            for p, g in zip(body, torch.autograd.grad(outside @ phi, body), strict=True):
+                p.grad -= sign * importance * g / len(x)
+
+
 def optimizer_face(model: nn.Module, rule: str, k: int) -> Any:
     return {
         "sam": lambda: optim.SAM(model, rho=RHO[k]),
@@ -106,10 +127,7 @@ def optimizer_face(model: nn.Module, rule: str, k: int) -> Any:
         "unnormalised": lambda: optim.USAM(model, rho=RHO[k]),
         "random": lambda: optim.RandomPerturbation(model, sigma=RHO[k], seed=SEEDS[k]),
         "lsam": lambda: optim.LSAM(model, rho=RHO[k]),
-        **{
-            effect: lambda effect=effect: optim.Intervention(model, effect=effect, hard=HARD[k])
-            for effect in INTERVENTIONS
-        },
+        **{effect: lambda effect=effect: Intervention(model, effect, k) for effect in INTERVENTIONS},
     }[rule]()
 
 
@@ -129,7 +147,8 @@ def single_run(
             x, labels = data.inputs[where], data.labels[where]
             sgd.zero_grad()
             if face is not None:
-                face.backward(lambda x=x, labels=labels: mean_loss(model(x), labels))
+                batch = (x, labels) if rule in INTERVENTIONS else ()
+                face.backward(lambda *_, x=x, labels=labels: mean_loss(model(x), labels), *batch)
             else:
                 textbook.loss_of = lambda m, x=x, labels=labels: mean_loss(m(x), labels)  # type: ignore[attr-defined]
                 here = lambda x=x, labels=labels: mean_loss(model(x), labels)  # noqa: E731

@@ -7,9 +7,9 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
 from evenly.curvature import block_gram, gauss_newton, gram, per_example_gradients
-from evenly.curvature.capture import layerwise
-from evenly.curvature.observing import trainable
+from evenly.curvature.capture import find_layers
 from evenly.errors import UsageError
+from evenly.models.observation import trainable_parameters
 
 N = 9
 
@@ -217,7 +217,7 @@ def example(name: str, num: int = N) -> tuple[nn.Module, Tensor, Tensor]:
 
 def rows(model: nn.Module, x: Tensor, loss: bool = False, y: Tensor | None = None) -> Tensor:
     """One backward pass for each output of each example: the slow truth, N × C × P."""
-    params = list(trainable(model).values())
+    params = list(trainable_parameters(model).values())
     found = []
     for i in range(len(x)):
         f = model(x[i : i + 1])[0]
@@ -252,7 +252,7 @@ def test_layers_are_trusted_exactly_where_they_tell_the_truth(name: str) -> None
     def slopes(f: Tensor, y: Tensor | None) -> Tensor:
         return torch.eye(f.shape[1], dtype=f.dtype).expand(len(f), -1, -1)
 
-    assert (layerwise(model, trainable(model), (x, None), slopes) is not None) == (name in LAYERWISE)
+    assert (find_layers(model, trainable_parameters(model), (x, None), slopes) is not None) == (name in LAYERWISE)
 
 
 @pytest.mark.parametrize("chunk", [4, 100])

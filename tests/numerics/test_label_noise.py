@@ -11,7 +11,7 @@ from evenly.data import load
 from evenly.data.even import evenly_over
 from evenly.data.planted import other_class
 from evenly.models import build
-from evenly.models.seeded import seeded
+from evenly.models.seeding import seeding
 from evenly.resampling.label_noise import LabelNoise, label_noise, on_noise
 from evenly.resampling.suspects import suspects
 
@@ -34,7 +34,7 @@ def outputs_after(network: nn.Module, x: Tensor, labels: Tensor, *, epochs: int,
 def early_outputs(noise: float) -> tuple[Tensor, Tensor, Tensor]:
     data = load("digit-dominoes", noise=noise).train
     x = data.inputs.flatten(1).float() / 255
-    with seeded(0):
+    with seeding(0):
         network = nn.Sequential(nn.Linear(x.shape[1], 256), nn.ReLU(), nn.Linear(256, 2))
     found = outputs_after(network, x, data.labels, epochs=2, lr=0.1, batch=64)
     return found, data.labels, data.attributes["label_noisy"] == 1
@@ -59,7 +59,7 @@ def test_most_of_the_suspects_are_mislabelled_and_most_mislabelled_come_first() 
 
 def test_conflict_looks_like_noise_and_the_sentence_says_that_it_may_be_either() -> None:
     data = load("spirals", conflict=0.15, num_train=1_000).train
-    with seeded(0):
+    with seeding(0):
         network = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 2))
     # What an early network knows: the easy feature and nothing else.
     easy_only = data.inputs * torch.tensor([1.0, 1.0, 0.0, 0.0])

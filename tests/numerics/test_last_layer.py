@@ -8,12 +8,12 @@ from torch import nn
 
 from evenly.data import load
 from evenly.errors import DataError, UsageError
-from evenly.models.seeded import seeded
+from evenly.models.seeding import seeding
 from evenly.resampling.last_layer import logistic_regression, retrain_last_layer
 
 
 def network(outputs: int = 2) -> nn.Sequential:
-    with seeded(0):
+    with seeding(0):
         return nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, outputs))
 
 

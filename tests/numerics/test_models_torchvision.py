@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from evenly.models import build, load_weights
 from evenly.models.vgg import VGG19
-from evenly.models.weights import renamed
+from evenly.models.weights import _rename
 
 PEERS = {"resnet18": "resnet18", "resnet50": "resnet50", "densenet121": "densenet121", "vgg19-bn": "vgg19_bn"}
 pairs = pytest.mark.parametrize("name", PEERS)
@@ -105,7 +105,7 @@ def test_vggs_published_names_all_have_a_place(theirs: ModuleType) -> None:
     with torch.device("meta"):
         model, published = VGG19((3, 32, 32), 10), theirs.vgg19_bn(num_classes=10).state_dict()
     own = model.state_dict()
-    named = renamed(published, model, own)
+    named = _rename(published, model, own)
     assert {key: value.shape for key, value in named.items()} == {key: value.shape for key, value in own.items()}
 
 

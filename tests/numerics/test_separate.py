@@ -15,7 +15,7 @@ from evenly.data.labelled import Labelled
 from evenly.data.toy.patches import patches
 from evenly.data.toy.spirals import spirals
 from evenly.models.cubic import Cubic
-from evenly.models.seeded import seeded
+from evenly.models.seeding import seeding
 from evenly.resampling import Separation, separate
 from evenly.resampling.agreement import agreement
 from evenly.resampling.kmeans import two_means
@@ -215,7 +215,7 @@ def test_the_hard_cluster_is_the_one_of_higher_loss_and_not_the_smaller_or_the_f
 
 
 def early_cubic(data: Labelled, seed: int, steps: int) -> Tensor:
-    with seeded(seed):
+    with seeding(seed):
         network = Cubic((3, 50), 2)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     for _ in range(steps):
@@ -236,7 +236,7 @@ def test_on_patches_the_hard_cluster_holds_exactly_the_examples_without_the_easy
 
 def test_on_spirals_every_example_without_the_easy_line_is_hard() -> None:
     data = spirals(rng=generator(0), num_train=600, num_test=1, dropout_noise=0.2).train
-    with seeded(0):
+    with seeding(0):
         network = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     for _ in range(40):

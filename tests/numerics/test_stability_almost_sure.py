@@ -6,10 +6,10 @@ from math import comb, log
 import pytest
 import torch
 
-from evenly.stability.almost_sure import almost_sure_threshold, first_crossing
-from evenly.stability.exact import mean_square_threshold
+from evenly.stability.almost_sure import almost_sure_threshold, first_zero
 from evenly.stability.lyapunov import lyapunov_exponent, lyapunov_spectrum
 from evenly.stability.maps import overlapping_set
+from evenly.stability.mean_square import mean_square_threshold
 from evenly.stability.outcomes import batch_values
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import Sampling
@@ -72,7 +72,7 @@ def test_first_crossing_is_the_first_on_a_fine_grid() -> None:
         s = torch.rand(6, generator=rng, dtype=torch.float64) * 3
         prob = torch.rand(6, generator=rng, dtype=torch.float64)
         prob /= prob.sum()
-        found = first_crossing(s, prob)
+        found = first_zero(s, prob)
         grid = torch.linspace(1e-4, 1.2 * found, 200_001, dtype=torch.float64)
         f = ((1 - grid[:, None] * s).abs().log() * prob).sum(1)
         assert (f[grid < found * (1 - 1e-5)] < 0).all()

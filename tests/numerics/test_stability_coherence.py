@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from evenly.stability.alignment import coherence, coherence_of_hessians
+from evenly.stability.coherence_matrix import coherence, coherence_of_hessians
 from evenly.stability.problem import Problem
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from evenly.stability.criteria import chang_theorem_3_3
-from evenly.stability.exact import mean_square_radius, mean_square_threshold, sandwich_radius
+from evenly.stability.mean_square import mean_square_radius, mean_square_threshold, sandwich_radius
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import Sampling, draw, second_moment
 from evenly.stability.simulation import simulate

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from evenly.stability.alignment import coherence
+from evenly.stability.coherence_matrix import coherence
 from evenly.stability.criteria import coherence_criterion
-from evenly.stability.exact import mean_square_threshold
+from evenly.stability.mean_square import mean_square_threshold
 from evenly.stability.solution_bounds import chang_theorem_3_5
 from evenly.stability.solutions import Solution, feature_solution, memorising_solution, shared_unit_counterexample
 from evenly.stability.tables import solutions_table

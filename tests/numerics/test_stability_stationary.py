@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evenly.stability.exact import mean_square_threshold
+from evenly.stability.mean_square import mean_square_threshold
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import Sampling, second_moment
 from evenly.stability.simulation import simulate

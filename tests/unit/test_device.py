@@ -8,7 +8,7 @@ import torch
 from evenly import device, memory
 from evenly.cli import main
 from evenly.errors import SetupError
-from evenly.training.late import READ_EVERY, Late
+from evenly.training.deferred import READ_EVERY, DeferredLosses
 from evenly.training.tally import Tally
 
 
@@ -38,15 +38,15 @@ def test_doctor_says_what_it_would_ask_a_gpu(
 def test_a_build_for_gpus_on_a_machine_without_one_means_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_, **__: torch.device("cuda"))
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    assert device.chosen("auto") == torch.device("cpu")
+    assert device.choose_device("auto") == torch.device("cpu")
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "accelerator", lambda: ("cuda", 2))
-    assert device.chosen("cuda", local=1) == torch.device("cuda:1")
-    assert device.chosen("auto", local=1) == torch.device("cuda:1")
+    assert device.choose_device("cuda", local=1) == torch.device("cuda:1")
+    assert device.choose_device("auto", local=1) == torch.device("cuda:1")
     with pytest.raises(SetupError, match=r"process 2 of this machine: there is no cuda:2; they are cuda:0 to cuda:1"):
-        device.chosen("auto", local=2)
+        device.choose_device("auto", local=2)
 
 
 @pytest.mark.parametrize("way", ["older", "newer"])
@@ -77,7 +77,7 @@ def test_a_budget_of_memory_can_be_given(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_losses_read_late_are_those_of_each_step_and_name_the_first_that_is_not_finite() -> None:
-    late, tally = Late(), Tally()
+    late, tally = DeferredLosses(), Tally()
     generator = torch.Generator().manual_seed(0)
     losses = [torch.rand(3, generator=generator) for _ in range(READ_EVERY)]
     losses[17] = torch.tensor([1.0, float("nan"), 1.0])
@@ -85,6 +85,6 @@ def test_losses_read_late_are_those_of_each_step_and_name_the_first_that_is_not_
         late.add(loss_B, torch.tensor([[0.0, 1.0]] * 3), torch.tensor([0, 1, 1]), None)
         late.end_step()
     assert late.is_due
-    tally._late = late
+    tally._deferred = late
     assert torch.isnan(torch.tensor(tally.settle(now=True)))
     assert READ_EVERY - tally.steps_since == 18

@@ -29,7 +29,7 @@ from evenly.recipe import (
     settings,
     to_mapping,
 )
-from evenly.typed import Settings, identifying, mappings, setting, yaml_text
+from evenly.typed import Settings, identity_settings, mappings, setting, yaml_text
 
 patient = hypothesis_settings(deadline=None)  # a busy machine is not a wrong result
 words = st.text(min_size=1, max_size=12)
@@ -260,7 +260,7 @@ def test_the_digest_of_a_recipe_is_the_hash_of_every_setting_defaults_included()
         '"weight_decay":0.0005}}'
     )
     assert digest(Small()) == hashlib.blake2b(text.encode(), digest_size=6).hexdigest()  # type: ignore[arg-type]
-    assert digest(Recipe()) == mappings.digest(identifying(Recipe()), digits=12)
+    assert digest(Recipe()) == mappings.digest(identity_settings(Recipe()), digits=12)
 
 
 def test_a_changed_default_changes_the_digest_of_what_was_asked_for_in_the_same_words() -> None:

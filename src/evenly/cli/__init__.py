@@ -22,6 +22,7 @@ from evenly.errors import EvenlyError
 EXAMPLES = """
   evenly demo                                 see it work on embedded data
   evenly useful photos/ --model resnet18      the whole method on your own images
+  evenly compare photos/ --model convnet      which method helps on them
   evenly train digits --optimizer sam         train, resumable, in a run folder
   evenly runs                                 what has been run
   evenly doctor                               what is installed, which data sets are found
@@ -31,6 +32,7 @@ EXAMPLES = """
 # Each verb lives in the module of its name, which is imported when the verb is given.
 VERBS = {
     "demo": "see it on embedded data, with no download",
+    "compare": "which method helps on your data, and is it real",
     "useful": "train by USEFUL beside its controls, with paired seeds",
     "separate": "find the examples a network has not learned early",
     "export": "carry a resampled training set to any trainer",

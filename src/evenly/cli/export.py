@@ -111,11 +111,11 @@ def _found(source: str, runs: str) -> "tuple[Path, Run | None]":
 
 def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tuple[int, Tensor | None]":
     """How often the run showed a hard example, unless told otherwise, and the rows that it showed once all the same."""
-    from evenly.recipe import recorded
+    from evenly.recipe import from_record
     from evenly.records import Run
-    from evenly.training.stages import suspected
+    from evenly.training.separations import suspect_rows
 
-    wanted = recorded(run.recipe).resampling
+    wanted = from_record(run.recipe).resampling
     if wanted.method == "upweight" and factor is None:
         raise UsageError(
             f"run {run.id} saw every example once and multiplied the losses of hard ones by {wanted.factor}. To repeat "
@@ -130,7 +130,7 @@ def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tu
         raise DataError(
             f"run {run.id} showed suspect examples once, and its early run, which tells them, is gone: {error}"
         ) from error
-    return factor, suspected(early, separation)
+    return factor, suspect_rows(early, separation)
 
 
 def _with_data(
@@ -143,13 +143,13 @@ def _with_data(
 
     from evenly.data import load
     from evenly.data.formats.image_files import ImageFiles
-    from evenly.recipe import recorded
+    from evenly.recipe import from_record
     from evenly.records.identity import check_data
     from evenly.resampling import matching
-    from evenly.training.parts import load_data
+    from evenly.training.build import load_data
 
     if run is not None:
-        splits = load_data(recorded(run.recipe), data_root=data_root)
+        splits = load_data(from_record(run.recipe), data_root=data_root)
         check_data(run.path, splits.identity())
         train = splits.train
     else:

@@ -9,7 +9,7 @@ from evenly.errors import DataError, UsageError
 from evenly.measurements import MEASUREMENTS
 
 if TYPE_CHECKING:
-    from evenly.training.loaded import Loaded
+    from evenly.training.trained_model import TrainedModel
 
 EXAMPLES = """
   evenly measure 3f2a sharpness importance rank
@@ -59,18 +59,18 @@ def measure(
     json: bool,
 ) -> None:
     """Measure a run at its kept epochs, and write down what was found."""
-    from evenly.device import chosen
-    from evenly.training.loaded import loaded, opened
+    from evenly.device import choose_device
+    from evenly.training.trained_model import load_trained, open_run
 
-    where = chosen(device)
+    where = choose_device(device)
 
-    run, pointed = opened(run_id, runs)
+    run, pointed = open_run(run_id, runs)
     if pointed is not None and at_epochs is not None:
         raise UsageError(f"{run_id} is epoch {pointed} already: give --at-epochs {at_epochs} with {run.path} instead.")
     rows = []
     refused: dict[str, DataError] = {}
     for epoch in _epochs(at_epochs) if pointed is None else [pointed]:
-        stored = loaded(run, epoch=epoch, data_root=data_root)
+        stored = load_trained(run, epoch=epoch, data_root=data_root)
         stored.model.to(where)
         lr = next((float(row["lr"]) for row in run.metrics() if row["epoch"] == stored.epoch and "lr" in row), None)
         measured = _numbers(stored, what, examples=examples, rho=rho, layer=layer, lr=lr, refused=refused)
@@ -96,7 +96,7 @@ def measure(
 
 
 def _numbers(
-    stored: "Loaded",
+    stored: "TrainedModel",
     what: list[str],
     *,
     examples: int,
@@ -105,7 +105,7 @@ def _numbers(
     lr: float | None,
     refused: dict[str, DataError],
 ) -> dict[str, Any]:
-    from evenly.diagnostics.measuring import measure as measure_model
+    from evenly.diagnostics.measure import measure as measure_model
     from evenly.rng import generator
 
     options = {}
@@ -127,16 +127,16 @@ def _numbers(
 
 
 def _line_to(
-    stored: "Loaded", run_id: str, other: str, *, examples: int, runs: str, data_root: str | None
+    stored: "TrainedModel", run_id: str, other: str, *, examples: int, runs: str, data_root: str | None
 ) -> dict[str, Any]:
     """The loss between two runs, on the training examples of the first."""
-    from evenly.diagnostics.measured_data import even_part
+    from evenly.diagnostics.measurement_data import even_part
     from evenly.diagnostics.mode_connectivity import connection_numbers, mode_connectivity
     from evenly.rng import generator
-    from evenly.training.loaded import loaded, opened
+    from evenly.training.trained_model import load_trained, open_run
 
-    run, epoch = opened(other, runs)
-    second = loaded(run, epoch=epoch, data_root=data_root)
+    run, epoch = open_run(other, runs)
+    second = load_trained(run, epoch=epoch, data_root=data_root)
     run.close()
     part = even_part(stored.splits.train, examples, generator(stored.recipe.seed, "examples"))
     loss = None if stored.recipe.loss == "auto" else stored.recipe.loss

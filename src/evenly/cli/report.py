@@ -122,7 +122,7 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
     from evenly.cli.reproduce import kept_in
     from evenly.papers import ledger as book
     from evenly.papers.catalogue import PAPERS
-    from evenly.papers.reproducing import overview
+    from evenly.papers.reproduction import overview
     from evenly.report.claims import write_site
 
     folder = kept_in(ledger)

@@ -79,7 +79,7 @@ def reproduce(
     """Run experiments and print their verdicts, or list all of them."""
     from evenly.cli.useful import numbers
     from evenly.papers import ledger as book
-    from evenly.papers import reproducing
+    from evenly.papers import reproduction
 
     if listing:
         _list(kept_in(ledger), json=json)
@@ -102,7 +102,7 @@ def reproduce(
         raise UsageError(f"--seeds {seeds}: other seeds make another row. Say where it is kept: --ledger DIR")
     chosen = _chosen(keys, scale, every=every)
     for each, size in chosen:
-        reproducing.affordable(each, size, yes=yes or dry_run)
+        reproduction.check_cost(each, size, yes=yes or dry_run)
     plans, missing = _plans(chosen, given, data_root)
     if dry_run:
         if json:
@@ -117,16 +117,16 @@ def reproduce(
     rows = []
     for each, size in chosen:
         if more is not None:
-            rows.append(reproducing.grow(each, size, more, ledger=ledger or Path("claims"), **how))
+            rows.append(reproduction.grow(each, size, more, ledger=ledger or Path("claims"), **how))
         else:
-            rows.append(reproducing.reproduce(each, size, seeds=given, ledger=into, fresh=fresh, **how))
+            rows.append(reproduction.reproduce(each, size, seeds=given, ledger=into, fresh=fresh, **how))
         if not json:
             _print(rows[-1])
     if json:
         print_json(rows)
     if check:
         against = kept_in(ledger)
-        worse = reproducing.worsened(rows, against)
+        worse = reproduction.regressions(rows, against)
         unknown = [row for row in rows if book.read(against, row["key"], row["scale"]) is None]
         # What cannot be compared must not look like what was compared and found well.
         worse += [
@@ -140,7 +140,7 @@ def reproduce(
 
 
 def _judge(ledger: Path) -> None:
-    from evenly.papers.reproducing import judge_all
+    from evenly.papers.reproduction import judge_all
 
     changed = judge_all(ledger)
     say("\n".join(changed) if changed else f"Every verdict in {ledger} stays as it is.")
@@ -195,14 +195,14 @@ def _plans(
     chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None, data_root: str | None
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What would be done, and which data are missing; all that can be wrong is found here, before anything runs."""
-    from evenly.papers.running import ready
+    from evenly.papers.measurement import check
     from evenly.report.wording import duration
 
     lines, missing = [], []
     for each, size in chosen:
         scale = each.scales[size]
         try:
-            parts = ready(each, size, seeds=seeds, data_root=data_root)
+            parts = check(each, size, seeds=seeds, data_root=data_root)
         except DataError as error:
             missing.append(str(error))
             parts = each.parts(size, seeds)
@@ -220,7 +220,7 @@ def _plans(
 
 
 def _list(ledger: Path, *, json: bool) -> None:
-    from evenly.papers.reproducing import overview
+    from evenly.papers.reproduction import overview
     from evenly.report.claims import KINDS
     from evenly.report.verdict_words import counts, verdict_words
     from evenly.report.wording import duration
@@ -254,7 +254,8 @@ def _print(row: dict[str, Any]) -> None:
     ]
     title = f"{row['key']} at {row['scale']}, n = {len(row['seeds'])}: {verdict_words(row['verdict'], row['kind'])}"
     print_table(lines, ["claim", "paper", "ours", "difference", "verdict"], title=title)
-    for claim in row["claims"]:
+    # The questions of the atlas are many, and a cell of it is read as a whole.
+    for claim in row["claims"] if row["kind"] != "atlas" else ():
         if left_open := open_question(claim):
             print(f"{claim['says']}: {left_open}.")
     print()

@@ -74,9 +74,9 @@ def show(*, id: str, runs: str, json: bool) -> None:
 
 
 def _row(run: Any) -> dict[str, Any]:
-    from evenly.typed.mappings import flat
+    from evenly.typed.mappings import flatten
 
-    recipe, summary = flat(run.recipe), run.summary()
+    recipe, summary = flatten(run.recipe), run.summary()
     # A run that is done says itself where it ended; its last line of metrics may be lost.
     last = summary if "epoch" in summary else (run.metrics() or [{}])[-1]
     rule = recipe.get("ascent.rule", "none")

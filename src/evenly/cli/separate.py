@@ -130,12 +130,13 @@ def _from_training(
 ) -> "tuple[Separation, Health, dict[str, Any]]":
     """The separation of an early run, which is left in the run's folder too, and its agreement over kept epochs."""
     from evenly.resampling.health import health
-    from evenly.training.evidence import leave_evidence
-    from evenly.training.lasting import separations_at
-    from evenly.training.loaded import kept_epochs
-    from evenly.training.parts import load_data
-    from evenly.training.stages import early_recipe, kept_outputs, separation_of
+    from evenly.training.agreement import separations_at
+    from evenly.training.build import load_data
+    from evenly.training.early import early_recipe, load_outputs
+    from evenly.training.evidence import write_evidence
+    from evenly.training.separations import separation_of
     from evenly.training.train import train
+    from evenly.training.trained_model import kept_epochs
 
     data = load_data(recipe, data_root=how["data_root"])
     early = train(early_recipe(recipe, until, keep_epochs=recipe.keep_epochs), runs=runs, splits=data, **how)
@@ -144,9 +145,9 @@ def _from_training(
     separation = separation_of(early, data.train, method=method)
     others = [kept for kept in kept_epochs(early) if kept != epoch] if recipe.keep_epochs else []
     then = separations_at(early, data.train, epochs=others, data_root=how["data_root"])
-    found = health(separation, kept_outputs(early)["logits"], others=list(then.values()))
+    found = health(separation, load_outputs(early)["logits"], others=list(then.values()))
     with early:
-        leave_evidence(early, separation, early=early, data=data.train, found=found)
+        write_evidence(early, separation, early=early, data=data.train, found=found)
     alike = {kept: agreed._asdict() for kept, agreed in zip(then, found.agreements, strict=True)}
     return separation, found, {"run": early.id, "epoch": epoch, **({"agreement": alike} if alike else {})}
 

@@ -179,17 +179,17 @@ def _of_run(
 ) -> dict[str, Any]:
     from dataclasses import replace
 
-    from evenly.diagnostics.measured_data import even_part
+    from evenly.diagnostics.measurement_data import even_part
     from evenly.rng import generator
     from evenly.stability.recipe_method import method_of
     from evenly.stability.run_report import run_report
-    from evenly.training.loaded import loaded, opened
+    from evenly.training.trained_model import load_trained, open_run
 
     for option, value in (("--examples", examples), ("--draws", draws)):
         if value < 1:
             raise UsageError(f"{option} {value}: give 1 or more.")
-    run, epoch = opened(run_id, runs)
-    stored = loaded(run, epoch=epoch, data_root=data_root)
+    run, epoch = open_run(run_id, runs)
+    stored = load_trained(run, epoch=epoch, data_root=data_root)
     train, recipe = stored.splits.train, stored.recipe
     optimizer, ascent = judged
     method = method_of(recipe, optimizer=optimizer, ascent=ascent)  # type: ignore[arg-type]  # argparse knows the choices

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust
 from evenly.errors import UsageError
-from evenly.rules import FORMER, RULES
+from evenly.progress import duration as duration
+from evenly.rules import FORMER_NAMES, RULES
 
 if TYPE_CHECKING:
     from evenly.recipe import Recipe
@@ -82,7 +83,7 @@ def resolved(
     if data is None and config is None:
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
-    optimizer = FORMER.get(optimizer, optimizer) if optimizer else None
+    optimizer = FORMER_NAMES.get(optimizer, optimizer) if optimizer else None
     if optimizer in RULES:
         words |= {"ascent.rule": optimizer, "ascent.rho": "null"}
     elif optimizer is not None:
@@ -116,14 +117,14 @@ def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
 
 def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str) -> "Recipe":
     """The recipe with what makes a GPU fast, but for settings that a file or `--set` names."""
-    from evenly.device import chosen
-    from evenly.training.defaults import fast
+    from evenly.device import choose_device
+    from evenly.training.defaults import with_gpu_defaults
     from evenly.typed import yaml_text
 
     named = {change.partition("=")[0].strip() for change in given.get("changes", ())}
     if given.get("config"):
         named |= set(yaml_text.read(given["config"]))
-    return fast(recipe, chosen(device), given=named)
+    return with_gpu_defaults(recipe, choose_device(device), given=named)
 
 
 def running(given: dict[str, Any]) -> dict[str, Any]:
@@ -139,9 +140,9 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     from evenly.recipe import to_mapping
 
     if dry_run:
+        from evenly.training.build import load_data
         from evenly.training.cost import estimate
         from evenly.training.identify import identify
-        from evenly.training.parts import load_data
         from evenly.typed import yaml_text
 
         splits = load_data(recipe, data_root=how["data_root"])
@@ -174,18 +175,6 @@ def leads() -> bool:
 def shown(value: Any) -> str:
     """A number as people read it."""
     return f"{value:.5g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the unit that suits them.
-
-    >>> duration(5), duration(300), duration(10_000)
-    ('5.0 s', '5.0 min', '2.8 h')
-    """
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
 
 
 def _quoted(path: str, value: str) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from evenly.curvature.layers import RULES, Piece, Wanted, Whole, piece_of, totals
+from evenly.curvature.layers import RULES, Piece, Wanted, Whole, layer_gradients, totals
 from evenly.curvature.per_example import jacobians
 
 Pieces = list[Piece]
@@ -37,11 +37,11 @@ def capture(
     None if the layers that told the truth about the first examples do not for these.
     """
     if layers is not None:
-        return by_layer(model, chunk, slopes, layers, check=check)
-    return [Whole(_by_example(model, *chunk, slopes, list(params)))]
+        return capture_layers(model, chunk, slopes, layers, check=check)
+    return [Whole(_capture_examples(model, *chunk, slopes, list(params)))]
 
 
-def layerwise(model: nn.Module, params: Mapping[str, nn.Parameter], chunk: Chunk, slopes: Slopes) -> Layers | None:
+def find_layers(model: nn.Module, params: Mapping[str, nn.Parameter], chunk: Chunk, slopes: Slopes) -> Layers | None:
     """The layers that own `params`, if gradients can be had layer by layer; None if only example by example.
 
     Every parameter must belong to one layer that has a rule and is called once. Whether the weights are used in
@@ -60,24 +60,28 @@ def layerwise(model: nn.Module, params: Mapping[str, nn.Parameter], chunk: Chunk
                 return None
             layers[module] = ("weight" in own, "bias" in own)
     x, y = chunk
-    return layers if _true(model, (x[:PROBE], None if y is None else y[:PROBE]), slopes, layers) else None
+    return (
+        layers if _agrees_with_autograd(model, (x[:PROBE], None if y is None else y[:PROBE]), slopes, layers) else None
+    )
 
 
-def by_layer(model: nn.Module, chunk: Chunk, slopes: Slopes, layers: Layers, *, check: bool = True) -> Pieces | None:
+def capture_layers(
+    model: nn.Module, chunk: Chunk, slopes: Slopes, layers: Layers, *, check: bool = True
+) -> Pieces | None:
     """One piece per layer, from one forward and C backward passes; None where a layer was not called exactly once.
 
     With `check`, one more backward pass of a random mixture of all rows must give what the pieces add up to: a weight
     that is used out of sight, for some examples only, is found out. Then there is a warning, and None.
     """
     x, y = chunk
-    outputs, seen = _watched_forward(model, x, layers)
+    outputs, seen = _forward_with_hooks(model, x, layers)
     if seen is None:
         return None
     pulled_NC = slopes(outputs, y)
     if not check:
         return _pieces(outputs, seen, pulled_NC, layers, keep=False)
-    z_NC = _weights(pulled_NC)
-    params = _owned(seen, layers)
+    z_NC = _random_weights(pulled_NC)
+    params = _layer_parameters(seen, layers)
     if pulled_NC.shape[1] == 1:
         # One pass gives both: slopes of z·row at the layers, divided by z, and the gradient of the mixture.
         mixture: list[Tensor] = []
@@ -87,7 +91,7 @@ def by_layer(model: nn.Module, chunk: Chunk, slopes: Slopes, layers: Layers, *, 
         pieces = _pieces(outputs, seen, pulled_NC, layers, keep=True)
         mixed = torch.einsum("nc,nck->nk", z_NC, pulled_NC.flatten(2)).reshape(outputs.shape)
         expected = torch.autograd.grad(outputs, params, mixed, materialize_grads=True)
-    if pieces is None or _agree(expected, seen, layers, pieces, z_NC):
+    if pieces is None or _mixture_agrees(expected, seen, layers, pieces, z_NC):
         return pieces
     warnings.warn(
         f"{type(model).__name__}: gradients layer by layer are not those of the whole network, which uses a weight "
@@ -97,14 +101,14 @@ def by_layer(model: nn.Module, chunk: Chunk, slopes: Slopes, layers: Layers, *, 
     return None
 
 
-def _weights(pulled_NC: Tensor) -> Tensor:
+def _random_weights(pulled_NC: Tensor) -> Tensor:
     """A random weight for every row: ±½, ±1 or ±2, by which a number is multiplied and divided without rounding."""
     rng = torch.Generator().manual_seed(len(pulled_NC))
     z_NC = torch.tensor([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0])[torch.randint(6, pulled_NC.shape[:2], generator=rng)]
     return z_NC.to(pulled_NC.device, pulled_NC.dtype)
 
 
-def _agree(expected: Sequence[Tensor], seen: Seen, layers: Layers, pieces: Pieces, z_NC: Tensor) -> bool:
+def _mixture_agrees(expected: Sequence[Tensor], seen: Seen, layers: Layers, pieces: Pieces, z_NC: Tensor) -> bool:
     """Whether Σ z_r g_r over all rows r is the gradient of that mixture which autograd gives, parameter by parameter.
 
     It is P numbers that must agree; 1ᵀK1 = ‖∇Σf‖² and zᵀKz = ‖∇Σzf‖² follow from it.
@@ -119,12 +123,12 @@ def _agree(expected: Sequence[Tensor], seen: Seen, layers: Layers, pieces: Piece
     )
 
 
-def _like(z_N: Tensor, t: Tensor) -> Tensor:
+def _broadcast(z_N: Tensor, t: Tensor) -> Tensor:
     """A number for each example, in a shape that multiplies t (N × …)."""
     return z_N.view(-1, *[1] * (t.ndim - 1))
 
 
-def _owned(seen: Seen, layers: Layers) -> list[Tensor]:
+def _layer_parameters(seen: Seen, layers: Layers) -> list[Tensor]:
     """The wanted parameters of the layers, in the order of `totals`."""
     return [
         getattr(layer, name)
@@ -150,7 +154,7 @@ def _pieces(
     num_rows = pulled_NC.shape[1]
     slopes_of: list[list[Tensor]] = [[] for _ in edges]
     for c in range(num_rows):
-        row = pulled_NC[:, c] if z_N is None else pulled_NC[:, c] * _like(z_N, pulled_NC[:, c])
+        row = pulled_NC[:, c] if z_N is None else pulled_NC[:, c] * _broadcast(z_N, pulled_NC[:, c])
         slopes_and_gradients: Sequence[Tensor | None] = torch.autograd.grad(
             outputs,
             [*edges, *params],  # type: ignore[arg-type]  # torch takes both kinds together
@@ -161,21 +165,21 @@ def _pieces(
         for held, slope in zip(slopes_of, slopes_and_gradients[: len(edges)], strict=True):
             if slope is None or (z_N is not None and len(slope) != len(z_N)):
                 return None
-            held.append(slope if z_N is None else slope / _like(z_N, slope))
+            held.append(slope if z_N is None else slope / _broadcast(z_N, slope))
         if mixture is not None:
             gradients = slopes_and_gradients[len(edges) :]
             mixture += [torch.zeros_like(p) if g is None else g for p, g in zip(params, gradients, strict=True)]
     pieces: Pieces = []
     for (layer, (a, _)), held in zip(seen.items(), slopes_of, strict=True):
         d_NC = held[0][:, None] if num_rows == 1 else torch.stack(held, dim=1)
-        piece = piece_of(layer, a, d_NC, layers[layer]) if len(a) == len(d_NC) == len(outputs) else None
+        piece = layer_gradients(layer, a, d_NC, layers[layer]) if len(a) == len(d_NC) == len(outputs) else None
         if piece is None:
             return None
         pieces.append(piece)
     return pieces
 
 
-def _watched_forward(model: nn.Module, x: Tensor, layers: Layers) -> tuple[Tensor, Seen | None]:
+def _forward_with_hooks(model: nn.Module, x: Tensor, layers: Layers) -> tuple[Tensor, Seen | None]:
     """The outputs, and for every layer its input and the place in the graph where its output was made."""
     seen: Seen = {}
     calls = 0
@@ -195,9 +199,9 @@ def _watched_forward(model: nn.Module, x: Tensor, layers: Layers) -> tuple[Tenso
     return outputs, seen if calls == len(seen) == len(layers) else None
 
 
-def _true(model: nn.Module, probe: Chunk, slopes: Slopes, layers: Layers) -> bool:
+def _agrees_with_autograd(model: nn.Module, probe: Chunk, slopes: Slopes, layers: Layers) -> bool:
     """Whether every example's gradients, layer by layer, are those that autograd gives for that example."""
-    outputs, seen = _watched_forward(model, probe[0], layers)
+    outputs, seen = _forward_with_hooks(model, probe[0], layers)
     if seen is None:
         return False
     pulled_NC = slopes(outputs, probe[1])
@@ -205,7 +209,7 @@ def _true(model: nn.Module, probe: Chunk, slopes: Slopes, layers: Layers) -> boo
     if pieces is None:
         return False
     summed = pulled_NC.sum(1).reshape(outputs.shape)
-    params = _owned(seen, layers)
+    params = _layer_parameters(seen, layers)
     for e in range(len(outputs)):
         expected = torch.autograd.grad(outputs[e], params, summed[e], retain_graph=True, materialize_grads=True)
         own = (
@@ -219,7 +223,7 @@ def _true(model: nn.Module, probe: Chunk, slopes: Slopes, layers: Layers) -> boo
     return True
 
 
-def _by_example(model: nn.Module, x: Tensor, y: Tensor | None, slopes: Slopes, names: list[str]) -> Tensor:
+def _capture_examples(model: nn.Module, x: Tensor, y: Tensor | None, slopes: Slopes, names: list[str]) -> Tensor:
     with torch.no_grad():
         outputs = model(x)
     pulled_NC = slopes(outputs, y).flatten(2)

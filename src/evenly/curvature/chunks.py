@@ -29,7 +29,7 @@ class Chunks(Sequence[tuple[Tensor, Tensor | None]]):
     def finer(self, most: int) -> "Chunks":
         """The same examples in chunks of at most `most`; these themselves if they are small enough.
 
-        >>> chunked((torch.zeros(5, 2), torch.arange(5)), size=3).finer(2).sizes
+        >>> as_chunks((torch.zeros(5, 2), torch.arange(5)), size=3).finer(2).sizes
         (2, 1, 2)
         """
         if max(self.sizes) <= most:
@@ -55,12 +55,12 @@ class Chunks(Sequence[tuple[Tensor, Tensor | None]]):
         return (self.read(i) for i in range(len(self.sizes)))
 
 
-def chunked(data: Data, *, model: nn.Module | None = None, size: int = 250, labels: Tensor | None = None) -> Chunks:
+def as_chunks(data: Data, *, model: nn.Module | None = None, size: int = 250, labels: Tensor | None = None) -> Chunks:
     """The examples of `data` in chunks of `size`; the batches of a loader are read once and kept as they are.
 
     Floating inputs and targets take the precision of the model's parameters, and everything its device.
 
-    >>> chunks = chunked((torch.zeros(5, 2), torch.arange(5)), size=2)
+    >>> chunks = as_chunks((torch.zeros(5, 2), torch.arange(5)), size=2)
     >>> chunks.sizes, chunks[2][1]
     ((2, 2, 1), tensor([4]))
     """
@@ -86,7 +86,7 @@ def chunked(data: Data, *, model: nn.Module | None = None, size: int = 250, labe
     elif isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
         inputs, targets = data
     else:
-        return _kept(data, placed)
+        return _read_batches(data, placed)
     if targets is not None and len(targets) != len(inputs):
         raise DataError(f"there are {len(inputs)} inputs but {len(targets)} labels: every example needs one of each.")
 
@@ -103,7 +103,7 @@ def _slices(num: int, size: int, read: Callable[[slice], tuple[Tensor, Tensor | 
     return Chunks(sizes, lambda i: read(slice(i * size, i * size + sizes[i])))
 
 
-def _kept(data: Iterable[Any], placed: Callable[[Tensor], Tensor]) -> Chunks:
+def _read_batches(data: Iterable[Any], placed: Callable[[Tensor], Tensor]) -> Chunks:
     if not isinstance(data, Iterable):
         raise UsageError(f"cannot read examples from a {type(data).__name__}: give {EXPECTED}.")
     batches: list[tuple[Tensor, Tensor | None]] = []
@@ -128,7 +128,7 @@ def outputs_of(model: nn.Module, data: Data, *, chunk: int = 500) -> tuple[Tenso
     """
     outputs, labels = [], []
     with torch.no_grad():
-        for x, y in chunked(data, model=model, size=chunk):
+        for x, y in as_chunks(data, model=model, size=chunk):
             outputs.append(model(x))
             labels.append(y)
     return torch.cat(outputs), None if labels[0] is None else torch.cat([y for y in labels if y is not None])

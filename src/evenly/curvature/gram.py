@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from evenly.curvature import soundness
-from evenly.curvature.capture import Layers, Pieces, Slopes, capture, layerwise
-from evenly.curvature.chunks import Chunks, Data, chunked
-from evenly.curvature.losses import Loss, Name, curvature_root, mean_loss, name_of
-from evenly.curvature.observing import observing, trainable
+from evenly.curvature.capture import Layers, Pieces, Slopes, capture, find_layers
+from evenly.curvature.chunks import Chunks, Data, as_chunks
+from evenly.curvature.losses import Loss, Name, curvature_root, loss_name, mean_loss
 from evenly.curvature.operator import GIBIBYTE
 from evenly.errors import UsageError
+from evenly.models.observation import observing, trainable_parameters
 
 _log = logging.getLogger(__name__)
 BLOCK = 256  # rows multiplied at once: the products of one pair of blocks stay in the cache
@@ -54,7 +54,7 @@ def gram(
     >>> gram(nn.Linear(2, 1), torch.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()  # ⟨x, x'⟩ + 1
     [[6.0, 12.0], [12.0, 26.0]]
     """
-    chunks = chunked(data, model=model, size=chunk or _chunk(model), labels=labels)
+    chunks = as_chunks(data, model=model, size=chunk or _chunk(model), labels=labels)
     x, y = chunks[0]
     outputs = soundness.check(model, x)
     if y is None:
@@ -73,7 +73,7 @@ def gram(
             leaf = f.detach().requires_grad_(True)
             return torch.autograd.grad(len(f) * mean(leaf, y), leaf)[0][:, None]
 
-    return _assembled(model, chunks, slopes, only, memory, rows=1)
+    return _assemble(model, chunks, slopes, only, memory, rows=1)
 
 
 def block_gram(
@@ -95,10 +95,10 @@ def block_gram(
     >>> block_gram(nn.Linear(1, 2, bias=False), torch.tensor([[1.0], [3.0]])).tolist()
     [[1.0, 0.0, 3.0, 0.0], [0.0, 1.0, 0.0, 3.0], [3.0, 0.0, 9.0, 0.0], [0.0, 3.0, 0.0, 9.0]]
     """
-    chunks = chunked(data, model=model, size=chunk or _chunk(model))
+    chunks = as_chunks(data, model=model, size=chunk or _chunk(model))
     outputs = soundness.check(model, chunks[0][0])
     rows = outputs[0].numel()
-    name = None if loss is None else name_of(loss, outputs, None)
+    name = None if loss is None else loss_name(loss, outputs, None)
 
     def slopes(f: Tensor, y: Tensor | None) -> Tensor:
         f_NC = f.detach().reshape(len(f), rows)
@@ -108,18 +108,18 @@ def block_gram(
             roots_NCC = curvature_root(name, f_NC).mT
         return roots_NCC.reshape(len(f), rows, *f.shape[1:])
 
-    return _assembled(model, chunks, slopes, only, memory, rows=rows)
+    return _assemble(model, chunks, slopes, only, memory, rows=rows)
 
 
-def _assembled(
+def _assemble(
     model: nn.Module, chunks: Chunks, slopes: Slopes, only: Sequence[str] | None, memory: int, *, rows: int
 ) -> Tensor:
-    params = trainable(model, only=only)
+    params = trainable_parameters(model, only=only)
     with observing(model, training=None), torch.enable_grad():
-        layers = layerwise(model, params, chunks[0], slopes)
+        layers = find_layers(model, params, chunks[0], slopes)
         for way in (layers, None):
             if way is None:
-                chunks = _within(chunks, params.values(), memory, rows=rows)
+                chunks = _fit_memory(chunks, params.values(), memory, rows=rows)
             checked: set[int] = set()  # a chunk that is captured again needs no second check
 
             def look(
@@ -129,13 +129,13 @@ def _assembled(
                 checked.add(i)
                 return capture(model, chunks[i], slopes, params, way, check=fresh)
 
-            K = _paired(chunks, look, memory, rows=rows)
+            K = _pair_chunks(chunks, look, memory, rows=rows)
             if K is not None:
                 return K
     raise AssertionError("differentiation example by example always gives an answer")
 
 
-def _within(chunks: Chunks, params: Iterable[Tensor], memory: int, *, rows: int) -> Chunks:
+def _fit_memory(chunks: Chunks, params: Iterable[Tensor], memory: int, *, rows: int) -> Chunks:
     """Chunks so small that the whole gradients of two of them stay within the budget: each is as large as the model."""
     weight = rows * sum(p.numel() * p.element_size() for p in params)
     most = max(1, memory // (2 * weight))
@@ -147,7 +147,7 @@ def _within(chunks: Chunks, params: Iterable[Tensor], memory: int, *, rows: int)
     return chunks.finer(most)
 
 
-def _paired(chunks: Chunks, look: Callable[[int], Pieces | None], memory: int, *, rows: int) -> Tensor | None:
+def _pair_chunks(chunks: Chunks, look: Callable[[int], Pieces | None], memory: int, *, rows: int) -> Tensor | None:
     """K from the pieces of all pairs of chunks: one half is computed, the other mirrored. None if a look fails."""
     ends = list(itertools.accumulate(chunks.sizes, initial=0))
     kept: dict[int, Pieces] = {}

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from evenly.curvature import soundness
-from evenly.curvature.chunks import Data, chunked
+from evenly.curvature.chunks import Data, as_chunks
 from evenly.curvature.losses import Loss, mean_loss
-from evenly.curvature.observing import trainable
 from evenly.curvature.operator import GIBIBYTE, Operator, Product
+from evenly.models.observation import trainable_parameters
 
 
 def hessian(
@@ -43,8 +43,8 @@ def hessian(
     >>> (hessian(model, (x, torch.zeros(2)), loss="squared") @ torch.tensor([1.0, 0.0])).tolist()  # H = XᵀX/N
     [1.0, 1.0]
     """
-    params = list(trainable(model, only=only).values())
-    chunks = chunked(data, model=model, size=chunk)
+    params = list(trainable_parameters(model, only=only).values())
+    chunks = as_chunks(data, model=model, size=chunk)
     x, y = chunks[0]
     mean = mean_loss(loss, soundness.check(model, x), y)
 

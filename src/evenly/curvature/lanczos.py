@@ -92,13 +92,11 @@ def lanczos(
     while True:
         krylov.step()
         values_M, vectors_MM = krylov.ritz()
-        rank_M = np.argsort(-_wanted(values_M, which), kind="stable")
+        rank_M = np.argsort(-_sort_key(values_M, which), kind="stable")
         residuals_M = krylov.beta * np.abs(vectors_MM[-1])
         top_K = rank_M[:k]
         bound_K = np.maximum(tol * np.abs(values_M[top_K]), floor * np.abs(values_M).max())
-        converged = (
-            len(top_K) == k and bool((residuals_M[top_K] <= bound_K).all()) and _nothing_hidden(krylov, k, which)
-        )
+        converged = len(top_K) == k and bool((residuals_M[top_K] <= bound_K).all()) and _is_complete(krylov, k, which)
         if converged or krylov.complete or krylov.products >= max(max_products, k):
             break
     done = converged or krylov.complete
@@ -134,7 +132,7 @@ class Krylov:
         self.segment = 0  # where the present invariant subspace begins: after a breakdown, a new one
         self.closed = 0  # and where the one before it, which is whole, does
         self.beta = 0.0
-        self._next = self._fresh() if start is None else start / torch.linalg.vector_norm(start)
+        self._next = self._new_direction() if start is None else start / torch.linalg.vector_norm(start)
 
     @property
     def products(self) -> int:
@@ -165,14 +163,14 @@ class Krylov:
         if not np.isfinite(alpha):
             raise DataError("a curvature product is not finite: the loss, its gradient or the weights hold NaN or inf.")
         self._alphas.append(alpha)
-        r_P = self._orthogonal(r_P)
+        r_P = self._orthogonalise(r_P)
         self.beta = float(torch.linalg.vector_norm(r_P))
         scale = max(abs(a) for a in (*self._alphas, *self._betas, self.beta))
         if self.complete:
             self.beta = 0.0
         elif self.beta <= ROUNDING * torch.finfo(self._operator.dtype).eps * scale:
             # The space is closed under H. A new direction in its complement goes on, coupled to nothing.
-            self.beta, self.closed, self.segment, self._next = 0.0, self.segment, self.products, self._fresh()
+            self.beta, self.closed, self.segment, self._next = 0.0, self.segment, self.products, self._new_direction()
         else:
             self._next = r_P / self.beta
 
@@ -203,7 +201,7 @@ class Krylov:
         values, vectors = np.linalg.eigh(matrix)
         return values, vectors
 
-    def _orthogonal(self, r_P: Tensor) -> Tensor:
+    def _orthogonalise(self, r_P: Tensor) -> Tensor:
         """What r has outside the basis; twice, since once leaves rounding errors (Kahan, Parlett)."""
         basis_MP, home = self.basis, r_P.device
         r_P = r_P.to(basis_MP.device)
@@ -212,30 +210,30 @@ class Krylov:
                 r_P = r_P - basis_MP.T @ (basis_MP @ r_P)
         return r_P.to(home)
 
-    def _fresh(self) -> Tensor:
+    def _new_direction(self) -> Tensor:
         # Drawn in float64 wherever possible, so that float32 and float64 begin at the same vector.
         wide = torch.float64 if has_float64(self._rng.device) else torch.float32
         draw = torch.randn(self._operator.size, generator=self._rng, dtype=wide, device=self._rng.device)
-        r_P = self._orthogonal(draw.to(self._operator.device, self._operator.dtype))
+        r_P = self._orthogonalise(draw.to(self._operator.device, self._operator.dtype))
         return torch.nn.functional.normalize(r_P, dim=0, eps=0.0)
 
 
-def _nothing_hidden(krylov: Krylov, k: int, which: Which) -> bool:
+def _is_complete(krylov: Krylov, k: int, which: Which) -> bool:
     """After a breakdown: whether the complement, as far as it is known, holds nothing that belongs to the top k."""
     if krylov.segment == 0:
         return True
     # A random direction has a part along every eigenvalue that is left, so that a space that has just closed shows all
     # of them, and what is outside can only repeat them: where few directions curve, one look at the zeros is enough.
     just_closed = krylov.segment == krylov.products
-    everything = np.sort(_wanted(krylov.ritz()[0], which))[::-1]
+    everything = np.sort(_sort_key(krylov.ritz()[0], which))[::-1]
     values, vectors = krylov.ritz(krylov.closed if just_closed else krylov.segment)
-    lead = int(np.argmax(_wanted(values, which)))
+    lead = int(np.argmax(_sort_key(values, which)))
     residual = krylov.beta * abs(vectors[-1, lead])
     slack = 1e-6 * abs(everything[0])
-    return bool(_wanted(values[lead : lead + 1], which)[0] + residual <= everything[k - 1] + slack)
+    return bool(_sort_key(values[lead : lead + 1], which)[0] + residual <= everything[k - 1] + slack)
 
 
-def _wanted(values: Array, which: Which) -> Array:
+def _sort_key(values: Array, which: Which) -> Array:
     """The values turned so that the wanted ones are the largest."""
     if which == "magnitude":
         return np.abs(values)

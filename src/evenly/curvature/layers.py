@@ -76,12 +76,12 @@ Wanted = tuple[bool, bool]  # whether the gradients of weight and bias are asked
 Rule = Callable[[nn.Module, Tensor, Tensor, Wanted], Piece | None]
 
 
-def piece_of(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece | None:
+def layer_gradients(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece | None:
     """The gradients of the layer's parameters, from its input a (N × …) and the slopes at its output (N × C × …).
 
     None where there is no rule. Exact types only: a subclass may compute something else.
 
-    >>> piece = piece_of(nn.Linear(2, 1), torch.ones(3, 2), torch.ones(3, 1, 1), (True, False))
+    >>> piece = layer_gradients(nn.Linear(2, 1), torch.ones(3, 2), torch.ones(3, 1, 1), (True, False))
     >>> piece.inner(piece).tolist()[0]
     [2.0, 2.0, 2.0]
     """
@@ -93,7 +93,7 @@ def totals(piece: Piece, layer: nn.Module, wanted: Wanted, weights_NC: Tensor | 
     """The gradients of weight and bias (those wanted), summed over examples and outputs, weighted where asked.
 
     >>> layer = nn.Linear(1, 1)
-    >>> piece = piece_of(layer, torch.tensor([[2.0], [5.0]]), torch.ones(2, 1, 1), (True, True))
+    >>> piece = layer_gradients(layer, torch.tensor([[2.0], [5.0]]), torch.ones(2, 1, 1), (True, True))
     >>> [t.item() for t in totals(piece, layer, (True, True))]
     [7.0, 2.0]
     """
@@ -114,7 +114,7 @@ def _linear(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece 
         # With one output the gradient is no larger than its factors, and one product less.
         return Whole(d_NC * a_NI[:, None]) if d_NC.shape[2] == 1 else Factored(a_NI, d_NC)
     a_NTI = a.reshape(len(a), -1, a.shape[-1])
-    return _summed(a_NTI, d_NC.reshape(*d_NC.shape[:2], a_NTI.shape[1], -1), wanted)
+    return _sum_positions(a_NTI, d_NC.reshape(*d_NC.shape[:2], a_NTI.shape[1], -1), wanted)
 
 
 def _convolution(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece | None:
@@ -124,7 +124,7 @@ def _convolution(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> P
         return None
     if isinstance(layer, nn.Conv2d) and layer.groups == 1 and d_NC[0, 0, 0].numel() < FEW:
         a_NIT = F.unfold(a, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
-        return _summed(a_NIT.mT, d_NC.flatten(3).mT, wanted)
+        return _sum_positions(a_NIT.mT, d_NC.flatten(3).mT, wanted)
     num, weight = len(a), layer.weight
     geometry = (layer.stride, layer.padding, layer.dilation, False, [0] * len(layer.stride), num * layer.groups)
     found = []
@@ -143,7 +143,7 @@ def _convolution(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> P
     return Whole(torch.cat(found, dim=2))
 
 
-def _summed(a_NTI: Tensor, d_NCTO: Tensor, wanted: Wanted) -> Whole:
+def _sum_positions(a_NTI: Tensor, d_NCTO: Tensor, wanted: Wanted) -> Whole:
     """Σ_t δ_t ⊗ a_t over the positions, and Σ_t δ_t for the bias."""
     weight, bias = wanted
     found = []
@@ -154,7 +154,7 @@ def _summed(a_NTI: Tensor, d_NCTO: Tensor, wanted: Wanted) -> Whole:
     return Whole(torch.cat(found, dim=2))
 
 
-def _normalised(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece | None:
+def _normalisation(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece | None:
     """Scale and shift of a normalisation: Σ δ·x̂ and Σ δ over the positions."""
     if isinstance(layer, nn.LayerNorm):
         hat = F.layer_norm(a, layer.normalized_shape, eps=layer.eps)
@@ -176,9 +176,9 @@ RULES: dict[type[nn.Module], Rule] = {
     nn.Conv1d: _convolution,
     nn.Conv2d: _convolution,
     nn.Conv3d: _convolution,
-    nn.LayerNorm: _normalised,
-    nn.GroupNorm: _normalised,
-    nn.BatchNorm1d: _normalised,
-    nn.BatchNorm2d: _normalised,
-    nn.BatchNorm3d: _normalised,
+    nn.LayerNorm: _normalisation,
+    nn.GroupNorm: _normalisation,
+    nn.BatchNorm1d: _normalisation,
+    nn.BatchNorm2d: _normalisation,
+    nn.BatchNorm3d: _normalisation,
 }

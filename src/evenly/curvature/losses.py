@@ -3,13 +3,15 @@
 Shapes: N examples, C outputs of one example (1 for a scalar network).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
+from evenly import tree
+from evenly.curvature.chunks import Chunks
 from evenly.errors import DataError, UsageError, did_you_mean
 
 Name = Literal["cross-entropy", "logistic", "squared"]
@@ -32,14 +34,14 @@ def mean_loss(loss: Loss | None, outputs: Tensor, labels: Tensor | None) -> Mean
     if callable(loss):
         given = loss
         return lambda f, y: given(f, y).mean()
-    chosen = name_of(loss, outputs, labels)
+    chosen = loss_name(loss, outputs, labels)
     return lambda f, y: ON_TARGETS[chosen](f, targets(chosen, f, y))
 
 
-def name_of(loss: Name | None, outputs: Tensor, labels: Tensor | None) -> Name:
+def loss_name(loss: Name | None, outputs: Tensor, labels: Tensor | None) -> Name:
     """The loss of that name, checked against the shapes; None chooses one as `mean_loss` says.
 
-    >>> name_of(None, torch.zeros(2, 1), torch.tensor([0, 1]))
+    >>> loss_name(None, torch.zeros(2, 1), torch.tensor([0, 1]))
     'logistic'
     """
     num_outputs = outputs[0].numel()
@@ -93,7 +95,7 @@ def targets(name: Name, outputs: Tensor, labels: Tensor) -> Tensor:
     """
     num_outputs = outputs[0].numel()
     if name == "cross-entropy":
-        _need_class_numbers(name, labels)
+        _require_class_numbers(name, labels)
         if outputs.ndim != 2:
             raise UsageError(
                 f"cross-entropy takes outputs of N × C, not {tuple(outputs.shape)}: give the loss as a function."
@@ -140,9 +142,34 @@ def signs(labels: Tensor, dtype: torch.dtype) -> Tensor:
     )
 
 
-def _need_class_numbers(name: str, labels: Tensor) -> None:
+def _require_class_numbers(name: str, labels: Tensor) -> None:
     if labels.is_floating_point() or labels.ndim != 1:
         raise DataError(
             f"the loss {name!r} needs one class number per example, not {labels.dtype} of shape {tuple(labels.shape)}: "
             "give labels.long(), or another loss."
         )
+
+
+def loss_and_gradient(
+    model: nn.Module, params: Sequence[Tensor], chunks: Chunks, mean: Mean
+) -> tuple[float, list[Tensor]]:
+    """The mean loss over all chunks, and its gradient."""
+    total, gradient = 0.0, [torch.zeros_like(p) for p in params]
+    for size, (x, y) in zip(chunks.sizes, chunks, strict=True):
+        assert y is not None  # mean_loss has refused data without labels
+        with torch.enable_grad():
+            value = mean(model(x), y) * (size / chunks.num_examples)
+            part = torch.autograd.grad(value, params, materialize_grads=True)
+        total += float(value.detach())
+        gradient = tree.add(gradient, part)
+    return total, gradient
+
+
+def predicted_classes(outputs: Tensor) -> Tensor:
+    """The class of each example: the largest output, or the sign of the only one.
+
+    >>> predicted_classes(torch.tensor([[0.2, 0.8]])), predicted_classes(torch.tensor([[-1.0], [2.0]]))
+    (tensor([1]), tensor([0, 1]))
+    """
+    f_NC = outputs.reshape(len(outputs), -1)
+    return f_NC.argmax(1) if f_NC.shape[1] > 1 else (f_NC[:, 0] > 0).long()

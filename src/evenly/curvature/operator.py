@@ -14,9 +14,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from evenly.curvature.chunks import Chunks
 from evenly.curvature.convolution import TwiceDifferentiableConvolutions
-from evenly.curvature.observing import flat, observing, unflat
 from evenly.device import exact
 from evenly.errors import UsageError
+from evenly.models.observation import flatten, observing, unflatten
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
@@ -46,7 +46,7 @@ class Operator:
         self.products = 0
         if any(p.dtype != self.dtype or p.device != self.device for p in self._params):
             raise UsageError("the parameters are of several precisions or devices: curvature needs all of one kind.")
-        self._room = chunks.num_examples if len(chunks) == 1 else self._fitting(memory)
+        self._room = chunks.num_examples if len(chunks) == 1 else self._num_kept(memory)
 
     def __matmul__(self, v: Tensor) -> Tensor:
         """H v for a vector of P numbers, or H V for P × K."""
@@ -57,14 +57,14 @@ class Operator:
         if self._versions != [p._version for p in self._params]:
             raise UsageError("the parameters were changed after this operator was made: make a new one.")
         self.products += 1
-        pieces = unflat(v.to(self.dtype), self._params)
+        pieces = unflatten(v.to(self.dtype), self._params)
         total: list[Tensor] | None = None
         with exact():
             for position in range(len(self._chunks)):
                 part = list(self._product(position)(pieces))
                 # Not in place: what autograd returns may share memory with v or with a kept graph.
                 total = part if total is None else list(torch._foreach_add(total, part))
-        return flat(total or [])
+        return flatten(total or [])
 
     def as_scipy(self) -> "LinearOperator":
         """The same matrix as a `scipy.sparse.linalg.LinearOperator` in double precision, for eigsh, cg and the like.
@@ -101,14 +101,14 @@ class Operator:
             self._kept[position] = product
         return product
 
-    def _fitting(self, memory: int) -> int:
+    def _num_kept(self, memory: int) -> int:
         """How many examples' graphs fit into `memory` bytes: by what a few more examples cost."""
         many = min(4, self._chunks.sizes[0])
         few = many // 2  # 0 for chunks of one, where the part that all examples share counts too
-        each = (self._weight(many) - (self._weight(few) if few else 0)) / (many - few)
+        each = (self._graph_bytes(many) - (self._graph_bytes(few) if few else 0)) / (many - few)
         return int(memory / max(each, 1.0))
 
-    def _weight(self, num: int) -> int:
+    def _graph_bytes(self, num: int) -> int:
         """The bytes that the graph of the first `num` examples keeps, beside the parameters."""
         x, y = (None if part is None else part[:num] for part in self._chunks[0])
         seen: dict[int, int] = {}

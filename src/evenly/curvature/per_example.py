@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, jacrev, vmap
 
 from evenly.curvature import soundness
-from evenly.curvature.chunks import Data, chunked
-from evenly.curvature.losses import ON_TARGETS, Loss, mean_loss, name_of, targets
-from evenly.curvature.observing import observing, trainable
+from evenly.curvature.chunks import Data, as_chunks
+from evenly.curvature.losses import ON_TARGETS, Loss, loss_name, mean_loss, targets
 from evenly.errors import UsageError
+from evenly.models.observation import observing, trainable_parameters
 
 
 def per_example_gradients(
@@ -34,15 +34,15 @@ def per_example_gradients(
     >>> per_example_gradients(model, torch.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()  # ∇f(x) = x
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    names = list(trainable(model, only=only))
-    chunks = chunked(data, model=model, size=chunk, labels=labels)
+    names = list(trainable_parameters(model, only=only))
+    chunks = as_chunks(data, model=model, size=chunk, labels=labels)
     x, y = chunks[0]
     outputs = soundness.check(model, x)
     if y is None and outputs[0].numel() > 1:
         raise UsageError(
             f"the network has {outputs[0].numel()} outputs: give labels to differentiate the loss, or use block_gram."
         )
-    name = None if y is None or callable(loss) else name_of(loss, outputs, y)
+    name = None if y is None or callable(loss) else loss_name(loss, outputs, y)
     mean = None if y is None else ON_TARGETS[name] if name is not None else mean_loss(loss, outputs, y)
 
     def value(f_C: Tensor, y: Tensor | None) -> Tensor:

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from evenly.curvature.observing import observing
 from evenly.errors import DataError, UsageError
+from evenly.models.observation import observing
 
 PROBE = 4  # examples that the check looks at: it must cost next to nothing
 

@@ -48,7 +48,7 @@ class Draws:
 
         Nothing is kept, since they are many, and they are made where they are used: whole numbers are the same there.
         """
-        return rng.words(self._stream(name), self._counters()[slice(*self._rows)].to(device), num)
+        return rng.random_words(self._stream(name), self._counters()[slice(*self._rows)].to(device), num)
 
     def rows(self, rows: Tensor) -> "Draws":
         """The numbers of the images at `rows`, drawn for these alone.

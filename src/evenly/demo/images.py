@@ -17,9 +17,9 @@ from evenly.recipe import Data, Model, Recipe, Until
 from evenly.records import Run
 from evenly.report.palette import method
 from evenly.resampling import Separation
-from evenly.training.parts import load_data
-from evenly.training.stages import separation_of
-from evenly.training.useful import useful
+from evenly.training.build import load_data
+from evenly.training.separations import separation_of
+from evenly.training.useful import train_useful
 
 SPLITS = ("test", "balanced")
 SHOWN = 8
@@ -58,7 +58,7 @@ def image_story(
     recipe = setting.recipe()
     rows: list[dict[str, Any]] = []
     # `test` decides nothing here: every split's error is read from the finished runs.
-    for made in useful(
+    for made in train_useful(
         recipe,
         seeds=range(setting.seeds),
         controls=("original", "random"),

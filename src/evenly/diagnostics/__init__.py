@@ -1,7 +1,6 @@
-"""Instruments for what a network has learned; each returns plain data and leaves the model as it found it."""
+"""Measurements of what a network has learned; each returns plain data and leaves the model unchanged."""
 
-# Not lazily: functions here bear the names of their modules, and a lazy look-up would find the module.
-from evenly.diagnostics.adaptive_sharpness import adaptive_sharpness as adaptive_sharpness
+# Imported eagerly: functions share the names of their modules, so a lazy look-up would return the module.
 from evenly.diagnostics.alignment import Alignment as Alignment
 from evenly.diagnostics.alignment import alignment as alignment
 from evenly.diagnostics.dynamics import Dynamics as Dynamics
@@ -17,11 +16,11 @@ from evenly.diagnostics.layer_probes import LayerProbes as LayerProbes
 from evenly.diagnostics.layer_probes import layer_probes as layer_probes
 from evenly.diagnostics.learning_coefficient import LearningCoefficient as LearningCoefficient
 from evenly.diagnostics.learning_coefficient import learning_coefficient as learning_coefficient
-from evenly.diagnostics.learning_order import Learned as Learned
+from evenly.diagnostics.learning_order import LearningTime as LearningTime
 from evenly.diagnostics.learning_order import learning_order as learning_order
 from evenly.diagnostics.m_sharpness import GroupSharpness as GroupSharpness
 from evenly.diagnostics.m_sharpness import m_sharpness as m_sharpness
-from evenly.diagnostics.measuring import measure as measure
+from evenly.diagnostics.measure import measure as measure
 from evenly.diagnostics.mode_connectivity import Connection as Connection
 from evenly.diagnostics.mode_connectivity import mode_connectivity as mode_connectivity
 from evenly.diagnostics.phantom import Reweighting as Reweighting
@@ -34,10 +33,11 @@ from evenly.diagnostics.rank import feature_rank as feature_rank
 from evenly.diagnostics.reliance import Reliance as Reliance
 from evenly.diagnostics.reliance import reliance as reliance
 from evenly.diagnostics.sam_edge import sam_edge as sam_edge
-from evenly.diagnostics.sharpness import Rise as Rise
 from evenly.diagnostics.sharpness import Sharpness as Sharpness
 from evenly.diagnostics.sharpness import l1_norm as l1_norm
 from evenly.diagnostics.sharpness import sharpness as sharpness
-from evenly.diagnostics.sharpness import worst_rise as worst_rise
 from evenly.diagnostics.worst_group import Group as Group
 from evenly.diagnostics.worst_group import group_errors as group_errors
+from evenly.diagnostics.worst_rise import Rise as Rise
+from evenly.diagnostics.worst_rise import adaptive_sharpness as adaptive_sharpness
+from evenly.diagnostics.worst_rise import worst_rise as worst_rise

@@ -50,7 +50,7 @@ class Dynamics:
 
     def update(self, logits: Tensor, labels: Tensor, indices: Tensor, *, epoch: int | None = None) -> None:
         """Log one batch: logits B × C (or B for two classes), class numbers, and the index of each example."""
-        logits_BC, labels_B, index_B = self._checked(logits, labels, indices)
+        logits_BC, labels_B, index_B = self._validate(logits, labels, indices)
         self._grow(int(index_B.max()) + 1 if len(index_B) else 0)
         p_BC = logits_BC.softmax(1)
         own_B1 = labels_B[:, None]
@@ -76,7 +76,7 @@ class Dynamics:
         >>> log.table()["forgotten_at_epoch_end"].tolist()
         [1]
         """
-        logits_BC, labels_B, index_B = self._checked(logits, labels, indices)
+        logits_BC, labels_B, index_B = self._validate(logits, labels, indices)
         if len(index_B.unique()) < len(index_B):  # type: ignore[no-untyped-call]  # untyped in torch
             raise UsageError("an evaluation shows every example once: give each index once.")
         self._grow(int(index_B.max()) + 1 if len(index_B) else 0)
@@ -157,7 +157,7 @@ class Dynamics:
             for name, column in self._columns.items():
                 self._columns[name] = torch.cat([column, column.new_zeros(room - have)])
 
-    def _checked(self, logits: Tensor, labels: Tensor, indices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _validate(self, logits: Tensor, labels: Tensor, indices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         logits_BC, labels_B, index_B = logits.detach().cpu().double(), labels.detach().cpu(), indices.detach().cpu()
         if logits_BC.ndim == 1 or (logits_BC.ndim == 2 and logits_BC.shape[1] == 1):
             # One output z tells two classes apart as the logits (−z/2, z/2) do: same probabilities, margin ±z.

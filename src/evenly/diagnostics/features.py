@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from evenly.curvature import soundness
-from evenly.curvature.chunks import Data, chunked
-from evenly.curvature.observing import observing
+from evenly.curvature.chunks import Data, as_chunks
 from evenly.errors import UsageError, did_you_mean
+from evenly.models.observation import observing
 
 
 def features(model: nn.Module, data: Data, *, layer: str | None = None, chunk: int = 500) -> Tensor:
@@ -33,7 +33,7 @@ def features(model: nn.Module, data: Data, *, layer: str | None = None, chunk: i
         seen.append(inputs[0].detach().flatten(1).clone())
 
     with observing(model), torch.no_grad():
-        chunks = chunked(data, model=model, size=chunk)
+        chunks = as_chunks(data, model=model, size=chunk)
         soundness.check(model, chunks[0][0])
         handle = modules[name].register_forward_pre_hook(watch)
         try:

@@ -16,11 +16,11 @@ from torch.nn import functional as F
 
 from evenly import tree
 from evenly.curvature import soundness
-from evenly.curvature.chunks import Chunks, Data, chunked
+from evenly.curvature.chunks import Chunks, Data, as_chunks
 from evenly.curvature.losses import Loss, mean_loss, signs
-from evenly.curvature.observing import observing, trainable
 from evenly.diagnostics.inequality import gini, lorenz
 from evenly.errors import DataError, UsageError
+from evenly.models.observation import observing, trainable_parameters
 from evenly.optim import ascent
 from evenly.tree import Params
 
@@ -96,7 +96,7 @@ def importance(
     if group is not None and group < 1:
         raise UsageError(f"group = {group} is the number of examples per ascent: give 1 or more, or None for all.")
     climb = rule or partial(ascent.sam, rho=rho)
-    named = trainable(model, only=only)
+    named = trainable_parameters(model, only=only)
     params: list[Tensor] = list(named.values())
     for name in track:
         if name not in named:
@@ -104,7 +104,7 @@ def importance(
     real, phantom = [], []
     phantoms: dict[str, list[Tensor]] = {name: [] for name in track}
     with observing(model):
-        chunks = chunked(data, model=model, size=group or chunk)
+        chunks = as_chunks(data, model=model, size=group or chunk)
         mean = mean_loss(loss, soundness.check(model, chunks[0][0]), chunks[0][1])
 
         def weights(x: Tensor, y: Tensor | None) -> Tensor:

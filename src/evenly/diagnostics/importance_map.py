@@ -12,16 +12,17 @@ from torch import Tensor, nn
 
 from evenly.data.labelled import Labelled, Splits
 from evenly.diagnostics.features import features
-from evenly.diagnostics.importance import Importance, log_odds
+from evenly.diagnostics.importance import Importance, importance, log_odds
 from evenly.diagnostics.inequality import median_map
 from evenly.diagnostics.probe import Probe
 from evenly.diagnostics.probing_error import probing_errors
+from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import DataError
 
 POINTS = 101
 
 
-def lorenz_curves(found: Importance) -> dict[str, list[float]] | None:
+def lorenz_curves(weights: Importance) -> dict[str, list[float]] | None:
     """Both Lorenz curves at no more than 101 shares of the examples; None where a weight is all there is to share.
 
     >>> even = torch.ones(500)
@@ -29,10 +30,10 @@ def lorenz_curves(found: Importance) -> dict[str, list[float]] | None:
     >>> len(curves["share"]), round(curves["real"][50], 6)
     (101, 0.5)
     """
-    if not bool(found.real.any()) or not bool(found.phantom.any()):
+    if not bool(weights.real.any()) or not bool(weights.phantom.any()):
         return None  # every example is fitted to the last digit: there is nothing to share out
-    share_N, real_N = found.real_lorenz
-    _, phantom_N = found.phantom_lorenz
+    share_N, real_N = weights.real_lorenz
+    _, phantom_N = weights.phantom_lorenz
     share = np.linspace(0, 1, min(POINTS, len(share_N)))
     return {
         "share": share.tolist(),
@@ -41,7 +42,7 @@ def lorenz_curves(found: Importance) -> dict[str, list[float]] | None:
     }
 
 
-def can_be_mapped(part: Labelled, splits: Splits) -> bool:
+def has_both_features(part: Labelled, splits: Splits) -> bool:
     """Whether the data name an easy and a hard feature, and have a split on which the two can be told apart."""
     both = {"easy", "hard"}
     return both <= set(part.attributes) and "balanced" in splits and both <= set(splits["balanced"].attributes)
@@ -52,7 +53,7 @@ def importance_map(
     part: Labelled,
     splits: Splits,
     *,
-    found: Importance,
+    weights: Importance,
     rng: torch.Generator,
     layer: str | None = None,
     bins: int = 10,
@@ -72,8 +73,8 @@ def importance_map(
     features_ND = features(model, part, layer=layer)
 
     def signed_by(values: Mapping[str, Tensor]) -> dict[str, Any]:
-        easy_N, hard_N = (_trimmed(contribution(probes[n], features_ND, values[n])) for n in ("easy", "hard"))
-        return _picture(found, easy_N, hard_N, bins)
+        easy_N, hard_N = (_clip_tails(contribution(probes[n], features_ND, values[n])) for n in ("easy", "hard"))
+        return _picture(weights, easy_N, hard_N, bins)
 
     by_attribute = signed_by({name: part.attribute(name) for name in ("easy", "hard")})
     known = set(probes["easy"].values) & set(probes["hard"].values)
@@ -83,13 +84,27 @@ def importance_map(
     return {**by_label, "signed_by": "label", "by_attribute": by_attribute}
 
 
-def _picture(found: Importance, easy_N: Tensor, hard_N: Tensor, bins: int) -> dict[str, Any]:
-    maps = [median_map(weights, easy=easy_N, hard=hard_N, bins=bins) for weights in (found.real, found.phantom)]
+def measure_importance(subject: Subject) -> Numbers:
+    """Gini indices and Lorenz curves of the examples, and a map over easy and hard where the data name them."""
+    settings = {"rho": subject.rho, **subject.options}
+    weights = importance(subject.model, subject.part, **settings)
+    numbers = {"gini": weights.real_gini, "phantom_gini": weights.phantom_gini, "gini_rho": settings["rho"]}
+    if (curves := lorenz_curves(weights)) is not None:
+        numbers["lorenz"] = curves
+    if has_both_features(subject.part, subject.splits):
+        numbers["importance_map"] = importance_map(
+            subject.model, subject.part, subject.splits, weights=weights, rng=subject.rng, layer=subject.layer
+        )
+    return numbers
+
+
+def _picture(weights: Importance, easy_N: Tensor, hard_N: Tensor, bins: int) -> dict[str, Any]:
+    maps = [median_map(each, easy=easy_N, hard=hard_N, bins=bins) for each in (weights.real, weights.phantom)]
     return {
         "x_edges": maps[0].easy_edges.tolist(),
         "y_edges": maps[0].hard_edges.tolist(),
-        "real": _known(maps[0].median.T),
-        "phantom": _known(maps[1].median.T),
+        "real": _none_for_nan(maps[0].median.T),
+        "phantom": _none_for_nan(maps[1].median.T),
         "counts": maps[0].count.T.tolist(),
     }
 
@@ -112,10 +127,10 @@ def contribution(probe: Probe, features_ND: Tensor, values_N: Tensor) -> Tensor:
     return log_odds(scores.reshape(len(features_ND), -1), place_N)
 
 
-def _trimmed(values_N: Tensor) -> Tensor:
+def _clip_tails(values_N: Tensor) -> Tensor:
     low, high = values_N.double().quantile(torch.tensor([0.01, 0.99], dtype=torch.float64)).tolist()
     return values_N.double().clamp(low, high)
 
 
-def _known(median: Tensor) -> list[list[float | None]]:
+def _none_for_nan(median: Tensor) -> list[list[float | None]]:
     return [[None if value != value else value for value in row] for row in median.tolist()]

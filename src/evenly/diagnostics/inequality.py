@@ -20,7 +20,7 @@ def lorenz(weights_N: Tensor, *, largest_first: bool = False) -> tuple[Tensor, T
     >>> [part.tolist() for part in lorenz(torch.tensor([3.0, 1.0]))]
     [[0.0, 0.5, 1.0], [0.0, 0.25, 1.0]]
     """
-    w_N = _checked(weights_N).sort(descending=largest_first).values
+    w_N = _validate(weights_N).sort(descending=largest_first).values
     total = w_N.sum()
     if total == 0:
         raise DataError("all weights are 0: there is nothing to share out.")
@@ -34,7 +34,7 @@ def gini(weights_N: Tensor) -> float:
     >>> gini(torch.tensor([1.0, 1.0, 1.0])), gini(torch.tensor([0.0, 0.0, 0.0, 1.0]))
     (0.0, 0.75)
     """
-    w_N = _checked(weights_N).sort().values
+    w_N = _validate(weights_N).sort().values
     num, total = len(w_N), w_N.sum()
     if total == 0:
         return 0.0
@@ -68,7 +68,7 @@ def median_map(weights_N: Tensor, *, easy: Tensor, hard: Tensor, bins: int = 10)
         raise DataError(
             f"{len(weights_N)} weights, {len(easy)} easy and {len(hard)} hard contributions: one each is needed."
         )
-    w_N = _checked(weights_N)
+    w_N = _validate(weights_N)
     edges = [_edges(part, bins) for part in (easy, hard)]
     places = [
         torch.bucketize(part.cpu().double(), edge[1:-1].contiguous(), right=True)
@@ -90,7 +90,7 @@ def _edges(values_N: Tensor, bins: int) -> Tensor:
     return torch.linspace(low, high, bins + 1, dtype=torch.float64)
 
 
-def _checked(weights_N: Tensor) -> Tensor:
+def _validate(weights_N: Tensor) -> Tensor:
     w_N = weights_N.detach().cpu().double()
     if w_N.ndim != 1 or len(w_N) == 0:
         raise DataError(f"weights of shape {tuple(w_N.shape)}: one number per example is needed.")

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evenly.curvature.chunks import Data, chunked
-from evenly.curvature.observing import observing
+from evenly.curvature.chunks import Data, as_chunks
 from evenly.data.labelled import Splits
 from evenly.diagnostics.probe import Probe, fit_probe
 from evenly.diagnostics.probing_error import Balance, balanced_groups, probe_splits
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import UsageError
+from evenly.models.observation import observing
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _inputs(model: nn.Module, data: Data, names: Sequence[str]) -> dict[str, Ten
         handles.append(modules[name].register_forward_pre_hook(watch))
     try:
         with observing(model), torch.no_grad():
-            chunks = chunked(data, model=model, size=500)
+            chunks = as_chunks(data, model=model, size=500)
             for x, _ in chunks:
                 model(x)
     finally:

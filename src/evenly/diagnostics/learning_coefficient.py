@@ -8,12 +8,11 @@ from torch import Tensor, nn
 
 from evenly import tree
 from evenly.curvature import soundness
-from evenly.curvature.chunks import Data, chunked
-from evenly.curvature.losses import Loss, mean_loss
-from evenly.curvature.observing import observing, trainable
-from evenly.diagnostics.sharpness import loss_and_gradient
+from evenly.curvature.chunks import Data, as_chunks
+from evenly.curvature.losses import Loss, loss_and_gradient, mean_loss
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import UsageError
+from evenly.models.observation import observing, trainable_parameters
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,9 @@ def learning_coefficient(
             raise UsageError(
                 f"{name} = {number}: give a {'number of at least 0' if name == 'pull' else 'positive number'}."
             )
-    params: list[Tensor] = list(trainable(model).values())
+    params: list[Tensor] = list(trainable_parameters(model).values())
     with observing(model):
-        chunks = chunked(data, model=model, size=1000)
+        chunks = as_chunks(data, model=model, size=1000)
         x, y = chunks[0]
         mean = mean_loss(loss, soundness.check(model, x), y)
         heat = chunks.num_examples / math.log(max(chunks.num_examples, 3))

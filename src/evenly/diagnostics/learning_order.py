@@ -8,7 +8,7 @@ from evenly.errors import DataError, UsageError
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearningTime:
     """A curve's name and the time at which it had risen by the asked share, NaN if it never rose."""
 
     name: str
@@ -21,14 +21,14 @@ def learning_order(
     times: Sequence[float] | None = None,
     share: float = 0.5,
     ends: tuple[float, float] | None = None,
-) -> list[Learned]:
+) -> list[LearningTime]:
     """When each curve first crosses start + share·(end − start), the earliest first; between records by a line.
 
     Start and end are the curve's own first and last value, or `ends` for all (0.5 and 1 for accuracies of two classes,
     where a feature that is never learned should not count its own noise). Curves may fall: probing errors do.
 
     >>> learning_order({"hard": [0.0, 0.0, 1.0], "easy": [0.0, 1.0, 1.0]})
-    [Learned(name='easy', time=0.5), Learned(name='hard', time=1.5)]
+    [LearningTime(name='easy', time=0.5), LearningTime(name='hard', time=1.5)]
     """
     if not 0 < share <= 1:
         raise UsageError(f"share = {share} is the part of the rise to wait for: give a number above 0, up to 1.")
@@ -41,7 +41,7 @@ def learning_order(
             )
         if not all(math.isfinite(value) for value in curve):
             raise DataError(f"the curve {name!r} holds NaN or inf.")
-        found.append(Learned(name, _crossing(list(curve), [float(t) for t in when], share, ends)))
+        found.append(LearningTime(name, _crossing(list(curve), [float(t) for t in when], share, ends)))
     return sorted(found, key=lambda learned: (math.isnan(learned.time), learned.time))
 
 

@@ -8,13 +8,12 @@ from torch import Tensor, nn
 
 from evenly import tree
 from evenly.curvature import soundness
-from evenly.curvature.chunks import chunked
-from evenly.curvature.losses import Loss, mean_loss
-from evenly.curvature.observing import observing, trainable
+from evenly.curvature.chunks import as_chunks
+from evenly.curvature.losses import Loss, loss_and_gradient, mean_loss
 from evenly.data.labelled import Labelled
-from evenly.diagnostics.sharpness import loss_and_gradient
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import UsageError
+from evenly.models.observation import observing, trainable_parameters
 
 
 @dataclass(frozen=True)
@@ -46,14 +45,14 @@ def m_sharpness(
         raise UsageError(f"rho = {rho} is the radius of the ball around the weights: give a positive, finite number.")
     if not 1 <= m <= len(data):
         raise UsageError(f"m = {m}: a group has 1 to {len(data)} examples.")
-    params: list[Tensor] = list(trainable(model).values())
+    params: list[Tensor] = list(trainable_parameters(model).values())
     rises = []
     with observing(model):
-        x, y = chunked(data, model=model)[0]
+        x, y = as_chunks(data, model=model)[0]
         mean = mean_loss(loss, soundness.check(model, x), y)
         order = torch.randperm(len(data), generator=rng)
         for start in range(0, len(data) - m + 1, m):
-            chunks = chunked(data.subset(order[start : start + m].sort().values), model=model)
+            chunks = as_chunks(data.subset(order[start : start + m].sort().values), model=model)
             before, gradient = loss_and_gradient(model, params, chunks, mean)
             size = rho / tree.norm(gradient).clamp_min(torch.finfo(params[0].dtype).tiny)
             with tree.displaced(params, tree.scale(gradient, size)):

@@ -8,10 +8,10 @@ from torch import nn
 from torch.func import functional_call
 
 from evenly.curvature import soundness
-from evenly.curvature.chunks import Data, chunked
-from evenly.curvature.losses import Loss, mean_loss
-from evenly.curvature.observing import observing
+from evenly.curvature.chunks import Data, as_chunks
+from evenly.curvature.losses import Loss, mean_loss, predicted_classes
 from evenly.errors import UsageError
+from evenly.models.observation import observing
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def mode_connectivity(
     shares = torch.linspace(0, 1, points).tolist()
     losses, errors = [], []
     with observing(first), torch.no_grad():
-        chunks = chunked(data, model=first, size=chunk)
+        chunks = as_chunks(data, model=first, size=chunk)
         mean = mean_loss(loss, soundness.check(first, chunks[0][0]), chunks[0][1])
         for t in shares:
             mixed = {
@@ -67,16 +67,10 @@ def mode_connectivity(
                 assert y is not None  # mean_loss has refused data without labels
                 outputs = functional_call(first, mixed, (x,))
                 total += float(mean(outputs, y)) * len(x)
-                wrong += _num_wrong(outputs, y)
+                wrong += int((predicted_classes(outputs) != y).sum())
             losses.append(total / chunks.num_examples)
             errors.append(wrong / chunks.num_examples)
     return Connection(tuple(shares), tuple(losses), tuple(errors))
-
-
-def _num_wrong(outputs: torch.Tensor, y: torch.Tensor) -> int:
-    flat = outputs.reshape(len(outputs), -1)
-    answers: torch.Tensor = flat.argmax(1) if flat.shape[1] > 1 else (flat[:, 0] > 0).long()
-    return int((answers != y).sum())
 
 
 def connection_numbers(connection: Connection, names: Sequence[str]) -> dict[str, object]:

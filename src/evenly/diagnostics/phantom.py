@@ -13,12 +13,12 @@ from torch.func import functional_call, vmap
 from torch.nn import functional as F
 
 from evenly.curvature import soundness
-from evenly.curvature.chunks import Data, chunked
+from evenly.curvature.chunks import Data, as_chunks
 from evenly.curvature.losses import mean_loss
-from evenly.curvature.observing import observing, trainable
 from evenly.curvature.per_example import jacobians
 from evenly.diagnostics.importance import log_odds
 from evenly.errors import UsageError
+from evenly.models.observation import observing, trainable_parameters
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ def reweighting(
     """
     if not 0 < rho < math.inf:
         raise UsageError(f"rho = {rho} is the radius of the ascent: give a positive, finite number.")
-    named = trainable(model, only=only)
+    named = trainable_parameters(model, only=only)
     names = list(named)
     fixed = {name: p.detach() for name, p in model.named_parameters() if name not in named}
     measured, predicted, logistic = [], [], []
     with observing(model):
         buffers = dict(model.named_buffers())
-        chunks = chunked(data, model=model, size=chunk)
+        chunks = as_chunks(data, model=model, size=chunk)
         mean_loss(None, soundness.check(model, chunks[0][0]), chunks[0][1])
 
         def odds(f: Tensor, y: Tensor | None) -> Tensor:

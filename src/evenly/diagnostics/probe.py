@@ -72,7 +72,7 @@ def fit_probe(
     >>> found.error < 0.05
     True
     """
-    x_ND, y_N, values = _checked(features_ND, targets_N, test_features, test_targets)
+    x_ND, y_N, values = _validate(features_ND, targets_N, test_features, test_targets)
     _check_groups(groups, len(y_N), "groups", least=2)
     _check_groups(test_groups, len(test_targets), "test_groups", least=1)
     test_ND, test_N = _array(test_features), test_targets.cpu().numpy()
@@ -85,10 +85,10 @@ def fit_probe(
     z_ND, z_test = (x_ND - centre_D) / scale_D, (test_ND - centre_D) / scale_D
     errors, chosen, weights, biases = [], [], [], []
     for _ in range(refits):
-        fit, choose = _parts(y_N, None if groups is None else groups.cpu().numpy(), held_out, rng)
-        best, strength = _best(z_ND[fit], y_N[fit], z_ND[choose], y_N[choose], strengths)
+        fit, choose = _split(y_N, None if groups is None else groups.cpu().numpy(), held_out, rng)
+        best, strength = _best_fit(z_ND[fit], y_N[fit], z_ND[choose], y_N[choose], strengths)
         wrong_N = best.predict(z_test) != test_N
-        errors.append(_mean(wrong_N, None if test_groups is None else test_groups.cpu().numpy()))
+        errors.append(_mean_error(wrong_N, None if test_groups is None else test_groups.cpu().numpy()))
         chosen.append(strength)
         weights.append(best.coef_ / scale_D)
         biases.append(best.intercept_ - (best.coef_ / scale_D) @ centre_D)
@@ -117,14 +117,14 @@ def wilson(share: float, num: int, *, z: float = 1.959964) -> tuple[float, float
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _best(
+def _best_fit(
     x_fit: Array, y_fit: Array, x_choose: Array, y_choose: Array, strengths: Sequence[float]
-) -> "tuple[Fitted, float]":
+) -> "tuple[Fit, float]":
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(warm_start=True, max_iter=1000)
-    best: Fitted | None = None
+    best: Fit | None = None
     least, strength = math.inf, math.nan
     for candidate in sorted(strengths, reverse=True):
         model.C = 1 / (candidate * len(x_fit))
@@ -135,13 +135,13 @@ def _best(
         error = float(np.mean(model.predict(x_choose) != y_choose))
         if error < least:  # of equals, the strongest regularisation
             least, strength = error, candidate
-            best = Fitted(model.classes_.copy(), model.coef_.copy(), model.intercept_.copy())
+            best = Fit(model.classes_.copy(), model.coef_.copy(), model.intercept_.copy())
     assert best is not None
     return best, strength
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Fit:
     """What is kept of a fit that the next strength will overwrite."""
 
     classes_: Array
@@ -155,7 +155,7 @@ class Fitted:
         return np.asarray(self.classes_[places])
 
 
-def _parts(y_N: Array, groups_N: Array | None, held_out: float, rng: torch.Generator) -> tuple[Array, Array]:
+def _split(y_N: Array, groups_N: Array | None, held_out: float, rng: torch.Generator) -> tuple[Array, Array]:
     """Places to fit and to choose by: each value (or group) divided in the same proportion."""
     cells_N = y_N if groups_N is None else groups_N
     members = [np.flatnonzero(cells_N == cell) for cell in np.unique(cells_N)]
@@ -169,13 +169,13 @@ def _parts(y_N: Array, groups_N: Array | None, held_out: float, rng: torch.Gener
     return np.concatenate(fit), np.concatenate(choose)
 
 
-def _mean(wrong_N: Array, groups_N: Array | None) -> float:
+def _mean_error(wrong_N: Array, groups_N: Array | None) -> float:
     if groups_N is None:
         return float(wrong_N.mean())
     return float(np.mean([wrong_N[groups_N == group].mean() for group in np.unique(groups_N)]))
 
 
-def _checked(x: Tensor, y: Tensor, test_x: Tensor, test_y: Tensor) -> tuple[Array, Array, tuple[int, ...]]:
+def _validate(x: Tensor, y: Tensor, test_x: Tensor, test_y: Tensor) -> tuple[Array, Array, tuple[int, ...]]:
     for name, features, targets in (("", x, y), ("test ", test_x, test_y)):
         if features.ndim != 2 or len(features) != len(targets) or len(features) == 0:
             raise DataError(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from evenly.data.labelled import Labelled, Splits
 from evenly.diagnostics.features import features
 from evenly.diagnostics.probe import Probe, fit_probe
+from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import DataError, UsageError
 
 Balance = Literal["require", "subsample", "ignore"]
@@ -89,10 +90,10 @@ def probing_errors(
         for part in (fit, test):
             balanced_groups(part, attribute=name, over=None, balance=balance)
     seen = [features(model, part, layer=layer) for part in (fit, test)]
-    found = {}
+    probes = {}
     for name in attributes:
         cells = [balanced_groups(part, attribute=name, over=None, balance=balance) for part in (fit, test)]
-        found[name] = fit_probe(
+        probes[name] = fit_probe(
             seen[0],
             fit.attribute(name),
             test_features=seen[1],
@@ -102,7 +103,22 @@ def probing_errors(
             rng=rng,
             **options,
         )
-    return found
+    return probes
+
+
+def measure_probing(subject: Subject) -> Numbers:
+    """Probing errors of the easy and the hard feature, with intervals."""
+    probes = probing_errors(
+        subject.model, subject.splits, rng=subject.rng, **{"layer": subject.layer, **subject.options}
+    )
+    return {name: probe.error for name, probe in probes.items()} | {
+        f"{name}_interval": list(probe.interval) for name, probe in probes.items()
+    }
+
+
+def can_probe(splits: Splits) -> bool:
+    """Whether the data name an easy and a hard feature on a balanced split."""
+    return "balanced" in splits and {"easy", "hard"} <= set(splits["balanced"].attributes)
 
 
 def probe_splits(splits: Splits, rng: torch.Generator) -> tuple[Labelled, Labelled]:
@@ -134,7 +150,7 @@ def balanced_groups(data: Labelled, *, attribute: str, over: Sequence[str] | Non
         raise DataError(f"attribute {attribute!r} has one value, {int(target_N[0])}, in {data.name} {data.split}.")
     if balance == "ignore":
         return None
-    names = list(over) if over is not None else _default(data, attribute)
+    names = list(over) if over is not None else _default_attributes(data, attribute)
     columns = [data.attribute(name) for name in names]
     cell_N = torch.zeros(len(data), dtype=torch.int64)
     for column in columns:
@@ -149,7 +165,7 @@ def balanced_groups(data: Labelled, *, attribute: str, over: Sequence[str] | Non
             f"{data.name} {data.split}: a combination of {' and '.join(names)} has {int(count.min())} examples. "
             "Use a split where each combination occurs, or balance='ignore'."
         )
-    if balance == "require" and not _even(count):
+    if balance == "require" and not _is_even(count):
         raise DataError(
             f"{data.name} {data.split} is not balanced over {' and '.join(names)}: its combinations have "
             f"{int(count.min())} to {int(count.max())} examples. Ask for balance='subsample' or 'ignore'."
@@ -157,13 +173,13 @@ def balanced_groups(data: Labelled, *, attribute: str, over: Sequence[str] | Non
     return cell_N if balance == "subsample" else None
 
 
-def _even(count: Tensor) -> bool:
+def _is_even(count: Tensor) -> bool:
     """Whether no combination is a quarter more frequent than another, or all are as even as a fair draw would be."""
     expected = count.double().mean()
     return bool(count.max() <= 1.25 * count.min() or ((count - expected).abs() <= 3 * expected.sqrt()).all())
 
 
-def _default(data: Labelled, attribute: str) -> list[str]:
+def _default_attributes(data: Labelled, attribute: str) -> list[str]:
     if "easy" in data.attributes and "hard" in data.attributes:
         pair = ["easy", "hard"]
         return pair if attribute in (*pair, "label", "group") else [*pair, attribute]

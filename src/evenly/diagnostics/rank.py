@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 
 from evenly.device import in_float64
+from evenly.diagnostics.features import features
+from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import DataError, UsageError
 
 
@@ -30,3 +32,10 @@ def feature_rank(features_ND: Tensor, *, share: float = 0.99) -> int:
         return 0
     held = variance.cumsum(0) / variance.sum()
     return int((held < share - 1e-12).sum()) + 1
+
+
+def measure_rank(subject: Subject) -> Numbers:
+    """The PCA rank of the features."""
+    settings = {"share": 0.99, **subject.options}
+    rank = feature_rank(features(subject.model, subject.part, layer=subject.layer), **settings)
+    return {"feature_rank": rank, "feature_rank_share": settings["share"]}

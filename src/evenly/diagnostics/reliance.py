@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from evenly.curvature import soundness
-from evenly.curvature.chunks import chunked, outputs_of
-from evenly.curvature.observing import observing
-from evenly.data.labelled import Labelled
+from evenly.curvature.chunks import as_chunks, outputs_of
+from evenly.curvature.losses import predicted_classes
+from evenly.data.labelled import Labelled, Splits
+from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import DataError, UsageError
+from evenly.models.observation import observing
 
 # From inputs and the inputs of other examples to inputs that carry the others' attribute.
 Swap = Callable[[Tensor, Tensor], Tensor]
@@ -65,31 +67,61 @@ def reliance(
     if swap is not None and rng is None:
         raise UsageError("swap draws the other examples at random: give rng=torch.Generator().manual_seed(0).")
     with observing(model):
-        soundness.check(model, chunked(data, model=model, size=chunk)[0][0])
-        right_N = _right(outputs_of(model, data, chunk=chunk)[0], data.labels)
+        soundness.check(model, as_chunks(data, model=model, size=chunk)[0][0])
+        correct_N = _correct(outputs_of(model, data, chunk=chunk)[0], data.labels)
         if swap is not None and rng is not None:
             others = data.subset(torch.randperm(len(data), generator=rng))
-            pairs = zip(chunked(data, model=model, size=chunk), chunked(others, model=model, size=chunk), strict=True)
+            own, donated = (as_chunks(each, model=model, size=chunk) for each in (data, others))
             with torch.no_grad():
-                outputs = [model(swap(x, donors)) for (x, _), (donors, _) in pairs]
-            randomised = float(_right(torch.cat(outputs), data.labels).mean())
+                outputs = [model(swap(x, donors)) for (x, _), (donors, _) in zip(own, donated, strict=True)]
+            randomised = float(_correct(torch.cat(outputs), data.labels).mean())
         elif balanced is not None:
-            there_N = _right(outputs_of(model, balanced, chunk=chunk)[0], balanced.labels)
-            randomised = _reweighted(there_N, balanced, attribute)
+            there_N = _correct(outputs_of(model, balanced, chunk=chunk)[0], balanced.labels)
+            randomised = _independent_accuracy(there_N, balanced, attribute)
         else:
-            randomised = _reweighted(right_N, data, attribute)
-    accuracy = float(right_N.mean())
+            randomised = _independent_accuracy(correct_N, data, attribute)
+    accuracy = float(correct_N.mean())
     return Reliance(attribute, accuracy, randomised, accuracy - randomised)
 
 
-def _right(outputs: Tensor, labels_N: Tensor) -> Tensor:
-    """1 where the answer is right: by the largest output, or by the sign of the only one."""
-    flat = outputs.reshape(len(outputs), -1)
-    answers_N = flat.argmax(1) if flat.shape[1] > 1 else (flat[:, 0] > 0).long()
-    return (answers_N.cpu() == labels_N.cpu()).double()
+def measure_reliance(subject: Subject) -> Numbers:
+    """The accuracy that is lost when an attribute no longer tells the label."""
+    options = dict(subject.options)
+    balanced, natural = subject.split("balanced"), subject.split("test")
+    names = options.pop("attributes", None) or crossed_attributes(balanced)
+    if not names:
+        raise DataError(
+            f"{balanced.name} {balanced.split} has no attribute that occurs with every class in each value: reliance "
+            "needs such a split, or evenly.diagnostics.reliance with swap=."
+        )
+    return {
+        f"reliance_{name}": reliance(subject.model, natural, attribute=name, balanced=balanced, **options).reliance
+        for name in names
+    }
 
 
-def _reweighted(right_N: Tensor, data: Labelled, attribute: str) -> float:
+def can_measure_reliance(splits: Splits) -> bool:
+    """Whether an attribute occurs with every class, on the balanced split or on the training set."""
+    return bool(crossed_attributes(splits["balanced" if "balanced" in splits else "train"]))
+
+
+def crossed_attributes(data: Labelled) -> list[str]:
+    """The attributes with several values, each of which occurs with every label."""
+    labels = data.labels.tolist()
+    crossed = []
+    for name, values in data.attributes.items():
+        pairs, num = set(zip(labels, values.tolist(), strict=True)), len(set(values.tolist()))
+        if num > 1 and len(pairs) == len(set(labels)) * num:
+            crossed.append(name)
+    return crossed
+
+
+def _correct(outputs: Tensor, labels_N: Tensor) -> Tensor:
+    """1 for each example that is classified correctly, else 0."""
+    return (predicted_classes(outputs).cpu() == labels_N.cpu()).double()
+
+
+def _independent_accuracy(correct_N: Tensor, data: Labelled, attribute: str) -> float:
     values_N = data.attribute(attribute)
     total = 0.0
     for label in sorted(set(data.labels.tolist())):
@@ -102,5 +134,5 @@ def _reweighted(right_N: Tensor, data: Labelled, attribute: str) -> float:
                     "or give swap=."
                 )
             weight = float((data.labels == label).double().mean() * (values_N == value).double().mean())
-            total += weight * float(right_N[members].mean())
+            total += weight * float(correct_N[members].mean())
     return total

@@ -4,12 +4,11 @@ import math
 
 from evenly import tree
 from evenly.curvature import hessian, lanczos, soundness
-from evenly.curvature.chunks import chunked
-from evenly.curvature.losses import mean_loss
-from evenly.curvature.observing import observing, trainable
-from evenly.diagnostics.sharpness import loss_and_gradient
+from evenly.curvature.chunks import as_chunks
+from evenly.curvature.losses import loss_and_gradient, mean_loss
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import UsageError
+from evenly.models.observation import observing, trainable_parameters
 
 
 def sam_edge(gradient_norm: float, *, lr: float, rho: float) -> float:
@@ -39,9 +38,9 @@ def measure_sam_edge(subject: Subject) -> Numbers:
     if settings["lr"] is None:
         raise UsageError('sam_edge needs the learning rate: give lr=, or options={"sam_edge": {"lr": 0.1}}.')
     loss = settings.pop("loss", None)
-    params = list(trainable(subject.model).values())
+    params = list(trainable_parameters(subject.model).values())
     with observing(subject.model):
-        chunks = chunked(subject.part, model=subject.model)
+        chunks = as_chunks(subject.part, model=subject.model)
         x, y = chunks[0]
         mean = mean_loss(loss, soundness.check(subject.model, x), y)
         _, gradient = loss_and_gradient(subject.model, params, chunks, mean)

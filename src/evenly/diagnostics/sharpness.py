@@ -1,19 +1,18 @@
-"""How sharp the minimum is: eigenvalues of the Hessian, its trace, the size of the weights, the worst loss nearby."""
+"""How sharp a minimum is: the largest eigenvalues of the Hessian, its trace, the size of the weights."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from evenly import tree
-from evenly.curvature import density, hessian, lanczos, soundness
-from evenly.curvature.chunks import Chunks, Data, chunked
-from evenly.curvature.losses import Loss, Mean, mean_loss
-from evenly.curvature.observing import observing, trainable
+from evenly.curvature import density, hessian, lanczos
+from evenly.curvature.chunks import Data
+from evenly.curvature.losses import Loss
 from evenly.device import in_float64
-from evenly.errors import UsageError
+from evenly.diagnostics.subject import Numbers, Subject
+from evenly.diagnostics.trace import deflated_trace
+from evenly.models.observation import observing
 
 
 @dataclass(frozen=True)
@@ -60,16 +59,16 @@ def sharpness(
     with observing(model):
         operator = hessian(model, data, loss=loss, chunk=chunk)
         k = min(k, operator.size)
-        found = lanczos(operator, k=k, tol=tol, rng=rng)
+        pairs = lanczos(operator, k=k, tol=tol, rng=rng)
         trace, trace_error = math.nan, math.nan
         if trace_probes:
             spectrum = density(operator, probes=trace_probes, steps=1, rng=rng)
             trace, trace_error = spectrum.trace, spectrum.trace_error
-        values = tuple(found.values.tolist())
+        values = tuple(pairs.values.tolist())
         return Sharpness(
             lambda_max=values[0],
             eigenvalues=values,
-            residuals=tuple(found.residuals.tolist()),
+            residuals=tuple(pairs.residuals.tolist()),
             lambda_ratio_5=values[0] / values[4] if k >= 5 and values[4] else math.nan,
             trace=trace,
             trace_error=trace_error,
@@ -89,90 +88,21 @@ def l1_norm(model: nn.Module) -> float:
     return float(sum(in_float64(p.detach().abs()).sum() for p in model.parameters()))
 
 
-@dataclass(frozen=True)
-class Rise:
-    """The largest rise of the loss that was found within `rho` of the weights.
-
-    A lower bound of the true maximum, as any search is. `first_order` is ρ‖∇L‖, what SAM assumes.
-    """
-
-    rho: float
-    loss: float
-    rise: float
-    first_order: float
-    evaluations: int
-
-
-def worst_rise(
-    model: nn.Module,
-    data: Data,
-    *,
-    rho: float,
-    rng: torch.Generator,
-    loss: Loss | None = None,
-    steps: int = 20,
-    restarts: int = 2,
-    chunk: int = 250,
-    scale: Sequence[Tensor] | None = None,
-) -> Rise:
-    """The worst-case rise max_{‖ε‖ ≤ ρ} L(w + ε) − L(w) of the mean loss (Foret et al., 2021, eq. 1), by ascent.
-
-    Each step goes to ε = ρ g/‖g‖ with g the gradient at w + ε (a maximum on the sphere stays where it is), from SAM's
-    own ε and from random directions; the best point seen counts. For a convex loss every step rises. With `scale` the
-    ball is ‖ε/scale‖ ≤ ρ, entry by entry (`adaptive_sharpness`).
-
-    >>> model = nn.Linear(1, 1, bias=False)
-    >>> _ = nn.init.constant_(model.weight, 1.0)
-    >>> found = worst_rise(model, (torch.ones(1, 1), torch.zeros(1)), rho=0.5, rng=torch.Generator().manual_seed(0))
-    >>> round(found.rise, 6), found.first_order  # (1.5² − 1²)/2
-    (0.625, 0.5)
-    """
-    if not 0 < rho < math.inf:
-        raise UsageError(f"rho = {rho} is the radius of the ball around the weights: give a positive, finite number.")
-    params: list[Tensor] = list(trainable(model).values())
-    with observing(model):
-        chunks = chunked(data, model=model, size=chunk)
-        x, y = chunks[0]
-        mean = mean_loss(loss, soundness.check(model, x), y)
-        start, gradient = loss_and_gradient(model, params, chunks, mean)
-        gradient = _scaled(gradient, scale)
-        directions = [gradient]
-        for _ in range(restarts):
-            directions.append([_draw(p, rng) for p in params])
-        best, evaluations = start, 1
-        for direction in directions:
-            previous = -math.inf
-            for _ in range(steps):
-                offset = tree.scale(direction, rho / tree.norm(direction).clamp_min(torch.finfo(params[0].dtype).tiny))
-                with tree.displaced(params, _scaled(offset, scale)):
-                    value, direction = loss_and_gradient(model, params, chunks, mean)
-                direction = _scaled(direction, scale)
-                evaluations += 1
-                best = max(best, value)
-                if value - previous <= 1e-6 * abs(value - start):
-                    break
-                previous = value
-    return Rise(rho, start, best - start, rho * float(tree.norm(gradient)), evaluations)
-
-
-def loss_and_gradient(
-    model: nn.Module, params: Sequence[Tensor], chunks: Chunks, mean: Mean
-) -> tuple[float, list[Tensor]]:
-    """The mean loss over all chunks, and its gradient."""
-    total, gradient = 0.0, [torch.zeros_like(p) for p in params]
-    for size, (x, y) in zip(chunks.sizes, chunks, strict=True):
-        assert y is not None  # mean_loss has refused data without labels
-        with torch.enable_grad():
-            value = mean(model(x), y) * (size / chunks.num_examples)
-            part = torch.autograd.grad(value, params, materialize_grads=True)
-        total += float(value.detach())
-        gradient = tree.add(gradient, part)
-    return total, gradient
-
-
-def _scaled(direction: Sequence[Tensor], scale: Sequence[Tensor] | None) -> list[Tensor]:
-    return list(direction) if scale is None else [d * s for d, s in zip(direction, scale, strict=True)]
-
-
-def _draw(like: Tensor, rng: torch.Generator) -> Tensor:
-    return torch.randn(like.shape, generator=rng, device=rng.device).to(like)
+def measure_sharpness(subject: Subject) -> Numbers:
+    """λ1 … λ5 with residuals, λ1/λ5, the trace with its error, and the L1 norm of the weights."""
+    options = subject.options
+    measured = sharpness(subject.model, subject.part, rng=subject.rng, **{"trace_probes": 0, **options})
+    trace, trace_error = measured.trace, measured.trace_error
+    if "trace_probes" not in options:
+        with observing(subject.model):
+            operator = hessian(subject.model, subject.part, loss=options.get("loss"), chunk=options.get("chunk", 250))
+            trace, trace_error = deflated_trace(operator, rng=subject.rng)
+    return {
+        "lambda_max": measured.lambda_max,
+        "lambda_ratio_5": measured.lambda_ratio_5,
+        "eigenvalues": list(measured.eigenvalues),
+        "eigenvalue_residuals": list(measured.residuals),
+        "trace": trace,
+        "trace_error": trace_error,
+        "l1": measured.l1,
+    }

@@ -1,18 +1,17 @@
 """The error of the worst group: what an average hides of a model that leans on an attribute."""
 
 from dataclasses import dataclass
-from math import sqrt
 
-from torch import Tensor, nn
+from torch import nn
 
 from evenly.curvature import soundness
-from evenly.curvature.chunks import chunked, outputs_of
-from evenly.curvature.observing import observing
+from evenly.curvature.chunks import as_chunks, outputs_of
+from evenly.curvature.losses import predicted_classes
 from evenly.data.labelled import Labelled
+from evenly.diagnostics.probe import wilson
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import DataError
-
-Z95 = 1.959963984540054
+from evenly.models.observation import observing
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,9 @@ def group_errors(model: nn.Module, data: Labelled, *, attribute: str, chunk: int
     """
     values_N = data.attribute(attribute).cpu()
     with observing(model):
-        soundness.check(model, chunked(data, model=model, size=chunk)[0][0])
+        soundness.check(model, as_chunks(data, model=model, size=chunk)[0][0])
         outputs = outputs_of(model, data, chunk=chunk)[0]
-    flat = outputs.reshape(len(outputs), -1).cpu()
-    answers_N = flat.argmax(1) if flat.shape[1] > 1 else (flat[:, 0] > 0).long()
-    wrong_N = answers_N != data.labels.cpu()
+    wrong_N = predicted_classes(outputs).cpu() != data.labels.cpu()
     groups = []
     for label in [None] if attribute == "group" else sorted(set(data.labels.tolist())):
         for value in sorted(set(values_N.tolist())):
@@ -53,7 +50,8 @@ def group_errors(model: nn.Module, data: Labelled, *, attribute: str, chunk: int
                 members &= data.labels.cpu() == label
             if bool(members.any()):
                 name = f"group {value}" if label is None else f"{data.classes[label]}, {attribute}={value}"
-                groups.append(_group(name, wrong_N[members]))
+                num, error = int(members.sum()), float(wrong_N[members].double().mean())
+                groups.append(Group(name, error, wilson(error, num), num))
     return sorted(groups, key=lambda group: -group.error)
 
 
@@ -79,10 +77,3 @@ def measure_worst_group(subject: Subject) -> Numbers:
         "group_mean_error": sum(g.error for g in groups) / len(groups),
         "groups": [{"name": g.name, "error": g.error, "interval": list(g.interval), "examples": g.num} for g in groups],
     }
-
-
-def _group(name: str, wrong: Tensor) -> Group:
-    num, share = len(wrong), float(wrong.double().mean())
-    middle = (share + Z95**2 / (2 * num)) / (1 + Z95**2 / num)
-    half = Z95 / (1 + Z95**2 / num) * sqrt(share * (1 - share) / num + Z95**2 / (4 * num**2))
-    return Group(name, share, (max(0.0, middle - half), min(1.0, middle + half)), num)

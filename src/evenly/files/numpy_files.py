@@ -87,7 +87,7 @@ def _archive(path: str | os.PathLike[str], file: IO[bytes], size: int, advice: s
         raise
     except Exception as error:  # the bytes choose what goes wrong inside zipfile: struct.error, ValueError, …
         raise DataError(
-            f"{path}: is not an .npz file, or is truncated ({size:,} bytes were found: {_words(error)}). {advice}"
+            f"{path}: is not an .npz file, or is truncated ({size:,} bytes were found: {_reason(error)}). {advice}"
         ) from error
     with archive:
         yield archive
@@ -186,10 +186,10 @@ def _damage(path: str | os.PathLike[str], member: str, advice: str) -> Iterator[
     except MemoryError as error:
         raise DataError(f"{path}: {member}does not fit in memory. Give a part of it.") from error
     except Exception as error:  # the bytes choose what goes wrong: zlib.error, BadZipFile, SyntaxError, EOFError, …
-        raise DataError(f"{path}: {member}cannot be read: {_words(error)}. {advice}") from error
+        raise DataError(f"{path}: {member}cannot be read: {_reason(error)}. {advice}") from error
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     """What an error says, on one line and not at length."""
     line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
     return line if len(line) <= 200 else f"{line[:200]}…"

@@ -28,9 +28,9 @@ class Entry:
 
     def options(self) -> Mapping[str, inspect.Parameter]:
         """What the model can be told, with defaults."""
-        from evenly.models.options import known
+        from evenly.models.options import options_of
 
-        return known(self.function())
+        return options_of(self.function())
 
     def function(self) -> Any:
         """The class or function that makes it."""
@@ -110,10 +110,10 @@ def build(
     shape = _shape(input_shape)
     if not _is_count(num_classes) or num_classes < 2:
         raise UsageError(f"num_classes: expected a whole number of at least 2, not {num_classes!r}.")
-    from evenly.models.seeded import seeded
+    from evenly.models.seeding import seeding
 
-    make = _foreign if ":" in name else _own
-    with seeded(rng):
+    make = _build_foreign if ":" in name else _build_own
+    with seeding(rng):
         model = make(name, shape, int(num_classes), options)
     if weights is not None:
         from evenly.models.weights import load_weights
@@ -122,15 +122,15 @@ def build(
     return model
 
 
-def _own(name: str, shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]) -> "nn.Module":
-    from evenly.models.options import checked
+def _build_own(name: str, shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]) -> "nn.Module":
+    from evenly.models.options import check_options
 
     maker = entry(name).function()
-    model: nn.Module = maker(shape, num_classes, **checked(name, maker, options))
+    model: nn.Module = maker(shape, num_classes, **check_options(name, maker, options))
     return model
 
 
-def _foreign(name: str, shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]) -> "nn.Module":
+def _build_foreign(name: str, shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]) -> "nn.Module":
     from evenly.models.foreign import foreign
     from evenly.models.trial import check
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from evenly.errors import UsageError
 from evenly.models.headed import Headed
 from evenly.models.options import Count, Positive
-from evenly.models.shapes import binary, words
+from evenly.models.shapes import binary, shape_text
 
 
 class Cubic(Headed):
@@ -42,7 +42,7 @@ class Cubic(Headed):
         if len(input_shape) != 2:
             raise UsageError(
                 f"cubic takes patches×dimensions, such as the 3×50 of the data set patches, but the inputs are "
-                f"{words(input_shape)}. For inputs of any shape choose mlp."
+                f"{shape_text(input_shape)}. For inputs of any shape choose mlp."
             )
         if single_logit:
             binary("cubic with single_logit", num_classes)

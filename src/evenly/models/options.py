@@ -12,28 +12,28 @@ Share = Annotated[float, Bounds(least=0, below=1)]
 Positive = Annotated[float, Bounds(above=0)]
 
 
-def known(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+def options_of(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The options of a maker: its keyword-only parameters.
 
     >>> from evenly.models.mlp import MLP
-    >>> {name: option.default for name, option in known(MLP).items()}
+    >>> {name: option.default for name, option in options_of(MLP).items()}
     {'width': 512, 'depth': 3, 'dropout': 0.1}
     """
     parameters = inspect.signature(maker).parameters
     return {name: p for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
-def checked(model: str, maker: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(model: str, maker: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """`options` with exactly the types and ranges that the maker's annotations ask for.
 
     >>> from evenly.models.mlp import MLP
-    >>> checked("mlp", MLP, {"width": 1e3})
+    >>> check_options("mlp", MLP, {"width": 1e3})
     {'width': 1000}
-    >>> checked("mlp", MLP, {"dropout": 1.5})
+    >>> check_options("mlp", MLP, {"dropout": 1.5})
     Traceback (most recent call last):
     evenly.errors.UsageError: mlp: dropout: expected a number of at least 0 and below 1, not 1.5. ...
     """
-    parameters = known(maker)
+    parameters = options_of(maker)
     hints = get_type_hints(maker.__init__ if inspect.isclass(maker) else maker, include_extras=True)
     values = {}
     for option, value in options.items():

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from evenly.errors import UsageError
 
 
-def words(shape: Sequence[int]) -> str:
+def shape_text(shape: Sequence[int]) -> str:
     """A shape as people write it.
 
-    >>> words((3, 32, 32)), words(())
+    >>> shape_text((3, 32, 32)), shape_text(())
     ('3×32×32', 'a single number')
     """
     return "×".join(map(str, shape)) or "a single number"
@@ -29,7 +29,7 @@ def image(model: str, shape: tuple[int, ...], *, least: int = 1) -> tuple[int, i
             else "For inputs of any shape choose mlp."
         )
         raise UsageError(
-            f"{model} takes images of channels×height×width{smallest}, but the inputs are {words(shape)}. {fix}"
+            f"{model} takes images of channels×height×width{smallest}, but the inputs are {shape_text(shape)}. {fix}"
         )
     channels, height, width = shape
     return channels, height, width
@@ -43,7 +43,7 @@ def vector(model: str, shape: tuple[int, ...]) -> int:
     """
     if len(shape) != 1:
         raise UsageError(
-            f"{model} takes vectors, inputs of a shape such as 15, but the inputs are {words(shape)}. "
+            f"{model} takes vectors, inputs of a shape such as 15, but the inputs are {shape_text(shape)}. "
             "For inputs of any shape choose mlp."
         )
     return shape[0]

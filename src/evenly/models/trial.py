@@ -1,7 +1,6 @@
-"""A model on trial: one batch of zeros, before any training, says whether it fits the data."""
+"""A trial run of a model on a batch of zeros, which shows before training whether it fits the data."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from evenly.errors import UsageError
-from evenly.models.shapes import words
-from evenly.rng import forked
+from evenly.models.observation import observing
+from evenly.models.shapes import shape_text
 
 NUM_EXAMPLES = 2
 
@@ -18,8 +17,8 @@ NUM_EXAMPLES = 2
 def check(model: nn.Module, input_shape: Sequence[int], num_classes: int, *, name: str | None = None) -> None:
     """Run `model` on two inputs of zeros and raise a `UsageError` if it does not fit inputs and classes such as these.
 
-    It fits if the outputs are examples × classes; for two classes a single logit, examples × 1, will do too. The
-    model is in eval mode during the trial; modes, buffers, gradients and every random state are as before it.
+    It fits if the outputs are examples × classes, or, for two classes, a single logit, examples × 1. The model is in
+    eval mode during the trial; its modes and buffers and all random states are restored.
 
     >>> check(nn.Linear(4, 3), (4,), 3)
     >>> check(nn.Linear(4, 3), (4,), 10)
@@ -34,37 +33,15 @@ def check(model: nn.Module, input_shape: Sequence[int], num_classes: int, *, nam
         )
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     inputs = torch.zeros((NUM_EXAMPLES, *input_shape), dtype=like.dtype, device=like.device)
-    with untouched(model), torch.no_grad():
-        model.eval()
+    with observing(model), torch.no_grad():
         try:
             outputs = model(inputs)
         except (MemoryError, torch.OutOfMemoryError):
             raise
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-            raise UsageError(f"{name} cannot take inputs of {words(input_shape)}: {reason}.") from error
+            raise UsageError(f"{name} cannot take inputs of {shape_text(input_shape)}: {reason}.") from error
     _judge(name, outputs, num_classes)
-
-
-@contextlib.contextmanager
-def untouched(model: nn.Module) -> Iterator[None]:
-    """Whatever a forward pass within the context changes in modes, buffers and random states is put back after it."""
-    modes = {module: module.training for module in model.modules()}
-    # A layer may write into a buffer or put another in its place: both are undone.
-    buffers = [
-        (module, key, buffer, buffer.clone())
-        for module in model.modules()
-        for key, buffer in module._buffers.items()
-        if buffer is not None
-    ]
-    with forked(tensor.device for tensor in model.parameters()):
-        try:
-            yield
-        finally:
-            for module, training in modes.items():
-                module.training = training
-            for module, key, buffer, saved in buffers:
-                module._buffers[key] = buffer.copy_(saved)
 
 
 def _judge(name: str, outputs: Any, num_classes: int) -> None:
@@ -74,7 +51,7 @@ def _judge(name: str, outputs: Any, num_classes: int) -> None:
         )
     if outputs.ndim != 2 or len(outputs) != NUM_EXAMPLES:
         raise UsageError(
-            f"{name} gives outputs of {words(outputs.shape)} for {NUM_EXAMPLES} examples, "
+            f"{name} gives outputs of {shape_text(outputs.shape)} for {NUM_EXAMPLES} examples, "
             f"but {NUM_EXAMPLES}×{num_classes}, examples×classes, is needed."
         )
     columns = outputs.shape[1]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from evenly.errors import UsageError
 from evenly.models.headed import Headed
 from evenly.models.options import Count, Share
-from evenly.models.shapes import image, words
+from evenly.models.shapes import image, shape_text
 
 
 class ViT(Headed):
@@ -49,7 +49,7 @@ class ViT(Headed):
             nearest = min(divisors, key=lambda size: abs(size - patch))
             raise UsageError(
                 f"vit-s cuts images into patches of {patch}×{patch}, which do not tile inputs of "
-                f"{words(input_shape)}. For example: patch={nearest}"
+                f"{shape_text(input_shape)}. For example: patch={nearest}"
             )
         self.patch = patch
         numbers = channels * patch * patch

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from evenly.errors import DataError, UsageError
 from evenly.models.headed import Headed
-from evenly.models.shapes import words
+from evenly.models.shapes import shape_text
 from evenly.records import seal
 
 WRAPPERS = ("state_dict", "model")
@@ -32,7 +32,7 @@ def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, .
     """
     path = Path(path)
     own = model.state_dict()
-    given = renamed(_unwrapped(read(path), path), model, own)
+    given = _rename(_unwrap(read(path), path), model, own)
     left = _other_classes(model, own, given)
     for name in left:
         del given[name]
@@ -67,7 +67,7 @@ def read(path: Path) -> Mapping[str, Any]:
     return held
 
 
-def _unwrapped(held: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
+def _unwrap(held: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
     """The state dict itself, out of a checkpoint that holds it beside other things or under DDP's names."""
     for wrapper in WRAPPERS:
         if isinstance(held.get(wrapper), Mapping):
@@ -80,7 +80,7 @@ def _unwrapped(held: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in held.items()}
 
 
-def renamed(given: dict[str, Tensor], model: nn.Module, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _rename(given: dict[str, Tensor], model: nn.Module, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Published names in place of which the model has its own."""
     patterns = model.published_names if isinstance(model, Headed) else ()
     named = {}
@@ -123,7 +123,7 @@ def _refuse_misfit(model: str, path: Path, own: Mapping[str, Tensor], given: Map
     missing = [name for name in own if name not in given and not name.endswith("num_batches_tracked")]
     unexpected = [name for name in given if name not in own]
     misshapen = [
-        f"{name} ({words(given[name].shape)} in the file, {words(own[name].shape)} in the model)"
+        f"{name} ({shape_text(given[name].shape)} in the file, {shape_text(own[name].shape)} in the model)"
         for name in own
         if name in given and own[name].shape != given[name].shape
     ]

@@ -1,4 +1,4 @@
-"""Sharpness-aware gradients: SAM and its family, LSAM in one pass, Springer's interventions."""
+"""Sharpness-aware gradients: SAM and its family, with LSAM in one pass."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,6 @@ from evenly.rules import RULES, module_of
 
 if TYPE_CHECKING:
     from evenly.optim.displaced_gradient import DisplacedGradient as DisplacedGradient
-    from evenly.optim.interventions import Intervention as Intervention
     from evenly.optim.optimizer import SharpnessAware as SharpnessAware
     from evenly.optim.rules.asam import ASAM as ASAM
     from evenly.optim.rules.friendlysam import FriendlySAM as FriendlySAM
@@ -27,7 +26,6 @@ __getattr__, __dir__, __all__ = attach(
     {
         **{known.kind: module_of(name) for name, known in RULES.items()},
         "DisplacedGradient": "evenly.optim.displaced_gradient",
-        "Intervention": "evenly.optim.interventions",
         "NORMALISATION": "evenly.optim.select",
         "SharpnessAware": "evenly.optim.optimizer",
     },

@@ -14,7 +14,7 @@ from evenly.tree import Params
 class Ascent(NamedTuple):
     """A displacement ε = size · direction, not multiplied out: that would cost a copy of the parameters.
 
-    A size that is not finite means that the gradient was not either: whoever asked should not move.
+    A size that is not finite means that the gradient is not finite: do not move.
     """
 
     direction: Vector
@@ -31,11 +31,11 @@ class Ascent(NamedTuple):
         return tree.scale(self.direction, self.size)
 
 
-def steepest(space: Space, w: Vector, d: Vector, rho: Number, *, eta: float | None = None) -> Ascent:
+def steepest_ascent(space: Space, w: Vector, d: Vector, rho: Number, *, eta: float | None = None) -> Ascent:
     """ε = ρ d/‖d‖ (Foret et al., 2021); with `eta` ε = ρ T²d/‖Td‖, T = |w| + η (Kwon et al., 2021).
 
     >>> import torch
-    >>> steepest(Lists(), [torch.zeros(2)], [torch.tensor([3.0, 4.0])], 0.1).epsilon[0]
+    >>> steepest_ascent(Lists(), [torch.zeros(2)], [torch.tensor([3.0, 4.0])], 0.1).epsilon[0]
     tensor([0.0600, 0.0800])
     """
     if eta is None:
@@ -44,11 +44,11 @@ def steepest(space: Space, w: Vector, d: Vector, rho: Number, *, eta: float | No
     return Ascent(twice, space.ratio(rho, space.length(once)))
 
 
-def unnormalised(space: Space, d: Vector, rho: Number) -> Ascent:
+def unnormalised_ascent(space: Space, d: Vector, rho: Number) -> Ascent:
     """ε = ρ d (Andriushchenko & Flammarion, 2022).
 
     >>> import torch
-    >>> unnormalised(Lists(), [torch.tensor([3.0, 4.0])], 0.5).epsilon[0].tolist()
+    >>> unnormalised_ascent(Lists(), [torch.tensor([3.0, 4.0])], 0.5).epsilon[0].tolist()
     [1.5, 2.0]
     """
     size = space.length(d)
@@ -62,7 +62,7 @@ def sam(w: Params, g: Params, *, rho: float) -> Ascent:
     >>> sam([torch.zeros(2)], [torch.tensor([3.0, 4.0])], rho=0.1).epsilon[0]
     tensor([0.0600, 0.0800])
     """
-    return steepest(Lists(), w, g, rho)
+    return steepest_ascent(Lists(), w, g, rho)
 
 
 def asam(w: Params, g: Params, *, rho: float, eta: float = 0.01, adaptive: Sequence[bool] | None = None) -> Ascent:
@@ -72,4 +72,4 @@ def asam(w: Params, g: Params, *, rho: float, eta: float = 0.01, adaptive: Seque
     >>> asam([torch.tensor([2.0, 0.0])], [torch.tensor([1.0, 1.0])], rho=0.5, eta=0.0).epsilon[0].tolist()
     [1.0, 0.0]
     """
-    return steepest(Lists(adaptive), w, g, rho, eta=eta)
+    return steepest_ascent(Lists(adaptive), w, g, rho, eta=eta)

@@ -1,4 +1,4 @@
-"""The user's closure: what it must return, how its loss is differentiated, and the same random numbers twice."""
+"""The user's closure: what it must return, how its loss is differentiated, how its random numbers are repeated."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ from torch import Tensor
 from evenly import rng
 from evenly.errors import UsageError
 
-# Torch promises neither name: a version without them is slower here, by a tenth of a tiny step, and as right.
+# Private names of torch. Without them a tiny step takes a tenth longer; results are the same.
 _engine: Callable[..., Any] | None
 try:
     from torch._C import _are_functorch_transforms_active as _transforming
@@ -26,13 +26,13 @@ class Result(NamedTuple):
     #: Everything after the loss, as a tuple; None if the closure returned the loss alone.
     rest: tuple[Any, ...] | None = None
 
-    def detached(self) -> Any:
+    def detach(self) -> Any:
         """What `backward` returns: the loss without its graph, with what came with it."""
         return self.loss.detach() if self.rest is None else (self.loss.detach(), *self.rest)
 
 
 def evaluate(closure: Callable[..., Any], batch: tuple[Any, ...], params: Sequence[Tensor]) -> Result:
-    """The loss, if it is one that can be differentiated, and what the closure returned with it.
+    """Call the closure; return its loss, checked to be differentiable, and whatever else it returned.
 
     >>> evaluate(lambda: 1.0, (), [torch.zeros(1)])
     Traceback (most recent call last):
@@ -76,7 +76,7 @@ def evaluate(closure: Callable[..., Any], batch: tuple[Any, ...], params: Sequen
 
 
 def gradients(loss: Tensor, inputs: Sequence[Tensor]) -> list[Tensor | None]:
-    """The gradient for each of `inputs` and nothing else: no `.grad` and no hook of a `.grad` is touched.
+    """The gradient of each input; no `.grad` is written and no accumulation hook runs.
 
     >>> w = torch.tensor(3.0, requires_grad=True)
     >>> gradients(w**2, [w]), w.grad
@@ -84,20 +84,20 @@ def gradients(loss: Tensor, inputs: Sequence[Tensor]) -> list[Tensor | None]:
     """
     if _engine is not None and type(loss) is Tensor and loss.is_floating_point() and not _transforming():
         root = torch.ones_like(loss)
-        found = _engine((loss,), (root,), False, False, tuple(inputs), allow_unreachable=True, accumulate_grad=False)
+        grads = _engine((loss,), (root,), False, False, tuple(inputs), allow_unreachable=True, accumulate_grad=False)
     else:
-        found = torch.autograd.grad(loss, list(inputs), allow_unused=True)
-    hidden = any(g is None for g in found)
+        grads = torch.autograd.grad(loss, list(inputs), allow_unused=True)
+    hidden = any(g is None for g in grads)
     if hidden and any(type(node).__name__ == "CheckpointFunctionBackward" for node in _nodes(loss)):
         raise UsageError(
             "the model uses reentrant checkpointing, which hides parameters from a gradient that leaves .grad alone: "
             "checkpoint(..., use_reentrant=False), or gradient_checkpointing_kwargs={'use_reentrant': False}"
         )
-    return list(found)
+    return list(grads)
 
 
 def _nodes(loss: Tensor) -> Iterator[Any]:
-    """Every node of the graph behind a loss, once."""
+    """Each node of the graph behind a loss, once."""
     seen: set[Any] = set()
     nodes = [loss.grad_fn]
     while nodes:
@@ -120,9 +120,9 @@ def other_leaves(loss: Tensor, known: set[int]) -> list[Tensor]:
 
 
 def differentiate(loss: Tensor, weight: float = 1.0) -> None:
-    """Add weight · gradient to `.grad`: `loss.backward()` without asking again what `evaluate` has asked.
+    """Add weight · gradient to `.grad`, like `loss.backward()` without the checks that `evaluate` has made already.
 
-    The asking is a tenth of a pass through a tiny network.
+    The checks take a tenth of a pass through a tiny network.
 
     >>> w = torch.tensor(3.0, requires_grad=True)
     >>> differentiate(w**2, 0.5)
@@ -137,7 +137,7 @@ def differentiate(loss: Tensor, weight: float = 1.0) -> None:
 
 
 def add_to_grad(params: Sequence[Tensor], gradients: Sequence[Tensor | None], weight: float = 1.0) -> None:
-    """Add weight · gradients that were made by hand to `.grad`.
+    """Add weight · gradients to `.grad`.
 
     >>> w = torch.tensor(3.0, requires_grad=True)
     >>> add_to_grad([w], [torch.tensor(4.0)], 0.5), add_to_grad([w], [torch.tensor(1.0)])
@@ -151,13 +151,12 @@ def add_to_grad(params: Sequence[Tensor], gradients: Sequence[Tensor | None], we
             p.grad = new if p.grad is None else p.grad + new
 
 
-def same_numbers(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractContextManager[None]]:
-    """A context whose every use draws the same random numbers from the global generators.
+def repeat_random_numbers(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """A context manager that draws the same random numbers from the global generators each time it is entered.
 
-    After each use the generators stand where one pass leaves them, so the numbers drawn later are those of a step
-    with one pass.
+    After each use the generators are where one pass leaves them, so later draws are those of a step with one pass.
 
-    >>> same = same_numbers([])
+    >>> same = repeat_random_numbers([])
     >>> with same():
     ...     a = torch.rand(1)
     >>> with same():
@@ -165,7 +164,7 @@ def same_numbers(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractCo
     >>> torch.equal(a, b)
     True
     """
-    generators = [torch.default_generator, *rng.others(p.device for p in params)]
+    generators = [torch.default_generator, *rng.device_generators(p.device for p in params)]
     states = [generator.get_state() for generator in generators]
 
     @contextlib.contextmanager
@@ -178,7 +177,7 @@ def same_numbers(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractCo
 
 
 class WithGradients(torch.autograd.Function):
-    """A loss whose gradient for some tensors is given: whoever calls backward on it, at any scale, leaves that."""
+    """A loss with precomputed gradients: calling backward on it, at any scale, adds those to `.grad`."""
 
     @staticmethod
     def forward(ctx: Any, loss: Tensor, done: Callable[[], None], gradients: list[Tensor], *inputs: Tensor) -> Tensor:
@@ -188,7 +187,7 @@ class WithGradients(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
-        """The gradients, times what the loss was multiplied with."""
+        """The gradients, times the factor that the loss was multiplied by."""
         (factor,) = grad_outputs
         given, ctx.gradients = ctx.gradients, None
         if given is None:

@@ -19,7 +19,7 @@ def rule_class(name: str) -> Any:
 
 
 def passes_per_step(name: str, options: Mapping[str, Any]) -> float:
-    """One pass, and one more in each step that looks first, on the part of the batch that it looks at.
+    """One pass per step, plus the extra passes of displaced steps, on the fraction of the batch they use.
 
     >>> passes_per_step("sam", {"every": 5}), passes_per_step("looksam", {"k": 4}), passes_per_step("lsam", {})
     (1.2, 1.25, 1.0)

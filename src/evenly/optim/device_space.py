@@ -1,7 +1,7 @@
-"""Lists of tensors on a device other than the CPU, computed with there: nothing is read, so no step waits.
+"""Vector algebra that stays on the device, so that no step waits for a number to be read.
 
-Numbers are tensors of no dimension on the device. What is not finite is not found out in the step: a size that is not a
-number becomes 0, and is counted.
+Numbers are zero-dimensional tensors on the device. The step cannot detect a displacement that is not finite: its size
+becomes 0, and it is counted.
 """
 
 from typing import Any
@@ -14,10 +14,10 @@ from evenly.optim.space import TINY, Lists
 from evenly.tree import Params
 
 
-class OnDevice(Lists):
+class DeviceLists(Lists):
     """`Lists` whose lengths and products stay where the tensors are.
 
-    >>> space = OnDevice()
+    >>> space = DeviceLists()
     >>> d = [torch.tensor([3.0]), torch.tensor([4.0])]
     >>> space.ratio(0.1, space.length(d)), space.ratio(0.1, torch.tensor(0.0))
     (tensor(0.0200), tensor(0.))
@@ -44,12 +44,12 @@ class OnDevice(Lists):
         """The quotient a/b: 0 where b is too small to divide by, NaN where it is not finite."""
         if not isinstance(b, Tensor):
             return super().ratio(a, b)
-        found = torch.where(b > TINY, a / b, 0.0)
-        return torch.where(torch.isfinite(b), found, torch.nan)
+        ratio = torch.where(b > TINY, a / b, 0.0)
+        return torch.where(torch.isfinite(b), ratio, torch.nan)
 
 
 class Skips:
-    """How many ascents were left out; those on a device are counted there until somebody asks.
+    """The number of skipped ascents; those on a device are counted there until the total is read.
 
     >>> skips = Skips()
     >>> skips.note(torch.tensor(float("nan"))), skips.note(torch.tensor(0.1))
@@ -63,27 +63,27 @@ class Skips:
         self._there: Tensor | None = None
 
     def note(self, size: Tensor) -> Tensor:
-        """The size to go: 0 where it is not finite, which is counted."""
+        """The size, or 0 if it is not finite, which is counted."""
         bad = torch.isfinite(size).logical_not()
         self._there = bad.int() if self._there is None else self._there + bad
         return torch.nan_to_num(size, nan=0.0, posinf=0.0, neginf=0.0)
 
     def total(self) -> int:
-        """All so far; where some were counted on a device, it is waited for."""
+        """The total so far; reading a count kept on a device waits for the device."""
         if self._there is not None:
             self._known, self._there = self._known + int(self._there), None
         return self._known
 
 
 def space_of(params: Params, adaptive: list[bool] | None = None, *, scaler: Any = None) -> Lists:
-    """Where a rule computes: on the host for the CPU and for shards, on the device otherwise.
+    """The space a rule computes in: on the host for the CPU and for shards, on the device otherwise.
 
-    With a GradScaler gradients that are not finite are an everyday matter, and a rule that remembers must not learn
-    from them: they are found out at once, on the host.
+    With a GradScaler, gradients that are not finite are common, and a rule with a memory must not learn from them:
+    they are detected at once, on the host.
 
     >>> type(space_of([torch.zeros(1)])).__name__
     'Lists'
     """
     if scaler is not None or not params or any(t.is_cpu or tree.is_shard(t) for t in params):
         return Lists(adaptive)
-    return OnDevice(adaptive) if len({t.device for t in params}) == 1 else Lists(adaptive)
+    return DeviceLists(adaptive) if len({t.device for t in params}) == 1 else Lists(adaptive)

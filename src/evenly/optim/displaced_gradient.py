@@ -1,4 +1,4 @@
-"""The gradient at displaced weights: what `backward(closure)` of every rule does, with no trace but `.grad`."""
+"""The gradient at displaced weights: `backward(closure)` of every rule, which changes nothing but `.grad`."""
 
 import weakref
 from collections.abc import Callable, Iterable
@@ -20,9 +20,9 @@ from evenly.optim.radius import GroupRadii, Radius, radius_at
 from evenly.optim.replicas import Replicas
 from evenly.optim.rule import Rule, settings
 from evenly.optim.scratch import Scratch
-from evenly.optim.select import Where, group_radii, named_parameters, reusable, select
+from evenly.optim.select import Where, as_reusable, group_radii, named_parameters, select
 from evenly.optim.statistics import RunningStatistics
-from evenly.optim.step import Collected, Step
+from evenly.optim.step import Collector, Step
 
 Closure = Callable[..., Any]
 
@@ -30,51 +30,52 @@ Closure = Callable[..., Any]
 class DisplacedGradient:
     """A gradient computation: `backward(closure)` fills `.grad` with the gradient at displaced weights.
 
-    The weights are bit for bit what they were, BatchNorm's statistics advance once, the first loss is returned.
-    Optimizer, scheduler, clipping and checkpoints stay the user's. Micro-batches whose gradients add up before one
-    optimizer step are one step: it lasts until weights or `.grad` are changed by someone else.
+    Afterwards the weights are bit for bit what they were, BatchNorm's statistics have advanced once, and the first loss
+    is returned. Optimizer, scheduler, clipping and checkpoints stay the user's. Micro-batches whose gradients add up
+    before one optimizer step count as one step, which ends when other code changes the weights or `.grad`.
 
     Parameters
     ----------
     model
-        A module, or parameters as an optimizer takes them. Only with the module can running statistics be kept
-        from advancing twice, and DDP be asked to wait. Wrap and shard (DDP, FSDP2) first, as for an optimizer.
+        A module, or parameters as an optimizer takes them. Only with the module can running statistics advance once
+        and DDP skip synchronisation. Wrap and shard (DDP, FSDP2) first, as for an optimizer.
     rule
-        Where to move, and what to make of the gradients.
+        Where to move, and how to combine the gradients.
     rho
         The size of the displacement: a number, or a function of the step, counted from 0. An attribute that may be
         set between steps. Parameter groups may have their own, `{"params": ..., "rho": 0.1}`. 0 is a plain step.
     where
-        Which parameters move, the others being in no norm: name patterns, modules, types of module, or a function.
+        Which parameters are displaced; the others are part of no norm. Name patterns, modules, module types, or a
+        function.
     every
         Displace every k-th step only; the others are plain.
     fraction
         Climb on the first part of the batch only; needs the batch: `backward(loss, x, y)`.
     m
-        The perturbation group: examples that share one displacement. None is what one process is given in one call;
-        "all" is the batch of all processes together; a number divides the batch of a process (for a loss that is a
-        mean over examples), and batch × processes is "all". A number needs the batch.
+        The perturbation group: examples that share one displacement. None means the batch of one call on one process;
+        "all" the batch of all processes together; a number divides the batch of a process (for a loss that is a mean
+        over examples), and batch × processes equals "all". A number needs the batch.
     weight_decay
-        λ‖w‖²/2 in the objective that is climbed, as in the authors' JAX code; it adds nothing to `.grad`.
+        λ‖w‖²/2 is added to the objective of the ascent, as in the authors' JAX code, and nothing to `.grad`.
     adaptive, eta, adapt
         Whether the ball is ASAM's, stretched by |w| + η for the parameters whose names match `adapt`.
     same_dropout
         Whether the second pass draws the random numbers of the first again, as in the authors' JAX code.
     scaler
-        A GradScaler; the closure then returns the unscaled loss. Without it, a closure that scales the loss itself
-        is right too for rules that divide by a norm.
+        A GradScaler; the closure then returns the unscaled loss. Without it, a closure may scale the loss itself if the
+        rule divides by a norm.
     backward
         A framework's own backward function, such as Lightning's `self.manual_backward` or `accelerator.backward`. It
         is called once a step, on a loss whose gradient is the one at the displaced weights.
     """
 
-    #: The rule of a class of the family, for those who need it without a model.
+    #: The rule class, available without a model.
     rule_type: ClassVar[type[Rule]] = Rule
     #: How many passes through the whole network a displaced step makes.
     passes: ClassVar[int] = 2
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Refuse what no `__init__` below takes, before any of them runs."""
+        """Refuse unknown options before any `__init__` runs."""
         refuse_unknown(cls, options)
         return super().__new__(cls)
 
@@ -96,7 +97,7 @@ class DisplacedGradient:
         scaler: Any = None,
         backward: Callable[[Tensor], Any] | None = None,
     ) -> None:
-        model = reusable(model)
+        model = as_reusable(model)
         named = named_parameters(model)
         chosen = {id(p) for _, p in select(model, named, where)}
         self.model = model if isinstance(model, nn.Module) else None
@@ -111,13 +112,13 @@ class DisplacedGradient:
             raise UsageError("eta and adapt belong to the stretched ball of ASAM: give adaptive=True too")
         if scaler is not None and backward is not None:
             raise UsageError("scaler and backward: the framework whose backward it is scales the loss; drop scaler")
-        self.adaptive = self._adapting(adapt or "*weight*") if adaptive else None
+        self.adaptive = self._adaptive_flags(adapt or "*weight*") if adaptive else None
         self.rule = replace(rule, eta=0.01 if eta is None else eta) if adaptive else rule
         self.radii = GroupRadii(group_radii(model), self.params)
         self.every, self.fraction, self.m = every, fraction, m
         self.weight_decay, self.same_dropout, self.scaler = weight_decay, same_dropout, scaler
         self.own_backward = backward
-        #: How many optimizer steps were begun.
+        #: How many optimizer steps have begun.
         self.num_steps = 0
         self.skips = Skips()
         #: Which micro-batch of its step the last call was, counted from 0.
@@ -135,7 +136,7 @@ class DisplacedGradient:
 
     @property
     def skipped(self) -> int:
-        """How many ascents were left out because their gradient was not finite; on a device, reading it waits."""
+        """How many ascents were skipped because their gradient was not finite; on a device, reading it waits."""
         return self.skips.total()
 
     @skipped.setter
@@ -144,7 +145,7 @@ class DisplacedGradient:
 
     @property
     def rho(self) -> float:
-        """The radius of the step that comes next, or that goes on."""
+        """The radius of the current or next step."""
         return radius_at(self._rho, self.num_steps)
 
     @rho.setter
@@ -163,15 +164,15 @@ class DisplacedGradient:
             loss, rest = self._loss(closure, batch)
             (self.own_backward or Tensor.backward)(loss)
             return loss.detach() if rest is None else (loss.detach(), *rest)
-        result = self.take(ClosurePasses(closure, self.params, self.replicas, self.scaled), batch)
+        result = self.take(ClosurePasses(closure, self.params, self.replicas, self.scale_loss), batch)
         self.note()
-        return result.detached()
+        return result.detach()
 
     def loss(self, closure: Closure, *batch: Any) -> Any:
-        """The loss, ready for someone else's backward: whoever calls it leaves the gradient at the displaced weights.
+        """The loss; calling backward on it adds the gradient at the displaced weights to `.grad`.
 
-        For frameworks that call backward themselves, and may scale the loss first. The passes are made here, and the
-        weights are back before this returns; what backward adds to `.grad` is already known.
+        For frameworks that call backward themselves, and may scale the loss first. All passes are made here, and the
+        weights are restored before this returns; backward only stores the result.
 
         >>> import torch
         >>> from evenly.optim import SAM
@@ -186,15 +187,15 @@ class DisplacedGradient:
 
     def _loss(self, closure: Closure, batch: Batch) -> tuple[Tensor, tuple[Any, ...] | None]:
         if self.scaler is not None:
-            raise UsageError("scaler=...: a loss for someone else's backward is scaled by that someone; drop scaler")
-        collected = Collected()
-        result = self.take(ClosurePasses(closure, self.params, self.replicas, self.scaled), batch, collected)
-        leaves, gradients = collected.known(self.params)
+            raise UsageError("scaler=...: the framework that calls backward scales the loss itself; drop scaler")
+        collected = Collector()
+        result = self.take(ClosurePasses(closure, self.params, self.replicas, self.scale_loss), batch, collected)
+        leaves, gradients = collected.pairs(self.params)
         loss = WithGradients.apply(result.loss.detach(), self.note, gradients, *leaves)  # type: ignore[no-untyped-call]
         return loss, result.rest
 
-    def take(self, passes: Any, batch: Batch, into: "Collected | None" = None) -> Any:
-        """One call's passes; `into` collects the gradients that otherwise go to `.grad`."""
+    def take(self, passes: Any, batch: Batch, into: Collector | None = None) -> Any:
+        """Make the passes of one call; `into` collects the gradients that otherwise go to `.grad`."""
         step, micro = self.begin()
         result = Step(self, passes, step, micro).take(batch, into)
         self.num_steps, self.micro = step + 1, micro
@@ -203,26 +204,26 @@ class DisplacedGradient:
     def begin(self) -> tuple[int, int]:
         """Which optimizer step this call belongs to, and which micro-batch of it this is, both counted from 0."""
         if not self._located:
-            self._locate()
+            self._find_replicas()
         if self._accumulates():
             return self.num_steps - 1, self.micro + 1
         if self.rule.remembers:
             self.memory.learn(self.rule, step=self.num_steps)
         return self.num_steps, 0
 
-    def scaled(self, loss: Tensor) -> Tensor:
-        """The loss as it is differentiated: times the GradScaler's factor, if there is one."""
+    def scale_loss(self, loss: Tensor) -> Tensor:
+        """The loss times the GradScaler's factor, if there is a scaler."""
         return loss if self.scaler is None else self.scaler.scale(loss)
 
     def step(self, *_: Any, **__: Any) -> None:
-        """Not here: the optimizer is the user's."""
+        """Always refused: the optimizer takes the step."""
         raise UsageError(
             f"{type(self).__name__} computes gradients and takes no step: call sam.backward(...), then "
             "optimizer.step(). For an optimizer whose step takes a closure: evenly.optim.SharpnessAware(optimizer, sam)"
         )
 
     def note(self) -> None:
-        """Remember the gradient that was left, to see later whether someone has cleared or changed it."""
+        """Remember the gradient just written, to see later whether it was cleared or changed."""
         for i, p in enumerate(self.params):
             g = p.grad
             if g is not None:
@@ -230,22 +231,22 @@ class DisplacedGradient:
                 return
 
     def end_step(self) -> None:
-        """Say that the next call begins a new step, for loops that clear `.grad` only after their closure has run."""
+        """Make the next call begin a new step, for loops that clear `.grad` only after their closure has run."""
         self._left = None
 
     def _accumulates(self) -> bool:
-        """Whether the gradient that the last call left is still there, so that this call adds to it."""
+        """Whether the gradient of the last call is still in place, so that this call adds to it."""
         if self._left is None:
             return False
         i, left, version, weights = self._left
         p = self.params[i]
         return p.grad is not None and left() is p.grad and p.grad._version == version and p._version == weights
 
-    def _locate(self) -> None:
-        """Find out with whom gradients are shared; Lightning's wrapper may be there only now."""
-        if self.replicas.unseen:
+    def _find_replicas(self) -> None:
+        """Find the processes that share gradients; Lightning's wrapper may appear only after construction."""
+        if self.replicas.unidentified:
             self.replicas = Replicas(self.model, dict(zip(self.names, self.params, strict=True)))
-        if self.replicas.unseen and (self.own_backward is None or self.rule.remembers):
+        if self.replicas.unidentified and (self.own_backward is None or self.rule.remembers):
             raise UsageError(
                 "there are several processes, and the model shows no DDP or FSDP2 by which they share gradients: build "
                 f"{type(self).__name__} from the wrapped model; in Lightning from the LightningModule, with "
@@ -254,20 +255,20 @@ class DisplacedGradient:
             )
         if self.replicas.sharded and self.replicas.count > 1 and self.m is None:
             raise UsageError(
-                'm=None is what one process is given, but under FSDP2 all share one displacement: say so with m="all"'
+                'm=None is the batch of one process, but under FSDP2 all processes share one displacement: give m="all"'
             )
         self._located = True
 
-    def _adapting(self, adapt: str) -> list[bool]:
+    def _adaptive_flags(self, adapt: str) -> list[bool]:
         flags = [self.model is None or fnmatchcase(name, adapt) for name in self.names]
         if not any(flags):
             raise UsageError(f"adapt={adapt!r} matches no parameter name: that would be SAM; use evenly.SAM")
         return flags
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to go on bit for bit: the step, the skipped ascents, what the rule remembers.
+        """What a resumed run needs to continue bit for bit: the step, the skipped ascents, the rule's memory.
 
-        It is the same on every process. The settings are there to be read, and checked when the state is loaded.
+        It is the same on every process. The settings are included for reading, and checked when the state is loaded.
         """
         return {
             "step": self.num_steps,
@@ -278,7 +279,7 @@ class DisplacedGradient:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a `state_dict` of the same rule."""
+        """Continue from a `state_dict` of the same rule."""
         if state["settings"] != settings(self.rule):
             raise UsageError(
                 f"the state is of {state['settings']}, this is {settings(self.rule)}: build the same rule to resume"

@@ -28,7 +28,7 @@ def size_of(batch: Batch) -> int:
 
 
 def cut(batch: Batch, start: int, stop: int) -> Batch:
-    """Examples start to stop of every tensor in the batch; anything else is handed on.
+    """Examples start to stop of every tensor in the batch; anything else is unchanged.
 
     >>> import torch
     >>> cut((torch.arange(4), "mean"), 1, 3)
@@ -76,7 +76,7 @@ def first_part(batch: Batch, fraction: float) -> Batch:
 
 
 def require_batch(batch: Batch, option: str) -> Batch:
-    """The batch, if there is one; a complaint where an option divides the batch but the closure came without."""
+    """The batch; a `UsageError` if an option divides the batch but `backward` was given none."""
     if not batch:
         raise UsageError(
             f"{option} divides the batch, so the batch must be given: "

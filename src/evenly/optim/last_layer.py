@@ -1,6 +1,5 @@
-"""SAM of the last layer in one pass through the body: the features are the same before and after the ascent."""
+"""SAM of the last layer in one pass through the body, whose features do not change with the ascent."""
 
-import contextlib
 import math
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -16,11 +15,11 @@ from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.groups import Batch
 from evenly.optim.radius import radius_at
 from evenly.optim.replay import Replay
-from evenly.optim.rule import Here
+from evenly.optim.rule import Point
 
 
 class LastLayer(Protocol):
-    """What is needed of `LSAM` beside what every `DisplacedGradient` has."""
+    """The attributes of `LSAM` that other `DisplacedGradient`s lack."""
 
     head_name: str
     head: nn.Module
@@ -28,10 +27,10 @@ class LastLayer(Protocol):
 
 
 def one_pass_suffices(sam: DisplacedGradient, last: LastLayer) -> bool:
-    """Whether this step needs the body once only.
+    """Whether one pass through the body is enough for this step.
 
-    Parts of a batch have features of their own, shards must be gathered again, torch.compile hides the head, and a
-    framework's own backward wants a loss of its own: these take two passes, with the same result.
+    Two passes, with the same result, are needed where the batch is divided, parameters are sharded, torch.compile hides
+    the head, or a framework calls backward itself.
     """
     if sam.m is not None or sam.fraction < 1 or sam.replicas.sharded or sam.weight_decay or sam.radii:
         return False
@@ -51,15 +50,15 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
         raise UsageError(f"the head {last.head_name!r} is frozen, so there is nothing to displace")
     replay = last.replay
     try:
-        with replay.recording(), sam.replicas.alone() if sam.replicas.wrappers else contextlib.nullcontext():
+        with replay.recording(), sam.replicas.no_sync():
             result = evaluate(closure, batch, sam.params)
-        found = gradients(sam.scaled(result.loss), [sam.params[i] for i in at])
-        here = [(i, t) for i, t in zip(at, found, strict=True) if t is not None]
+        grads = gradients(sam.scale_loss(result.loss), [sam.params[i] for i in at])
+        here = [(i, t) for i, t in zip(at, grads, strict=True) if t is not None]
         w = [sam.params[i] for i, _ in here]
         g = [t.to_dense() if t.is_sparse else t for _, t in here]
         adaptive = None if sam.adaptive is None else [sam.adaptive[i] for i, _ in here]
         space = space_of(w, adaptive, scaler=sam.scaler)
-        ascent = sam.rule.ascent(Here(space, w, g, None, step), radius_at(sam._rho, step))
+        ascent = sam.rule.ascent(Point(space, w, g, None, step), radius_at(sam._rho, step))
         size = 0.0 if ascent is None else ascent.size
         if isinstance(size, Tensor):
             size = sam.skips.note(size)
@@ -70,9 +69,9 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
         home = tree.displace(w, ascent.direction, size) if ascent is not None and moves else None
         torch.clear_autocast_cache()
         try:
-            with replay.replaying(), sam.statistics.frozen():
+            with replay.replaying(), sam.statistics.freeze():
                 again = evaluate(closure, batch, sam.params)
-            _differentiate(sam.scaled(again.loss), last)
+            _differentiate(sam.scale_loss(again.loss), last)
         finally:
             if home is not None:
                 tree.restore(home)
@@ -81,7 +80,7 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
         replay.forget()
     sam.num_steps, sam.micro = step + 1, micro
     sam.note()
-    return result.detached()
+    return result.detach()
 
 
 def _differentiate(loss: Tensor, last: LastLayer) -> None:
@@ -97,7 +96,7 @@ def _differentiate(loss: Tensor, last: LastLayer) -> None:
 
 
 def _is_compiled(model: nn.Module | None, head: nn.Module) -> bool:
-    """Whether the head is inside something that torch.compile has made one graph of."""
+    """Whether the head is part of a compiled module."""
     if model is None:
         return False
     compiled = [m for m in model.modules() if hasattr(m, "_orig_mod") or m._compiled_call_impl is not None]

@@ -1,8 +1,8 @@
-"""What a rule remembers between optimizer steps: one vector, the same on every process.
+"""A rule's memory between optimizer steps: one vector, the same on every process.
 
-A step may see several perturbation groups, processes and micro-batches. Each teaches a lesson; their mean is learned
-when the step is over, so that a rule behaves alike however its batch is divided, and the state of one process is
-everybody's.
+A step may have several perturbation groups, processes and micro-batches. Each contributes a lesson, and the rule learns
+their mean when the step is over. So a rule behaves the same however its batch is divided, and the state of any process
+serves all.
 """
 
 from typing import Any
@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenly.optim.rule import Here, Rule
+from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Lists
 from evenly.tree import Params
 
 
 class Memory:
-    """A vector with a tensor for each parameter that has one, and the lessons of the step that is not over.
+    """A vector, with a tensor for each parameter seen so far, and the lessons of the current step.
 
     >>> memory = Memory()
     >>> memory.add([0], [torch.tensor([2.0])]), memory.recall([0])
@@ -32,28 +32,28 @@ class Memory:
         self.counts: dict[int, int] = {}
 
     def recall(self, at: list[int], like: Params | None = None) -> list[Tensor] | None:
-        """The vector at these parameters, with zeros for one that is new; None if all are."""
+        """The vector at these parameters, with zeros for new ones; None if all are new."""
         known = self.known
         if not known or not any(i in known for i in at):
             return None
         return [known[i] if i in known else torch.zeros_like((like or [])[k]) for k, i in enumerate(at)]
 
     def add(self, at: list[int], lesson: Params) -> None:
-        """Keep what a group taught until the step is over."""
+        """Keep a group's lesson until the step is over."""
         for i, t in zip(at, lesson, strict=True):
             self.lessons[i] = t if i not in self.lessons else self.lessons[i] + t
             self.counts[i] = self.counts.get(i, 0) + 1
 
     def learn(self, rule: Rule, *, step: int) -> None:
-        """Make the mean of the lessons part of the memory: the step is over."""
+        """End the step: learn the mean of its lessons."""
         if not self.lessons:
             return
-        new = [i for i in self.lessons if i not in self.known]  # A parameter met for the first time has no past.
+        new = [i for i in self.lessons if i not in self.known]  # A parameter seen for the first time has no memory yet.
         for at in (new, [i for i in self.lessons if i in self.known]):
             if at:
                 lesson = [self.lessons[i] if (n := self.counts[i]) == 1 else self.lessons[i] / n for i in at]
                 old = None if at is new else [self.known[i] for i in at]
-                learned = rule.learn(Here(Lists(), [], None, old, step), lesson)
+                learned = rule.learn(Point(Lists(), [], None, old, step), lesson)
                 self.known.update(zip(at, learned, strict=True))
         self.lessons, self.counts = {}, {}
 
@@ -62,7 +62,7 @@ class Memory:
         return {"known": dict(self.known), "lessons": dict(self.lessons), "counts": dict(self.counts)}
 
     def load_state_dict(self, state: dict[str, Any], params: Params) -> None:
-        """Take over a state, onto the devices of the parameters; keys may have become strings on the way."""
+        """Load a state onto the devices of the parameters; JSON may have turned its keys into strings."""
         for name in ("known", "lessons"):
             mine = {int(i): t.to(params[int(i)].device).clone() for i, t in state[name].items()}
             setattr(self, name, mine)

@@ -1,4 +1,4 @@
-"""An optimizer around a sharpness-aware gradient, for frameworks that pass closures."""
+"""A torch optimizer that steps with a sharpness-aware gradient, for frameworks that pass closures."""
 
 import inspect
 from collections.abc import Callable
@@ -14,16 +14,16 @@ from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.passes import BackwardPasses
 
 _KEY = "sharpness_aware"
-#: What a gradient that a step left behind carries: its version then. One without, or changed since, is the user's.
+#: The attribute that marks a gradient of our own step with its version; any other gradient is the user's.
 _LEFT = "evenly_left"
 
 
 class SharpnessAware(Optimizer):
-    """`step(closure)` of any optimizer, with the gradient of any of the family; Lightning's automatic optimization.
+    """`step(closure)` of any optimizer, with the gradient of any SAM rule; fits Lightning's automatic optimization.
 
-    The closure is the usual one: zero_grad, loss, backward, return the loss. It is called here, as often as the rule
-    needs; do not call it before. The first loss is returned. Parameter groups and state are the optimizer's own, so
-    schedulers may be made from either.
+    The closure is the usual one: zero_grad, loss, backward, return the loss. `step` calls it as often as the rule
+    needs; do not call it before. The first loss is returned. Parameter groups and state are the wrapped optimizer's, so
+    schedulers may be built on either.
 
     >>> from evenly.optim import SAM
     >>> w = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
@@ -38,7 +38,7 @@ class SharpnessAware(Optimizer):
     """
 
     def __init__(self, optimizer: Optimizer, rule: DisplacedGradient) -> None:
-        # Not Optimizer.__init__: groups and state are the wrapped optimizer's, found through __getattr__.
+        # Not Optimizer.__init__: __getattr__ returns the groups and state of the wrapped optimizer.
         if not isinstance(optimizer, Optimizer):
             raise UsageError(f"got {type(optimizer).__name__} for the optimizer: SharpnessAware(SGD(...), SAM(model))")
         if not isinstance(rule, DisplacedGradient):
@@ -79,8 +79,8 @@ class SharpnessAware(Optimizer):
         def run() -> Tensor:
             nonlocal calls
             calls += 1
-            # Where gradients lay, one is replaced by a mark before the first pass: a closure that begins with
-            # zero_grad wipes it out, one that accumulates adds to it.
+            # If there were gradients, replace one by NaNs before the first pass: a closure that calls zero_grad
+            # clears the mark, one that accumulates adds to it.
             marked = min(held, key=Tensor.numel) if held and calls == 1 else None
             mark = None
             if marked is not None:
@@ -93,7 +93,7 @@ class SharpnessAware(Optimizer):
             if kept and marked is not None:
                 marked.grad = None
             if loss.requires_grad and all(p.grad is None for p in params):
-                torch.autograd.backward(loss)  # It returned the loss and left the backward pass to us.
+                torch.autograd.backward(loss)  # The closure did not call backward itself.
             elif kept:
                 raise UsageError(
                     "the closure adds to gradients that are already there (accumulation), and the second pass would "
@@ -112,19 +112,19 @@ class SharpnessAware(Optimizer):
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients, as the wrapped optimizer does."""
+        """Clear the gradients, as the wrapped optimizer does."""
         self.optimizer.zero_grad(set_to_none)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Give the wrapped optimizer more parameters; the rule displaces those it was built with."""
+        """Add parameters to the wrapped optimizer; the rule still displaces those it was built with."""
         self.optimizer.add_param_group(param_group)
 
     def state_dict(self) -> dict[str, Any]:
-        """The wrapped optimizer's state, with the rule's beside it under a key of its own."""
+        """The wrapped optimizer's state, plus the rule's under a key of its own."""
         return {**self.optimizer.state_dict(), _KEY: self.rule.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a state; one of the bare optimizer is taken too, and the rule then begins anew."""
+        """Load a state; with a state of the wrapped optimizer alone, the rule starts afresh."""
         state = dict(state_dict)
         own = state.pop(_KEY, None)
         self.optimizer.load_state_dict(state)
@@ -132,7 +132,7 @@ class SharpnessAware(Optimizer):
             self.rule.load_state_dict(own)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("optimizer", "rule"):  # Not there yet: while being copied or unpickled.
+        if name in ("optimizer", "rule"):  # Not set yet while being copied or unpickled.
             raise AttributeError(name)
         return getattr(self.optimizer, name)
 
@@ -148,7 +148,7 @@ class SharpnessAware(Optimizer):
 
 
 def _refuse_foreign(gradients: list[Tensor]) -> None:
-    """Complain of gradients that were added since the last step: the closure's zero_grad would throw them away."""
+    """Refuse gradients added since the last step: the closure's zero_grad would discard them."""
     foreign = [g for g in gradients if vars(g).get(_LEFT) != g._version]
     if tree.length([g.coalesce().values() if g.is_sparse else g for g in foreign]) != 0:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Options that any rule takes, and combinations of them that cannot be meant."""
+"""The options of every rule, and the checks of their values and combinations."""
 
 import inspect
 import math
@@ -11,11 +11,9 @@ from evenly.errors import UsageError, did_you_mean
 from evenly.optim.rule import Rule
 from evenly.optim.select import Where
 
-Radius = float | Callable[[int], float]
-
 
 class Options(TypedDict, total=False):
-    """The options that every member of the family takes; `DisplacedGradient` says what each does."""
+    """The options that every rule takes; `DisplacedGradient` documents them."""
 
     where: Where
     every: int
@@ -31,7 +29,7 @@ class Options(TypedDict, total=False):
 
 
 def refuse_unknown(kind: type, given: Iterable[str]) -> None:
-    """Complain of the options that a class of the family does not take, with those that it does.
+    """Refuse options that a class does not take, and suggest the nearest that it does.
 
     >>> from evenly.optim import ASAM
     >>> refuse_unknown(ASAM, ["rho", "every", "etta"])
@@ -44,7 +42,7 @@ def refuse_unknown(kind: type, given: Iterable[str]) -> None:
             continue
         parameters = inspect.signature(init).parameters.values()
         known |= {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
-        # A class that hands on `Options` decides the rest itself; one that hands on anything takes its parent's too.
+        # A class that passes on `Options` lists its other options itself; one that passes on **anything inherits more.
         if not any(p.kind is p.VAR_KEYWORD and "Options" not in str(p.annotation) for p in parameters):
             break
     for name in given:
@@ -65,7 +63,7 @@ def check(
     adaptive: bool,
     same_dropout: bool,
 ) -> None:
-    """Complain of options that cannot be meant, alone or together.
+    """Refuse options with impossible values, alone or in combination.
 
     >>> check(Rule(), every=0, fraction=1.0, m=None, weight_decay=0.0, adaptive=False, same_dropout=False)
     Traceback (most recent call last):
@@ -80,7 +78,7 @@ def check(
             raise UsageError(f'm={m!r} is not a number of examples: give 1 or more, "all" or None')
     elif m is not None and (m < 1 or m != int(m)):
         raise UsageError(
-            f'm={m} is not a number of examples: give 1 or more, None for what one process is given, or "all" for the '
+            f'm={m} is not a number of examples: give 1 or more, None for the batch of one process, or "all" for the '
             "batch of all processes"
         )
     if not (math.isfinite(weight_decay) and weight_decay >= 0):

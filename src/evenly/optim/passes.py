@@ -1,4 +1,4 @@
-"""The passes of one closure: which gradients each makes, and where they go."""
+"""The passes of one closure: which gradients each computes, and where it puts them."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -14,19 +14,19 @@ Gradients = list[Tensor | None]
 
 
 class Passes(Protocol):
-    """How a pass is made, at whatever the weights are at that moment."""
+    """The kinds of pass that a step makes, each at the current weights."""
 
-    def own(self, batch: Batch, inputs: Sequence[int]) -> tuple[Result, Gradients]:
-        """The result and this pass's own gradients for these parameters; every `.grad` is left as it was."""
+    def gradients(self, batch: Batch, inputs: Sequence[int]) -> tuple[Result, Gradients]:
+        """The result and the gradients of these parameters; no `.grad` changes."""
 
-    def apart(self, batch: Batch, weight: float) -> tuple[Result, Gradients]:
-        """The result and weight · gradient of all parameters, apart; that of other leaves is added to their `.grad`."""
+    def gradients_apart(self, batch: Batch, weight: float) -> tuple[Result, Gradients]:
+        """The result and weight · gradient of all parameters; other leaves get theirs added to `.grad`."""
 
-    def leave(self, batch: Batch, weight: float) -> Result:
-        """The result; weight · gradient is added to every `.grad`, and averaged between ranks."""
+    def accumulate(self, batch: Batch, weight: float) -> Result:
+        """The result; weight · gradient is added to every `.grad` and averaged over ranks."""
 
-    def all_leaves(self, batch: Batch) -> tuple[Result, Gradients, list[Tensor], Gradients]:
-        """The result, the gradients of all parameters, the other leaves and theirs; every `.grad` is left as it was."""
+    def leaf_gradients(self, batch: Batch) -> tuple[Result, Gradients, list[Tensor], Gradients]:
+        """The result, all parameters' gradients, the other leaves and their gradients; no `.grad` changes."""
 
 
 class ClosurePasses:
@@ -37,43 +37,43 @@ class ClosurePasses:
     ) -> None:
         self.closure, self.params, self.replicas, self.scale = closure, params, replicas, scale
 
-    def own(self, batch: Batch, inputs: Sequence[int]) -> tuple[Result, Gradients]:
-        """By `autograd.grad`, which touches nothing; a sharded model hides its leaves and is asked by backward."""
+    def gradients(self, batch: Batch, inputs: Sequence[int]) -> tuple[Result, Gradients]:
+        """By `autograd.grad`; by a backward pass for a sharded model, which hides its leaves."""
         if self.replicas.sharded:
             return self._set_aside(batch)
         params = self.params
-        with self.replicas.alone() if self.replicas.wrappers else contextlib.nullcontext():
+        with self.replicas.no_sync():
             result = evaluate(self.closure, batch, params)
         live = [i for i in inputs if params[i].requires_grad]
-        found: Gradients = [None] * len(params)
+        grads: Gradients = [None] * len(params)
         for i, g in zip(live, gradients(self.scale(result.loss), [params[i] for i in live]), strict=True):
-            found[i] = g
-        return result, found
+            grads[i] = g
+        return result, grads
 
-    def all_leaves(self, batch: Batch) -> tuple[Result, Gradients, list[Tensor], Gradients]:
+    def leaf_gradients(self, batch: Batch) -> tuple[Result, Gradients, list[Tensor], Gradients]:
         """By `autograd.grad` for every leaf of the graph."""
         if self.replicas.sharded:
             return (*self._set_aside(batch), [], [])
         params = self.params
-        with self.replicas.alone() if self.replicas.wrappers else contextlib.nullcontext():
+        with self.replicas.no_sync():
             result = evaluate(self.closure, batch, params)
         others = other_leaves(result.loss, {id(p) for p in params})
         live = [i for i, p in enumerate(params) if p.requires_grad]
         both = gradients(self.scale(result.loss), [*(params[i] for i in live), *others])
-        found: Gradients = [None] * len(params)
+        grads: Gradients = [None] * len(params)
         for i, g in zip(live, both, strict=False):
-            found[i] = g
-        return result, found, others, both[len(live) :]
+            grads[i] = g
+        return result, grads, others, both[len(live) :]
 
-    def apart(self, batch: Batch, weight: float) -> tuple[Result, Gradients]:
-        """With the `.grad` of the parameters set aside for the time of the pass."""
-        with self.replicas.alone() if self.replicas.wrappers else contextlib.nullcontext():
+    def gradients_apart(self, batch: Batch, weight: float) -> tuple[Result, Gradients]:
+        """With the parameters' `.grad` set aside during the pass."""
+        with self.replicas.no_sync():
             result = evaluate(self.closure, batch, self.params)
             with set_aside(self.params):
                 differentiate(self.scale(result.loss), weight)
                 return result, [p.grad for p in self.params]
 
-    def leave(self, batch: Batch, weight: float) -> Result:
+    def accumulate(self, batch: Batch, weight: float) -> Result:
         """An ordinary backward pass."""
         result = evaluate(self.closure, batch, self.params)
         differentiate(self.scale(result.loss), weight)
@@ -95,30 +95,30 @@ class BackwardPasses:
     ) -> None:
         self.run, self.params, self.others, self.replicas = run, params, others, replicas
 
-    def own(self, batch: Batch, inputs: Sequence[int]) -> tuple[Result, Gradients]:
-        """With every `.grad` set aside for the time of the pass."""
+    def gradients(self, batch: Batch, inputs: Sequence[int]) -> tuple[Result, Gradients]:
+        """With every `.grad` set aside during the pass."""
         with set_aside(self.others):
-            return self.apart(batch, 1.0)
+            return self.gradients_apart(batch, 1.0)
 
-    def apart(self, batch: Batch, weight: float) -> tuple[Result, Gradients]:
-        """With the `.grad` of the parameters set aside for the time of the pass."""
+    def gradients_apart(self, batch: Batch, weight: float) -> tuple[Result, Gradients]:
+        """With the parameters' `.grad` set aside during the pass."""
         with set_aside(self.params):
-            with self.replicas.alone() if self.replicas.wrappers else contextlib.nullcontext():
+            with self.replicas.no_sync():
                 loss = self.run()
             return Result(loss), [p.grad for p in self.params]
 
-    def leave(self, batch: Batch, weight: float) -> Result:
-        """As the closure does it."""
+    def accumulate(self, batch: Batch, weight: float) -> Result:
+        """As the closure does."""
         return Result(self.run())
 
-    def all_leaves(self, batch: Batch) -> tuple[Result, Gradients, list[Tensor], Gradients]:
-        """Not for such closures: they leave their gradients themselves."""
+    def leaf_gradients(self, batch: Batch) -> tuple[Result, Gradients, list[Tensor], Gradients]:
+        """Not possible: such a closure stores its gradients itself."""
         raise NotImplementedError
 
 
 @contextlib.contextmanager
 def set_aside(leaves: Sequence[Tensor]) -> Any:
-    """Within the context these have no `.grad`; afterwards they have the one they had.
+    """Within the context the leaves have no `.grad`; afterwards they have their old one.
 
     >>> import torch
     >>> w = torch.ones(1, requires_grad=True)

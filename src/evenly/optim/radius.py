@@ -34,7 +34,7 @@ def radius_at(rho: Any, step: int) -> float:
 
 
 class GroupRadii:
-    """Radii that parameter groups name themselves, `{"params": ..., "rho": 0.1}`, read anew in every step.
+    """Radii of single parameter groups, `{"params": ..., "rho": 0.1}`, read again at every step.
 
     The norm that divides is over all groups, as in davda54's and pytorch_optimizer's SAM.
     """

@@ -1,10 +1,10 @@
-"""Evaluate a closure again without the body of the network: the last layer sees the features it has seen.
+"""Evaluate a closure again without the body of the network: the last layer gets the features of the first evaluation.
 
-The features do not depend on the last layer, so a second evaluation with other weights there need not compute them
-again. While a closure runs, every module that is called before the head keeps what it returned; when the closure is
-replayed, those modules return it at once. Their outputs carry the graph of the first evaluation, so a backward pass
-from the replayed loss goes through the body as if it had been run again. Of a plain `nn.Sequential` only what its
-last module before the head returned is kept: what nobody asks for again need not take memory until then.
+The features do not depend on the last layer, so a second evaluation with other head weights need not compute them
+again. While a closure is recorded, every module called before the head keeps its output; when the closure is replayed,
+those modules return the kept output. The outputs carry the graph of the first evaluation, so a backward pass from the
+replayed loss goes through the body as if it had run again. A plain `nn.Sequential` keeps only the output of its last
+module before the head, to save memory.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def find_head(model: nn.Module, head: nn.Module | str | None) -> tuple[str, nn.M
 
 
 class Replay:
-    """The calls of a closure up to the head, kept and given back.
+    """Records the calls of a closure up to the head, and replays them.
 
     >>> import torch
     >>> net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
@@ -61,7 +61,7 @@ class Replay:
         self.name, self.head = name, head
         self.before: list[tuple[str, nn.Module]] = []
         self.roots: list[nn.Module] = []
-        self._descend(model, "", name)
+        self._collect(model, "", name)
         used = {id(p): owner for owner, m in self.before for p in m.parameters()}
         for p in head.parameters():
             if id(p) in used:
@@ -75,11 +75,11 @@ class Replay:
         self._inside: list[str] = []
         self._past_head = self._as_one = False
 
-    def _descend(self, module: nn.Module, path: str, name: str) -> None:
-        """Collect the modules beside the way from the root to the head: those may be called before it."""
+    def _collect(self, module: nn.Module, path: str, name: str) -> None:
+        """Collect the modules off the path from the root to the head: they may be called before it."""
         if module is self.head:
             return
-        # A container that is not called itself (ModuleList, ModuleDict) is looked into: its members are.
+        # ModuleList and ModuleDict are never called themselves; their members are.
         if not isinstance(module, nn.ModuleList | nn.ModuleDict):
             if name == path or name.startswith(f"{path}." if path else ""):
                 self.roots.append(module)
@@ -87,13 +87,13 @@ class Replay:
                 self.before.append((path, module))
                 return
         for child_name, child in module.named_children():
-            self._descend(child, f"{path}.{child_name}" if path else child_name, name)
+            self._collect(child, f"{path}.{child_name}" if path else child_name, name)
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
-        """Within the context, keep what the modules before the head return."""
+        """Within the context, keep the outputs of the modules before the head."""
         self.reached, self.features, self.kept = 0, [], {}
-        with self._wrapped(self._record, records=True):
+        with self._patched(self._record, records=True):
             yield
         if not self.reached:
             raise UsageError(
@@ -104,16 +104,16 @@ class Replay:
 
     @contextlib.contextmanager
     def replaying(self) -> Iterator[None]:
-        """Within the context, the modules before the head return what they returned."""
-        with self._wrapped(self._give_back, records=False):
+        """Within the context, the modules before the head return their kept outputs."""
+        with self._patched(self._replay, records=False):
             yield
 
     def forget(self) -> None:
-        """Let go of the features, and so of the graph behind them."""
+        """Drop the features, and with them the graph behind them."""
         self.features, self.kept = [], {}
 
     def _record(self, name: str, module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
-        def kept_forward(*args: Any, **kwargs: Any) -> Any:
+        def recording_forward(*args: Any, **kwargs: Any) -> Any:
             self._inside.append(name)
             try:
                 output = forward(*args, **kwargs)
@@ -123,17 +123,17 @@ class Replay:
                 self.kept.setdefault(id(module), deque()).append(output)
             return output
 
-        return kept_forward
+        return recording_forward
 
-    def _give_back(self, name: str, module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
-        def known_forward(*args: Any, **kwargs: Any) -> Any:
+    def _replay(self, name: str, module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def replaying_forward(*args: Any, **kwargs: Any) -> Any:
             if self._past_head:
                 return forward(*args, **kwargs)
-            return self._next(name, module)
+            return self._next_output(name, module)
 
-        return known_forward
+        return replaying_forward
 
-    def _next(self, name: str, module: nn.Module) -> Any:
+    def _next_output(self, name: str, module: nn.Module) -> Any:
         left = self.kept.get(id(module))
         if not left:
             raise UsageError(
@@ -142,8 +142,8 @@ class Replay:
             )
         return left.popleft()
 
-    def _in_two(self, root: nn.Sequential, records: bool) -> Callable[..., Any]:
-        """The forward of a Sequential with the head somewhere in it: the members before that are kept as one."""
+    def _split_forward(self, root: nn.Sequential, records: bool) -> Callable[..., Any]:
+        """The forward of a Sequential that contains the head: the members before the head are kept as one output."""
         members: list[nn.Module] = list(root)
         forward: Callable[..., Any] = root.forward
         way = {id(self.head), *map(id, self.roots)}
@@ -151,7 +151,7 @@ class Replay:
         if not start:
             return forward
 
-        def forward_in_two(x: Any) -> Any:
+        def split_forward(x: Any) -> Any:
             if self._past_head:
                 return forward(x)
             if records:
@@ -161,22 +161,22 @@ class Replay:
                 self._as_one = False
                 self.kept.setdefault(id(root), deque()).append(x)
             else:
-                x = self._next(type(root).__name__, root)
+                x = self._next_output(type(root).__name__, root)
             for member in members[start:]:
                 x = member(x)
             return x
 
-        return forward_in_two
+        return split_forward
 
     @contextlib.contextmanager
-    def _wrapped(
+    def _patched(
         self, wrap: Callable[[str, nn.Module, Callable[..., Any]], Callable[..., Any]], *, records: bool
     ) -> Iterator[None]:
-        """Put `wrap` around the modules before the head; take it away again."""
+        """Wrap the modules before the head within the context, and unwrap them after it."""
         self._past_head = self._as_one = False
         head_forward = self.head.forward
 
-        def head_reached(features: Any, *args: Any, **kwargs: Any) -> Any:
+        def watched_head(features: Any, *args: Any, **kwargs: Any) -> Any:
             if self._inside:
                 raise UsageError(
                     f"the head {self.name!r} is called inside {self._inside[-1]!r}: name the outermost layer with "
@@ -187,9 +187,9 @@ class Replay:
             self.features.append(features)
             return head_forward(features, *args, **kwargs)
 
-        def from_the_start(forward: Callable[..., Any]) -> Callable[..., Any]:
+        def restarting(forward: Callable[..., Any]) -> Callable[..., Any]:
             def root_forward(*args: Any, **kwargs: Any) -> Any:
-                self._past_head = False  # A second call of the model in one closure begins a second body.
+                self._past_head = False  # Another call of the model within the closure.
                 return forward(*args, **kwargs)
 
             return root_forward
@@ -201,12 +201,12 @@ class Replay:
             module.__dict__["forward"] = forward
 
         try:
-            patch(self.head, head_reached)
+            patch(self.head, watched_head)
             for root in self.roots:
                 if isinstance(root, nn.Sequential) and type(root).forward is nn.Sequential.forward:
-                    patch(root, self._in_two(root, records))
+                    patch(root, self._split_forward(root, records))
             if self.roots:
-                patch(self.roots[0], from_the_start(self.roots[0].forward))
+                patch(self.roots[0], restarting(self.roots[0].forward))
             for name, module in self.before:
                 patch(module, wrap(name, module, module.forward))
             yield

@@ -1,4 +1,4 @@
-"""What changes when the model is replicated (DDP) or sharded (FSDP2): who shares a gradient, and when."""
+"""Which processes share gradients when the model is replicated (DDP) or sharded (FSDP2), and when they do."""
 
 import contextlib
 import copy
@@ -21,9 +21,9 @@ _PART_OF_A_MODEL = (
 class Replicas:
     """The DistributedDataParallel wrappers of a model, and this process's place among their ranks.
 
-    Each rank climbs on the gradient of its own examples, so that the perturbation group is what one rank holds and
-    the results do not depend on how gradients travel; `mean` is for the rules and options that need more. Lightning
-    puts its wrapper around the module: there it is found through the module's trainer.
+    Each rank climbs on the gradient of its own examples, so that the perturbation group is the batch of one rank and
+    results do not depend on how gradients are exchanged; `mean` serves rules and options that need more. Lightning's
+    wrapper goes around the module and is found through the module's trainer.
 
     >>> replicas = Replicas(nn.Linear(2, 1), [])
     >>> replicas.count, replicas.rank, replicas.sharded
@@ -56,26 +56,29 @@ class Replicas:
 
     @property
     def rank(self) -> int:
-        """Which of them this process is."""
+        """The rank of this process."""
         return torch.distributed.get_rank(self.group) if self.wrappers else 0
 
     @property
-    def unseen(self) -> bool:
-        """Whether there are other processes, and nothing in the model says how it shares gradients with them."""
+    def unidentified(self) -> bool:
+        """Whether there are other processes, but nothing in the model that shares gradients with them."""
         if self.wrappers or self.sharded or not torch.distributed.is_available():
             return False
         return torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1
 
+    def no_sync(self) -> contextlib.AbstractContextManager[None]:
+        """A context in which forward and backward passes do not average gradients between ranks."""
+        return self._no_sync() if self.wrappers else contextlib.nullcontext()
+
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Within the context, forward and backward passes do not average gradients between ranks."""
+    def _no_sync(self) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             for wrapper in self.wrappers:
                 stack.enter_context(_bypass(wrapper) if wrapper.static_graph else wrapper.no_sync())
             yield
 
     def mean(self, gradients: list[Tensor | None]) -> list[Tensor | None]:
-        """The gradients averaged over ranks, in one message; the same bits on every rank."""
+        """The gradients averaged over ranks in one message; bit-identical on every rank."""
         present = [g for g in gradients if g is not None]
         if not self.wrappers or not present:
             return gradients
@@ -85,7 +88,7 @@ class Replicas:
         parts = iter(torch.split(flat, [g.numel() for g in present]))
         return [None if g is None else next(parts).view(g.shape).clone() for g in gradients]
 
-    # A process group cannot be copied or pickled; the wrappers that hold it take care of themselves.
+    # A process group cannot be copied; the wrappers that hold it handle that themselves.
     def __deepcopy__(self, memo: dict[int, Any]) -> "Replicas":
         twin = object.__new__(Replicas)
         twin.wrappers = copy.deepcopy(self.wrappers, memo)
@@ -94,7 +97,7 @@ class Replicas:
 
 
 def _lightning_wrapper(model: object) -> DistributedDataParallel | None:
-    """The DDP wrapper that Lightning's strategy has put around a LightningModule; None if there is none (yet)."""
+    """The DDP wrapper of Lightning's strategy around a LightningModule; None if there is none (yet)."""
     trainer = getattr(model, "_trainer", None)
     wrapper = getattr(getattr(trainer, "strategy", None), "model", None)
     return wrapper if isinstance(wrapper, DistributedDataParallel) else None
@@ -102,7 +105,7 @@ def _lightning_wrapper(model: object) -> DistributedDataParallel | None:
 
 @contextlib.contextmanager
 def _bypass(wrapper: DistributedDataParallel) -> Iterator[None]:
-    """Within the context, calling the wrapper calls the module inside: a static graph may be passed once a step."""
+    """Within the context, calling the wrapper calls the module inside: DDP allows one pass of a static graph a step."""
     own = wrapper.__dict__.get("forward")
 
     def forward(*args: Any, **kwargs: Any) -> Any:

@@ -1,16 +1,16 @@
-"""What a rule of the SAM family is: where it looks, what it makes of the gradients, what it remembers."""
+"""The interface of a SAM rule: where it moves, how it combines gradients, what it remembers."""
 
 import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 from evenly.errors import UsageError
-from evenly.optim.ascent import Ascent, steepest, unnormalised
+from evenly.optim.ascent import Ascent, steepest_ascent, unnormalised_ascent
 from evenly.optim.space import Number, Space, Vector
 
 
-class Here(NamedTuple):
-    """What a rule may look at: the weights, the gradients so far, what it remembers, and when it is asked.
+class Point(NamedTuple):
+    """Where a rule computes: the weights, the gradients so far, the memory, the step and the perturbation group.
 
     `ascent` and `g_adv`, the displacement and the gradient there, are None until they are known.
     """
@@ -27,22 +27,21 @@ class Here(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """SAM (Foret et al., 2021), and what the other rules differ from.
+    """SAM (Foret et al., 2021); other rules override what differs.
 
-    Fields are the settings of a rule. Methods are pure: what lives between steps is one vector, `memory`, made by
-    `learn` from what `lesson` returned, averaged over everything that one optimizer step saw (perturbation groups,
-    processes, micro-batches).
+    Fields are the settings of a rule. Methods are pure: only one vector, `memory`, lives between steps. `learn` makes
+    it from the lessons of an optimizer step, averaged over its perturbation groups, processes and micro-batches.
     """
 
     #: Whether the gradient at the weights is needed before moving.
     looks_first: ClassVar[bool] = True
-    #: Whether the length of the displacement is ρ whatever the length of the direction.
+    #: Whether the displacement has length ρ, whatever the length of the direction.
     normalises: ClassVar[bool] = True
-    #: Whether the gradient that is left is made from more than the one at the displaced weights.
+    #: Whether `descent` combines the gradient at the displaced weights with others.
     combines: ClassVar[bool] = False
     #: Whether the rule has a memory.
     remembers: ClassVar[bool] = False
-    #: Whether `weight_decay` is part of the objective that is climbed; rules that do not climb have no use for it.
+    #: Whether the rule ascends an objective, of which `weight_decay` can be a part.
     climbs: ClassVar[bool] = True
     #: η of ASAM's stretched ball; None is the round ball.
     eta: float | None = None
@@ -51,28 +50,28 @@ class Rule:
         """Whether this step moves the weights at all."""
         return True
 
-    def direction(self, here: Here) -> Vector | None:
-        """Where to move; None for nowhere yet."""
+    def direction(self, here: Point) -> Vector | None:
+        """Where to move; None for no displacement yet."""
         return here.g
 
-    def ascent(self, here: Here, rho: Number) -> Ascent | None:
+    def ascent(self, here: Point, rho: Number) -> Ascent | None:
         """How far to move along the direction."""
         d = self.direction(here)
         if d is None:
             return None
         if self.normalises:
-            return steepest(here.space, here.w, d, rho, eta=self.eta)
-        return unnormalised(here.space, d, rho)
+            return steepest_ascent(here.space, here.w, d, rho, eta=self.eta)
+        return unnormalised_ascent(here.space, d, rho)
 
-    def descent(self, here: Here) -> Vector:
-        """The gradient to leave, for rules that combine; `g_adv` is None in a step that did not displace."""
+    def descent(self, here: Point) -> Vector:
+        """The final gradient, for rules that combine; `g_adv` is None in a step without displacement."""
         return here.g_adv
 
-    def lesson(self, here: Here) -> Vector | None:
-        """What this step teaches; None for nothing."""
+    def lesson(self, here: Point) -> Vector | None:
+        """What to learn from this step; None for nothing."""
         return None
 
-    def learn(self, here: Here, lesson: Vector) -> Vector:
+    def learn(self, here: Point, lesson: Vector) -> Vector:
         """The memory after a lesson; `here.memory` is None before the first."""
         return lesson
 

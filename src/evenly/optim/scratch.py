@@ -1,4 +1,4 @@
-"""Where displaced weights lie while a pass is made there: in memory that is at hand already."""
+"""Reused memory for the displaced weights of a pass."""
 
 from typing import Any
 
@@ -7,19 +7,18 @@ from torch import Tensor
 
 from evenly.tree import Home, Params
 
-#: Tensors of this many bytes or more are worth an operator of their own: memory, not calls, is what they cost.
+#: Tensors of this many bytes or more are worth an operator call of their own.
 LARGE = 1 << 20
-#: No more than these, so that a step adds a handful of operators whatever the number of tensors.
+#: At most this many, so that a step adds a handful of operator calls however many tensors there are.
 MOST = 2
 
 
 class Scratch:
     """Moves plain parameters on the CPU to w + size · direction; `tree.restore` brings them back, bit for bit.
 
-    The parameters point at the new values for a while; their own storage is not touched. The new values of the
-    largest tensors lie in memory that is kept from step to step. A step so asks the allocator for no more than two
-    plain passes do; otherwise the pages of one copy of the parameters may go back to the system and come again,
-    emptied, every step, which costs a large MLP a third of its time.
+    The parameters point at the new values until they are restored; their own storage is not written. The new values of
+    the largest tensors use memory that is kept from step to step. Without it, the allocator may return the pages of one
+    copy of the parameters to the system and get them back zeroed in every step, a third of a large MLP's time.
 
     >>> w = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
     >>> home = Scratch([w]).displace([torch.tensor([1.0, 1.0])], 0.5)
@@ -44,7 +43,7 @@ class Scratch:
                 for i, new in zip(self.small, torch._foreach_add(few, along, alpha=size), strict=True):
                     there[i] = new
             for k, i in enumerate(self.large):
-                self.kept[k] = there[i] = new = _fitting(self.kept[k], values[i])
+                self.kept[k] = there[i] = new = _reuse(self.kept[k], values[i])
                 torch.add(values[i], direction[i], alpha=size, out=new)
         else:
             there = list(torch._foreach_add(values, direction, alpha=size))
@@ -52,12 +51,12 @@ class Scratch:
             p.data = new
         return Home(self.params, values, True)
 
-    # What is kept is worth nothing but its place in memory.
+    # The kept memory holds no information: do not pickle it.
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "kept": [None] * len(self.large)}
 
 
-def _fitting(old: Tensor | None, value: Tensor) -> Tensor:
-    """The old memory if a tensor like `value` fits it; a network may have changed its precision or layout."""
+def _reuse(old: Tensor | None, value: Tensor) -> Tensor:
+    """The old memory if it fits a tensor like `value`: the network may have changed its precision or layout."""
     fits = old is not None and old.dtype is value.dtype and old.shape == value.shape and old.stride() == value.stride()
     return old if old is not None and fits else torch.empty_like(value)

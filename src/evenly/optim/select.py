@@ -58,10 +58,10 @@ def named_parameters(model: nn.Module | Iterable[Any]) -> Named:
     return named
 
 
-def reusable(model: nn.Module | Tensor | Iterable[Any]) -> Any:
-    """The model, or the parameters as a list that can be gone over again.
+def as_reusable(model: nn.Module | Tensor | Iterable[Any]) -> Any:
+    """The model, or the parameters as a list that can be iterated twice.
 
-    >>> reusable(None)
+    >>> as_reusable(None)
     Traceback (most recent call last):
     evenly.errors.UsageError: got NoneType where a model or its parameters were expected: pass the model...
     """
@@ -93,19 +93,19 @@ def select(model: nn.Module | Iterable[Any], named: Named, where: Where) -> Name
     choices: list[Any] = list(cast(Iterable[Any], where)) if several else [where]
     chosen: set[int] = set()
     for choice in choices:
-        found = {id(p) for p in _matching(model, named, choice)}
+        matches = {id(p) for p in _matches(model, named, choice)}
         # A pattern that matches nothing is a typo; a type that does not occur is one of several that might.
-        if not found and (isinstance(choice, str) or len(choices) == 1):
+        if not matches and (isinstance(choice, str) or len(choices) == 1):
             names = [name for name, _ in named]
             hint = did_you_mean(choice, names) if isinstance(choice, str) else f"Parameters: {', '.join(names)}."
             raise UsageError(f"where={choice!r} selects no parameters of the model. {hint}")
-        chosen |= found
+        chosen |= matches
     if not chosen:
         raise UsageError(f"where={where!r} selects no parameters of the model")
     return [(name, p) for name, p in named if id(p) in chosen]
 
 
-def _matching(model: nn.Module | Iterable[Any], named: Named, choice: Any) -> Iterator[Tensor]:
+def _matches(model: nn.Module | Iterable[Any], named: Named, choice: Any) -> Iterator[Tensor]:
     if isinstance(choice, str):
         yield from (p for name, p in named if fnmatchcase(name, choice))
     elif isinstance(choice, nn.Module):
@@ -142,7 +142,7 @@ def _unpack(parameters: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def group_radii(model: nn.Module | Iterable[Any]) -> list[tuple[dict[str, Any], list[Tensor]]]:
-    """The parameter groups that name a radius of their own, with their parameters.
+    """The parameter groups with a radius of their own, and their parameters.
 
     >>> w = nn.Parameter(nn.Linear(1, 1).weight.data)
     >>> [group["rho"] for group, _ in group_radii([{"params": [w], "rho": 0.1}])]
@@ -150,10 +150,10 @@ def group_radii(model: nn.Module | Iterable[Any]) -> list[tuple[dict[str, Any], 
     """
     if isinstance(model, nn.Module | Tensor):
         return []
-    found = []
+    groups = []
     for item in model:
         if isinstance(item, dict) and item.get("rho") is not None:
             inside = item.get("params", [])
             members = [inside] if isinstance(inside, Tensor) else list(inside)
-            found.append((item, [p[1] if isinstance(p, tuple) else p for p in members]))
-    return found
+            groups.append((item, [p[1] if isinstance(p, tuple) else p for p in members]))
+    return groups

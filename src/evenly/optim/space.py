@@ -1,4 +1,4 @@
-"""Vectors that a rule computes with, whatever they are made of.
+"""The vector algebra that rules are written in.
 
 A rule is written once, over a `Space`. Here vectors are lists of tensors, a network's parameters, and numbers are
 floats; in `evenly.training.ensemble` vectors are the rows of a matrix, one for each network, and numbers are columns.
@@ -14,7 +14,7 @@ from torch import Tensor
 from evenly import rng, tree
 from evenly.tree import Params
 
-# A gradient shorter than this has no direction worth the name: ρ/‖g‖ would overflow single precision.
+# For a shorter gradient ρ/‖g‖ would overflow single precision; it counts as zero.
 TINY = 1e-30
 
 Vector = Any
@@ -22,7 +22,7 @@ Number = Any
 
 
 class Space(Protocol):
-    """What a rule may do with vectors."""
+    """The operations on vectors that a rule may use."""
 
     def length(self, a: Vector) -> Number:
         """‖a‖."""
@@ -63,7 +63,7 @@ class Lists:
         self.adaptive = adaptive
 
     def length(self, a: Params) -> float:
-        """‖a‖ as a number on the host; where the ball is stretched there are calls enough already."""
+        """‖a‖ as a number on the host."""
         return tree.length(a) if self.adaptive is None else tree.length(a, few=0)
 
     add = staticmethod(tree.add)
@@ -86,7 +86,7 @@ class Lists:
         return a / b if b > TINY else 0.0
 
     def stretch(self, w: Params, d: Params, eta: float) -> tuple[list[Tensor], list[Tensor]]:
-        """T d and T² d; tensors that do not adapt are handed on as they are."""
+        """T d and T² d; tensors that do not adapt are returned unchanged."""
         where = list(range(len(d))) if self.adaptive is None else [i for i, yes in enumerate(self.adaptive) if yes]
         once, twice = list(d), list(d)
         if where:

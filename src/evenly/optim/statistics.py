@@ -10,14 +10,13 @@ from torch import Tensor, nn
 class RunningStatistics:
     """The buffers of a model that a forward pass writes to.
 
-    BatchNorm is told not to track for a while: it then normalises with the batch as always, and touches neither
-    its running mean and variance nor its counter of batches. Whatever else writes to buffers (spectral norm,
-    InstanceNorm, a layer of one's own) is caught by watching which of them the first pass changed; their values are
-    put aside, and put back after the last pass.
+    BatchNorm layers stop tracking during later passes: they still normalise with the batch, but update neither the
+    running mean and variance nor the batch counter. For other modules that write to buffers (spectral norm,
+    InstanceNorm, custom layers), the values after the first pass are saved and restored after the last.
 
     >>> import torch
     >>> norm = nn.BatchNorm1d(1)
-    >>> with RunningStatistics(norm).frozen():
+    >>> with RunningStatistics(norm).freeze():
     ...     _ = norm(torch.ones(2, 1))
     >>> norm.num_batches_tracked.item()
     0
@@ -32,7 +31,7 @@ class RunningStatistics:
         return bool(self.tracking or self.others)
 
     @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
+    def freeze(self) -> Iterator[None]:
         """Within the context, BatchNorm layers do not track."""
         # Straight into __dict__: Module.__setattr__ is slow, and this is one plain flag.
         switched: list[dict[str, Any]] = []
@@ -46,13 +45,13 @@ class RunningStatistics:
             for attributes in switched:
                 attributes["track_running_stats"] = True
 
-    def once(self) -> "Once":
-        """The watch over one step: the pass that follows advances the statistics, those in `again()` do not."""
-        return Once(self)
+    def watch_step(self) -> "StepWatch":
+        """Watch one step: its first pass advances the statistics, passes inside `later_pass()` do not."""
+        return StepWatch(self)
 
 
-class Once:
-    """One step's watch over the statistics of a model."""
+class StepWatch:
+    """What the first pass of a step did to the buffers, and how to undo the rest."""
 
     def __init__(self, statistics: RunningStatistics) -> None:
         self.statistics = statistics
@@ -64,7 +63,7 @@ class Once:
         ]
         self.kept: list[tuple[nn.Module, str, Tensor, Tensor]] | None = None
 
-    def again(self) -> contextlib.AbstractContextManager[None]:
+    def later_pass(self) -> contextlib.AbstractContextManager[None]:
         """The context for every pass after the first."""
         if self.kept is None:
             self.kept = []
@@ -72,10 +71,10 @@ class Once:
                 now = module._buffers.get(name)
                 if now is not None and (now is not old or now._version != version):
                     self.kept.append((module, name, now, now.detach().clone()))
-        return self.statistics.frozen()
+        return self.statistics.freeze()
 
-    def done(self) -> None:
-        """Put the buffers back to what the first pass made of them."""
+    def restore(self) -> None:
+        """Restore the buffers to their values after the first pass."""
         for module, name, buffer, value in self.kept or ():
             buffer.data.copy_(value)
             module._buffers[name] = buffer

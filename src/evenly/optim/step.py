@@ -1,4 +1,4 @@
-"""One call of `backward`: every perturbation group climbs, is differentiated there, and comes back."""
+"""One call of `backward`: each perturbation group is displaced, differentiated at the new point, and restored."""
 
 import contextlib
 import math
@@ -11,20 +11,20 @@ from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim import groups
 from evenly.optim.ascent import Ascent
-from evenly.optim.closures import Result, add_to_grad, same_numbers
-from evenly.optim.device_space import OnDevice, Skips, space_of
+from evenly.optim.closures import Result, add_to_grad, repeat_random_numbers
+from evenly.optim.device_space import DeviceLists, Skips, space_of
 from evenly.optim.memory import Memory
 from evenly.optim.passes import Gradients, Passes
 from evenly.optim.radius import GroupRadii, radius_at
 from evenly.optim.replicas import Replicas
-from evenly.optim.rule import Here, Rule
+from evenly.optim.rule import Point, Rule
 from evenly.optim.scratch import Scratch
-from evenly.optim.statistics import Once, RunningStatistics
+from evenly.optim.statistics import RunningStatistics, StepWatch
 
 _NOTHING = contextlib.nullcontext()
 
 
-def _as_they_come() -> contextlib.AbstractContextManager[None]:
+def _draw_freely() -> contextlib.AbstractContextManager[None]:
     return _NOTHING
 
 
@@ -53,8 +53,8 @@ class Owner(Protocol):
     _rho: Any
 
 
-class Collected:
-    """Gradients that wait for someone else's backward."""
+class Collector:
+    """Gradients held back for a backward call that the caller makes."""
 
     def __init__(self) -> None:
         self.own: Gradients = []
@@ -72,7 +72,7 @@ class Collected:
                 before = self.others.get(id(leaf))
                 self.others[id(leaf)] = (leaf, weight * g if before is None else before[1] + weight * g)
 
-    def known(self, params: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    def pairs(self, params: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """The leaves that have a gradient, and the gradients."""
         pairs = [(p, g) for p, g in zip(params, self.own, strict=True) if g is not None] + list(self.others.values())
         return [p for p, _ in pairs], [g for _, g in pairs]
@@ -87,8 +87,8 @@ class Step:
         scaler = owner.scaler
         self.loss_scale = scaler.get_scale() if scaler is not None and scaler.is_enabled() else 1.0
 
-    def take(self, batch: groups.Batch, into: Collected | None) -> Result:
-        """All groups, one after the other; the mean of their losses."""
+    def take(self, batch: groups.Batch, into: Collector | None) -> Result:
+        """Process all groups in turn, and return the mean of their losses."""
         owner = self.owner
         if (self.rho == 0 and not owner.radii) or self.step % owner.every:
             return self._plain(batch, into)
@@ -100,30 +100,36 @@ class Step:
             parts, spans = groups.divide(given, owner.m, owner.replicas.count)
             if owner.replicas.sharded and not spans:
                 raise UsageError(f'm={owner.m}: under FSDP2 all processes share one displacement: give m="all"')
-        once = owner.statistics.once() if owner.statistics else None
+        watch = owner.statistics.watch_step() if owner.statistics else None
         try:
-            results = [self._group(part, place, len(parts), spans, once, into) for place, part in enumerate(parts)]
+            results = [self._group(part, place, len(parts), spans, watch, into) for place, part in enumerate(parts)]
         finally:
-            if once is not None:
-                once.done()
+            if watch is not None:
+                watch.restore()
         if len(results) == 1:
             return results[0]
         rest = [list(each) for each in zip(*(r.rest for r in results), strict=True)] if results[0].rest else None
         return Result(torch.stack([r.loss.detach() for r in results]).mean(), None if rest is None else tuple(rest))
 
-    def _plain(self, batch: groups.Batch, into: Collected | None) -> Result:
+    def _plain(self, batch: groups.Batch, into: Collector | None) -> Result:
         if into is None:
-            return self.passes.leave(batch, 1.0)
-        result, g, others, theirs = self.passes.all_leaves(batch)
+            return self.passes.accumulate(batch, 1.0)
+        result, g, others, theirs = self.passes.leaf_gradients(batch)
         into.add(self.owner.replicas.mean(g), others, theirs, 1.0)
         return result
 
     def _group(
-        self, batch: groups.Batch, place: int, num: int, spans: bool, once: Once | None, into: Collected | None
+        self,
+        batch: groups.Batch,
+        place: int,
+        num: int,
+        spans: bool,
+        watch: StepWatch | None,
+        into: Collector | None,
     ) -> Result:
-        """One perturbation group: climb, differentiate there, come back."""
+        """One perturbation group: displace the weights, differentiate there, restore them."""
         owner, rule, replicas = self.owner, self.owner.rule, self.owner.replicas
-        draws = same_numbers(owner.params) if owner.same_dropout else _as_they_come
+        draws = repeat_random_numbers(owner.params) if owner.same_dropout else _draw_freely
         displaces = rule.displaces(self.step)
         part = owner.fraction < 1 and displaces
         first: Result | None = None
@@ -134,32 +140,32 @@ class Step:
         at: list[int] = []
         if rule.looks_first:
             # With a part of the batch the running statistics are left to the pass that sees all of it.
-            with draws(), once.again() if once is not None and (place or part) else _NOTHING:
+            with draws(), watch.later_pass() if watch is not None and (place or part) else _NOTHING:
                 if displaces:
                     early = groups.first_part(batch, owner.fraction) if part else batch
                     everything = rule.combines or owner.whole
-                    first, g = self.passes.own(early, range(len(owner.params)) if everything else owner.moved)
+                    first, g = self.passes.gradients(early, range(len(owner.params)) if everything else owner.moved)
                 else:
                     first, g = self._last(batch, num, into)
-            g = self._unscaled(replicas.mean(g) if spans else g)
+            g = self._unscale(replicas.mean(g) if spans else g)
         if displaces:
             group = 0 if spans else (self.micro * replicas.count + replicas.rank) * num + place
             here, at, home = self._climb(g, group)
             if not (rule.combines or rule.remembers):
                 g = here = None  # Its memory is the second pass's to use.
-            again = once is not None and ((rule.looks_first and not part) or place > 0)
+            again = watch is not None and ((rule.looks_first and not part) or place > 0)
             try:
-                with draws(), once.again() if once is not None and again else _NOTHING:
+                with draws(), watch.later_pass() if watch is not None and again else _NOTHING:
                     if rule.combines or into is not None:
                         second, g_adv = self._last(batch, num, into)
                     else:
-                        with replicas.alone() if replicas.wrappers and place < num - 1 else _NOTHING:
-                            second = self.passes.leave(batch, 1.0 / num)
+                        with replicas.no_sync() if place < num - 1 else _NOTHING:
+                            second = self.passes.accumulate(batch, 1.0 / num)
             finally:
                 if home is not None:
                     tree.restore(home)
                     torch.clear_autocast_cache()
-            g_adv = self._unscaled(replicas.mean(g_adv) if spans and g_adv is not None else g_adv)
+            g_adv = self._unscale(replicas.mean(g_adv) if spans and g_adv is not None else g_adv)
         left = g_adv
         if rule.combines:
             left, here, at = self._combine(g, g_adv, here, at)
@@ -175,20 +181,20 @@ class Step:
         assert result is not None
         return result
 
-    def _last(self, batch: groups.Batch, num: int, into: Collected | None) -> tuple[Result, Gradients]:
-        """The last pass where its gradient is not left as it is: the parameters', while other leaves get theirs."""
+    def _last(self, batch: groups.Batch, num: int, into: Collector | None) -> tuple[Result, Gradients]:
+        """The last pass when its gradient is still to be combined: the gradients are returned, not stored."""
         if into is not None:
-            result, g, others, theirs = self.passes.all_leaves(batch)
+            result, g, others, theirs = self.passes.leaf_gradients(batch)
             into.add([], others, theirs, 1.0 / num)
             return result, g
-        result, g = self.passes.apart(batch, 1.0 / num)
+        result, g = self.passes.gradients_apart(batch, 1.0 / num)
         return result, g if num == 1 else [None if t is None else t * num for t in g]
 
-    def _climb(self, g: Gradients | None, group: int) -> tuple[Here | None, list[int], tree.Home | None]:
-        """Displace the weights by what the rule says; there is no `Home` where there is nowhere to go."""
+    def _climb(self, g: Gradients | None, group: int) -> tuple[Point | None, list[int], tree.Home | None]:
+        """Displace the weights as the rule says; `Home` is None if the displacement is zero or not finite."""
         owner, params, scratch = self.owner, self.owner.params, self.owner.scratch
         at, w = owner.moved, params
-        directions: list[Tensor] = g  # type: ignore[assignment]  # as soon as it is known to have no gaps
+        directions: list[Tensor] = g  # type: ignore[assignment]  # once it is known to have no gaps
         if g is None or not owner.whole or [t for t in g if t is None or t.is_sparse]:
             at = [i for i in owner.moved if (params[i].requires_grad if g is None else g[i] is not None)]
             directions = [] if g is None else [_dense(g[i]) for i in at]
@@ -200,7 +206,7 @@ class Step:
         rule, adaptive = owner.rule, owner.adaptive
         space = space_of(w, None if adaptive is None else [adaptive[i] for i in at], scaler=owner.scaler)
         memory = owner.memory.recall(at, w) if rule.remembers else None
-        here = Here(space, w, directions, memory, self.step, group)
+        here = Point(space, w, directions, memory, self.step, group)
         ascent = rule.ascent(here, 1.0 if owner.radii else self.rho)
         if ascent is None:
             return here, at, None
@@ -209,7 +215,7 @@ class Step:
             ascent = Ascent(torch._foreach_mul(list(ascent.direction), [radii[i] for i in at]), ascent.size)
         direction, size = ascent
         here = here._replace(ascent=ascent)
-        if isinstance(size, Tensor):  # it stays on the device: nobody looks whether there is anywhere to go
+        if isinstance(size, Tensor):  # stays on the device: reading it to test for zero would wait
             size = owner.skips.note(size)
         elif not math.isfinite(size):
             owner.skipped += 1
@@ -224,9 +230,9 @@ class Step:
         return here, at, home
 
     def _combine(
-        self, g: Gradients | None, g_adv: Gradients | None, climbed: Here | None, moved: list[int]
-    ) -> tuple[Gradients, Here | None, list[int]]:
-        """What a rule makes of the gradients, where it has all it needs; elsewhere the last gradient as it is."""
+        self, g: Gradients | None, g_adv: Gradients | None, climbed: Point | None, moved: list[int]
+    ) -> tuple[Gradients, Point | None, list[int]]:
+        """Combine the gradients of parameters that have all of them; other parameters keep the last gradient."""
         owner, params = self.owner, self.owner.params
         last = g_adv if g_adv is not None else g
         assert last is not None
@@ -242,7 +248,7 @@ class Step:
         if ascent is not None and at != moved:
             along = dict(zip(moved, ascent.direction, strict=True))
             ascent = Ascent([along[i] if i in along else torch.zeros_like(params[i]) for i in at], ascent.size)
-        here = Here(space_of(w, scaler=owner.scaler), w, own[0], memory, self.step, 0, ascent, own[1])
+        here = Point(space_of(w, scaler=owner.scaler), w, own[0], memory, self.step, 0, ascent, own[1])
         made = owner.rule.descent(here)
         if made is here.g_adv or (made is here.g and g_adv is None):
             return last, here, at
@@ -251,16 +257,16 @@ class Step:
             result[i] = t
         return result, here, at
 
-    def _learn(self, here: Here, at: list[int], spans: bool) -> None:
-        """Hand the rule's lesson to the memory, averaged over ranks; one that is not finite is forgotten."""
+    def _learn(self, here: Point, at: list[int], spans: bool) -> None:
+        """Add the rule's lesson, averaged over ranks, to the memory; a lesson that is not finite is dropped."""
         owner = self.owner
         lesson = owner.rule.lesson(here)
         if lesson is not None and not spans and owner.replicas.wrappers:
             lesson = owner.replicas.mean(lesson)
-        if lesson is not None and (isinstance(here.space, OnDevice) or math.isfinite(tree.length(lesson))):
+        if lesson is not None and (isinstance(here.space, DeviceLists) or math.isfinite(tree.length(lesson))):
             owner.memory.add(at, lesson)
 
-    def _unscaled(self, g: Gradients | None) -> Any:
+    def _unscale(self, g: Gradients | None) -> Any:
         if g is None or self.loss_scale == 1.0:
             return g
         return [None if t is None else t / self.loss_scale for t in g]

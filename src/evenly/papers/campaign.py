@@ -14,7 +14,7 @@ from evenly.errors import DataError, SetupError, Stopped
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment, Scale
-from evenly.papers.reproducing import grow
+from evenly.papers.reproduction import grow
 from evenly.report.wording import duration
 
 _log = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """Every experiment by its key, found by file name: `papers/nguyen2024/fig2.py` declares nguyen2024/fig2.
 
-A module named after a figure, table, theorem, section or appendix has `EXPERIMENT`, or `EXPERIMENTS` where the paper
-shows the same on several data sets. Importing these modules must not import torch.
+A module named after a figure, table, theorem, section or appendix, or a map of the atlas, has `EXPERIMENT`, or
+`EXPERIMENTS` where the same is shown on several data sets. Importing these modules must not import torch.
 """
 
 import re
@@ -11,12 +11,12 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from evenly.errors import UsageError, did_you_mean
-from evenly.papers import chang2025, nguyen2024, springer2024
+from evenly.papers import atlas, chang2025, nguyen2024, springer2024
 from evenly.papers.claim import Paper
 from evenly.papers.experiment import Experiment
 
-_PACKAGES = (nguyen2024, springer2024, chang2025)
-_NAMED_AFTER_THE_PAPER = re.compile(r"(fig|table|theorem|section|mistake)\d|appendix_")
+_PACKAGES = (nguyen2024, springer2024, chang2025, atlas)
+_NAMED_AFTER_THE_PAPER = re.compile(r"(fig|table|theorem|section|mistake)\d|appendix_|map_")
 
 
 def _experiments(package: ModuleType) -> Iterator[Experiment]:

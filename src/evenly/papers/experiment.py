@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evenly.errors import UsageError
-from evenly.papers.behaviour import Identity, digest, of_this_package
 from evenly.papers.claim import Claim
+from evenly.papers.identity.behaviour import Identity, digest, of_this_package
 from evenly.recipe import Recipe, Until
-from evenly.typed import Settings, from_mapping, identifying
+from evenly.typed import Settings, from_mapping, identity_settings
 
 SCALES = ("smoke", "small", "full")
-#: What a row is about: a claim of the paper, tested as the paper has it; the same in a stand-in; a remark of ours.
-KINDS = ("paper", "stand-in", "remark")
-Kind = Literal["paper", "stand-in", "remark"]
+#: What a row is about: a claim of the paper, tested as the paper has it; the same in a stand-in; a remark of ours; a
+#: cell of our atlas.
+KINDS = ("paper", "stand-in", "remark", "atlas")
+Kind = Literal["paper", "stand-in", "remark", "atlas"]
 ScaleName = Literal["smoke", "small", "full"]
 
 
@@ -149,6 +150,8 @@ class Experiment:
         are details. By default the first.
     remark
         It is a remark or a correction of ours on the paper, and no claim of the paper's.
+    atlas
+        It is a task of our atlas of cures: its claims are questions.
     """
 
     key: str
@@ -162,6 +165,7 @@ class Experiment:
     derived: Callable[[Mapping[str, Mapping[int, float]]], Mapping[str, Mapping[int, float]]] | str = ""
     primary: str = ""
     remark: bool = False
+    atlas: bool = False
 
     def __post_init__(self) -> None:
         if self.key.count("/") != 1:
@@ -193,8 +197,8 @@ class Experiment:
 
     def kind(self, scale: str) -> Kind:
         """What a row at this scale is about."""
-        if self.remark:
-            return "remark"
+        if self.remark or self.atlas:
+            return "remark" if self.remark else "atlas"
         return "stand-in" if self.scales[scale].stand_in or scale == "smoke" else "paper"
 
     @property
@@ -263,7 +267,7 @@ _SETTINGS: Mapping[str, type[Settings]] = {"recipe": Recipe, "until": Until}
 def _resolved(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         if name in _SETTINGS:
-            return identifying(from_mapping(_SETTINGS[name], value))
+            return identity_settings(from_mapping(_SETTINGS[name], value))
         return {inner: _resolved(inner, each) for inner, each in value.items()}
     return [_resolved("", each) for each in value] if isinstance(value, list | tuple) else value
 

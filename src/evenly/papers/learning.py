@@ -51,9 +51,9 @@ def usefully(
 
     `NAME.early` is the epoch of the separation.
     """
-    from evenly.training.useful import useful
+    from evenly.training.useful import train_useful
 
-    rows = useful(
+    rows = train_useful(
         _recipe(recipe),
         seeds=(seed,),
         controls=tuple(controls),
@@ -109,11 +109,11 @@ def _measured(
 ) -> dict[str, dict[int, float]]:
     if not measures:
         return {}
-    from evenly.diagnostics.measuring import measure
+    from evenly.diagnostics.measure import measure
     from evenly.rng import generator
-    from evenly.training.loaded import loaded
+    from evenly.training.trained_model import load_trained
 
-    found = loaded(run, data_root=context.data_root)
+    found = load_trained(run, data_root=context.data_root)
     numbers = measure(
         found.model, found.splits, *measures, rng=generator(seed, "measure"), **(dict(options) if options else {})
     )

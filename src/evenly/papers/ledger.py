@@ -15,9 +15,9 @@ from typing import Any
 from evenly import atomic, environment
 from evenly.errors import DataError, UsageError
 from evenly.papers import shape
-from evenly.papers.behaviour import Identity, of_this_package
 from evenly.papers.claim import DIRECTIONS
 from evenly.papers.experiment import KINDS, SCALES, Experiment, Measured
+from evenly.papers.identity.behaviour import Identity, of_this_package
 from evenly.papers.verdict import VERDICTS, Judged, judge
 
 Row = dict[str, Any]

@@ -19,7 +19,7 @@ from typing import Any
 
 from evenly import atomic
 from evenly.errors import DataError, UsageError, did_you_mean
-from evenly.records import plain
+from evenly.records import json_text
 
 _log = logging.getLogger(__name__)
 FOLDER = "comparisons"  # in a folder of runs
@@ -54,7 +54,7 @@ def write(runs: str | os.PathLike[str], comparison: Mapping[str, Any]) -> Path:
     now = round(time.time(), 3)
     stored = {"format": FORMAT, **comparison, "created": comparison.get("created") or now, "updated": now}
     _check(path, stored)
-    atomic.write_text(path, plain.text(stored, path="comparison"))
+    atomic.write_text(path, json_text.text(stored, path="comparison"))
     return path
 
 
@@ -126,7 +126,7 @@ def _files(runs: str | os.PathLike[str]) -> list[Path]:
 
 def _read(path: Path) -> Comparison:
     try:
-        stored = plain.read(path)
+        stored = json_text.read(path)
     except FileNotFoundError:
         raise DataError(f"{path} does not exist. {_REMEDY}") from None
     _check(path, stored)

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from evenly import atomic
 from evenly.errors import SetupError, UsageError
-from evenly.records import lines, plain
+from evenly.records import json_text, lines
 from evenly.records.lock import Lock
 
 LOCK, METRICS = "lock", "metrics.jsonl"
@@ -36,9 +36,9 @@ class Folder:
                 raise UsageError(f"{self.path} does not exist. `Run.create` makes a run's folder.")
             self._lock = Lock(self.path / LOCK)
             atomic.sweep(self.path)
-            lines.mend(self.path / METRICS)
+            lines.drop_torn_line(self.path / METRICS)
         if not self._lock.in_place:
-            raise self._gone()
+            raise self._moved_error()
 
     def release(self) -> None:
         """Give back the lock; the next write takes it again."""
@@ -54,7 +54,7 @@ class Folder:
             yield
         except (SetupError, OSError) as error:
             if not self.is_held:
-                raise self._gone() from error
+                raise self._moved_error() from error
             raise
 
     @contextlib.contextmanager
@@ -73,10 +73,10 @@ class Folder:
     def write(self, name: str, value: Any) -> Path:
         """Write a file of JSON inside."""
         with self.replacing(name, "w") as file:
-            file.write(plain.text(value, path=name))
+            file.write(json_text.text(value, path=name))
         return self.path / name
 
-    def _gone(self) -> SetupError:
+    def _moved_error(self) -> SetupError:
         return SetupError(
             f"the folder of run {self.path.name} was moved, renamed or deleted while it was written: {self.path} is "
             "not there any more, or is another one. Nothing more is written. Move it back, and the same command goes "

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import DataError
-from evenly.records import plain
-from evenly.typed.mappings import digest, flat
+from evenly.records import json_text
+from evenly.typed.mappings import digest, flatten
 
 IDENTITY = "identity.json"
 VERSION = 1
@@ -30,7 +30,7 @@ class Identity:
     Parameters
     ----------
     settings
-        Every setting of the recipe, defaults included (`evenly.typed.identifying`).
+        Every setting of the recipe, defaults included (`evenly.typed.identity_settings`).
     asked
         The settings that differ from the defaults of this version: what the person asked for.
     data
@@ -57,14 +57,14 @@ class Identity:
 
     def record(self) -> dict[str, Any]:
         """What is kept of it in the run's folder."""
-        asked = {name: value for name, value in flat(self.asked).items() if name != _EARLY}
+        asked = {name: value for name, value in flatten(self.asked).items() if name != _EARLY}
         return {
             "version": VERSION,
             "id": self.id,
             "recipe": digest(self.settings),
             "asked": digest(asked),
-            "kin": kin(self.settings, data=data_key(self.data), given=self.given),
-            "early": flat(self.settings).get(_EARLY),
+            "kin": comparison_key(self.settings, data=data_key(self.data), given=self.given),
+            "early": flatten(self.settings).get(_EARLY),
             "data": dict(self.data),
             "given": dict(self.given),
         }
@@ -93,7 +93,7 @@ def read(folder: Path) -> dict[str, Any] | None:
     """The identity that is kept in a run's folder; None in a folder of evenly 0.1, which kept none."""
     path = folder / IDENTITY
     try:
-        kept = plain.read(path)
+        kept = json_text.read(path)
     except FileNotFoundError:
         return None
     sound = isinstance(kept, dict) and all(isinstance(kept.get(name), kind) for name, kind in _KINDS.items())
@@ -106,7 +106,7 @@ def check_data(run: Path, data: Mapping[str, Any]) -> None:
     """Raise unless these are the data of the run in the folder `run`, as far as that was kept."""
     kept = read(run)
     if kept is not None and kept["data"]["fingerprint"] != data["fingerprint"]:
-        (how,) = _of_data(kept["data"], data)
+        (how,) = _data_differences(kept["data"], data)
         raise DataError(
             f"{data['name']} is not what run {run.name} was trained on: {how}. Restore the data, or train again: "
             "changed data are another run."
@@ -118,11 +118,11 @@ def data_key(data: Mapping[str, Any]) -> str:
     return str(data.get("drawn_from") or data["fingerprint"])
 
 
-def kin(settings: Mapping[str, Any], *, data: str, given: Mapping[str, str]) -> str:
+def comparison_key(settings: Mapping[str, Any], *, data: str, given: Mapping[str, str]) -> str:
     """A digest that all runs of one comparison share, by any method, seed and number of epochs, on the same data."""
     left = {
         name: value
-        for name, value in flat(settings).items()
+        for name, value in flatten(settings).items()
         if name not in APART and name != "epochs" and not name.startswith(_WITHIN)
     }
     return digest([left, data, given])
@@ -130,8 +130,8 @@ def kin(settings: Mapping[str, Any], *, data: str, given: Mapping[str, str]) -> 
 
 def differences(kept: Mapping[str, Any], settings: Mapping[str, Any], now: Identity) -> list[str]:
     """In what a run, by its kept identity and its `settings`, differs from one asked for in the same words now."""
-    found = list(_of_data(kept["data"], now.data))
-    was, wanted = flat(settings), flat(now.settings)
+    found = list(_data_differences(kept["data"], now.data))
+    was, wanted = flatten(settings), flatten(now.settings)
     for name, value in wanted.items():
         if name in was and name != _EARLY and digest(was[name]) != digest(value):
             found.append(f"{name} was {was[name]!r} by default then and is {value!r} now")
@@ -141,7 +141,7 @@ def differences(kept: Mapping[str, Any], settings: Mapping[str, Any], now: Ident
     return found
 
 
-def _of_data(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+def _data_differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     if was["fingerprint"] == now["fingerprint"]:
         return
     before, after = was.get("splits", {}), now.get("splits", {})

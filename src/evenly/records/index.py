@@ -33,11 +33,11 @@ def entries(root: Path) -> dict[str, Entry | None]:
     >>> entries(Path(tempfile.mkdtemp()))
     {}
     """
-    notes = _notes_on(root)
-    known = _noted(notes)
+    notes = _notes_file(root)
+    known = _read_notes(notes)
     with os.scandir(root) as found:
         names = sorted(one.name for one in found if not one.name.startswith(".") and one.is_dir())
-    new = {name: made for name in names if name not in known and (made := _looked_up(root / name)) is not None}
+    new = {name: made for name in names if name not in known and (made := _read_entry(root / name)) is not None}
     for name, (entry, is_certain) in new.items():
         if is_certain:
             note(root, name, entry)
@@ -46,7 +46,7 @@ def entries(root: Path) -> dict[str, Entry | None]:
 
 def note(root: Path, name: str, entry: Entry) -> None:
     """Note what a run is of, if that can be written."""
-    notes = _notes_on(root)
+    notes = _notes_file(root)
     if notes is not None:
         with contextlib.suppress(SetupError, OSError):
             notes.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def entry_of(record: Mapping[str, Any]) -> Entry:
     return Entry(record["kin"], record["asked"], record.get("early"))
 
 
-def asked_alike(root: Path, asked: str) -> list[str]:
+def runs_with_request(root: Path, asked: str) -> list[str]:
     """The runs in `root` that were asked for in the same words, the one that was made last first."""
     if not root.is_dir():
         return []
@@ -72,7 +72,7 @@ def asked_alike(root: Path, asked: str) -> list[str]:
     return sorted(names, key=made, reverse=True)
 
 
-def _looked_up(folder: Path) -> tuple[Entry, bool] | None:
+def _read_entry(folder: Path) -> tuple[Entry, bool] | None:
     """What a folder is of, and whether another folder of that name would be of the same: its name is the run's ID."""
     with contextlib.suppress(DataError, SetupError):
         record = identity.read(folder)
@@ -80,13 +80,13 @@ def _looked_up(folder: Path) -> tuple[Entry, bool] | None:
     return None
 
 
-def _notes_on(root: Path) -> Path | None:
+def _notes_file(root: Path) -> Path | None:
     cache = cache_folder()
     name = hashlib.blake2b(os.fsencode(os.path.realpath(root)), digest_size=12).hexdigest()
     return cache / "runs" / f"{name}.jsonl" if cache is not None else None
 
 
-def _noted(notes: Path | None) -> dict[str, Entry]:
+def _read_notes(notes: Path | None) -> dict[str, Entry]:
     if notes is None:
         return {}
     known = {}

@@ -1,4 +1,4 @@
-"""A JSONL file that only grows by whole lines, whatever happens to the process that writes it."""
+"""A JSONL file that grows by whole lines only, even if its writer is killed."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -8,25 +8,25 @@ from typing import Any
 from evenly.atomic import replacing, unwritable
 from evenly.errors import DataError, SetupError
 from evenly.files.regular import open_regular
-from evenly.records import plain
+from evenly.records import json_text
 
 Row = dict[str, Any]
 
 
 def read(path: Path) -> list[Row]:
-    """Every whole line; a last line without its end was torn by a crash and does not count."""
-    return [_row(path, number, text) for number, text in enumerate(_whole(path), 1)]
+    """Every complete line; a last line without its end was torn by a crash and is left out."""
+    return [_row(path, number, text) for number, text in enumerate(_complete_lines(path), 1)]
 
 
 def append(path: Path, values: Mapping[str, Any]) -> None:
-    """Add one line by a single write; a line that does not fit on the disk is taken back.
+    """Add one line by a single write; a line that does not fit on the disk is removed again. Links are not followed.
 
-    The file is opened anew each time: it costs microseconds, nothing is left open across a fork, and the
-    line is with the operating system when this returns, so that a killed process loses none.
+    The file is opened for each line: that takes microseconds, leaves nothing open across a fork, and hands the line to
+    the operating system, so that a killed process loses none.
     """
-    text = plain.line(values, path=path.stem)
+    text = json_text.line(values, path=path.stem)
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         try:
             size = os.fstat(handle).st_size
             try:
@@ -42,12 +42,12 @@ def append(path: Path, values: Mapping[str, Any]) -> None:
         raise unwritable(path, error) from error
 
 
-def mend(path: Path) -> None:
-    """Cut a torn last line, so that the next one does not grow out of its stump."""
+def drop_torn_line(path: Path) -> None:
+    """Cut a torn last line, so that the next line starts on its own."""
     if not path.exists():
         return
     try:
-        with open(path, "r+b") as file:
+        with open(path, "r+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW)) as file:
             content = file.read()
             if content and not content.endswith(b"\n"):
                 file.truncate(content.rfind(b"\n") + 1)
@@ -57,7 +57,7 @@ def mend(path: Path) -> None:
 
 def keep(path: Path, wanted: int | Callable[[Row], bool]) -> None:
     """Keep the first `wanted` lines, or those for which `wanted(row)` holds, byte for byte."""
-    lines = _whole(path)
+    lines = _complete_lines(path)
     if callable(wanted):
         kept = [text for number, text in enumerate(lines, 1) if wanted(_row(path, number, text))]
     elif 0 <= wanted <= len(lines):
@@ -70,7 +70,7 @@ def keep(path: Path, wanted: int | Callable[[Row], bool]) -> None:
         file.writelines(text + b"\n" for text in kept)
 
 
-def _whole(path: Path) -> list[bytes]:
+def _complete_lines(path: Path) -> list[bytes]:
     if not os.path.lexists(path):
         return []
     with open_regular(path) as file:  # never waits, as a pipe in a stranger's folder would have it
@@ -79,7 +79,7 @@ def _whole(path: Path) -> list[bytes]:
 
 def _row(path: Path, number: int, text: bytes) -> Row:
     try:
-        row = plain.parse(text, source=f"{path}, line {number}")
+        row = json_text.parse(text, source=f"{path}, line {number}")
     except DataError:
         row = None
     if not isinstance(row, dict):

@@ -1,6 +1,7 @@
-"""One writer to a run: an advisory lock that the operating system drops when its process ends, however it ends."""
+"""One writer per run: an advisory lock that the operating system releases when its process ends."""
 
 import contextlib
+import errno
 import os
 import time
 import weakref
@@ -11,10 +12,10 @@ from evenly.errors import SetupError, UsageError
 
 
 class Busy(UsageError):
-    """Another process writes to the run."""
+    """Another process is writing to the run."""
 
 
-PATIENCE = 0.5  # seconds; whoever only asks `held` has the lock for an instant, and must not look like a writer
+PATIENCE = 0.5  # seconds; `is_locked` takes the lock for an instant and must not look like a writer
 
 
 class Lock:
@@ -23,15 +24,17 @@ class Lock:
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "lock"
     >>> lock = Lock(path)
-    >>> held(path), lock.release(), held(path)
+    >>> is_locked(path), lock.release(), is_locked(path)
     (True, None, False)
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise SetupError(f"{path} is a link, which a lock must not be. Remove it and repeat.") from error
             raise SetupError(f"cannot write {path}: {error.strerror}. Choose a writable folder for runs.") from error
         try:
             _take(handle, path)
@@ -43,25 +46,25 @@ class Lock:
 
     @property
     def in_place(self) -> bool:
-        """Whether the file at the path is still the one that is held: its folder was not moved, renamed or deleted."""
+        """Whether the lock file is still at its path: its folder was not moved, renamed or deleted."""
         try:
-            return os.path.samestat(os.fstat(self._handle), os.stat(self.path))
+            return os.path.samestat(os.fstat(self._handle), os.lstat(self.path))
         except OSError:
             return False
 
 
-def held(path: Path) -> bool:
-    """Whether some process holds the lock at this moment."""
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock at this moment."""
     fcntl = _fcntl()
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # a file system without locks has no writers of ours
+    except OSError:  # a file system without locks cannot have a writer
         return False
     finally:
         os.close(handle)

@@ -11,7 +11,7 @@ from typing import Any
 
 from evenly.errors import DataError, SetupError, UsageError, did_you_mean
 from evenly.records.run import RESERVED, Run
-from evenly.typed.mappings import flat
+from evenly.typed.mappings import flatten
 
 _log = logging.getLogger(__name__)
 _MEASURED = re.compile(r"(last|min|max|summary)\((.+)\)")
@@ -35,7 +35,7 @@ def runs(root: str | os.PathLike[str] = "runs") -> list[Run]:
     found = []
     for path in sorted(root.iterdir()):
         if path.is_dir() and not path.name.startswith(".") and not _foreign(path):
-            with _skipping(path):
+            with _warn_and_skip(path):
                 run = Run(path)
                 _ = run.recipe  # cached, and proof that there is one
                 found.append(run)
@@ -86,7 +86,7 @@ def table(
     _check_known([column for column in columns if not _MEASURED.fullmatch(column)], facts)
     rows = []
     for run, known in zip(found, facts, strict=True):
-        with _skipping(run.path):
+        with _warn_and_skip(run.path):
             measured = run.metrics(), run.summary()
             rows.append({column: _cell(column, known, *measured) for column in columns})
     return rows
@@ -98,7 +98,7 @@ def _foreign(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _skipping(path: Path) -> Iterator[None]:
+def _warn_and_skip(path: Path) -> Iterator[None]:
     """A warning in place of an error: one bad folder must not hide a thousand good ones."""
     try:
         yield
@@ -107,7 +107,7 @@ def _skipping(path: Path) -> Iterator[None]:
 
 
 def _facts(run: Run) -> dict[str, Any]:
-    return {"id": run.id, "state": run.state, **flat(run.recipe)}
+    return {"id": run.id, "state": run.state, **flatten(run.recipe)}
 
 
 def _check_known(names: Iterable[str], facts: Sequence[Mapping[str, Any]]) -> None:

@@ -10,14 +10,14 @@ from typing import IO, Any, Literal
 
 from evenly.errors import DataError, SetupError, Stopped, UsageError, did_you_mean
 from evenly.records import identity as identities
-from evenly.records import index, lines, plain
+from evenly.records import index, json_text, lines
 from evenly.records.folder import LOCK as LOCK
 from evenly.records.folder import METRICS as METRICS
 from evenly.records.folder import Folder
 from evenly.records.identity import IDENTITY, Identity
-from evenly.records.lock import held
+from evenly.records.lock import is_locked
 from evenly.typed import yaml_text
-from evenly.typed.mappings import differing, flat
+from evenly.typed.mappings import changed_settings, flatten
 
 State = Literal["new", "running", "stopped", "failed", "done"]
 RECIPE, ENVIRONMENT, CHECKPOINTS = "recipe.yaml", "environment.json", "checkpoints"
@@ -103,13 +103,13 @@ class Run:
             return cls(path)
         if path.is_dir() and path.name != os.fspath(which):
             raise UsageError(f"{path} is not a run's folder: it has no {RECIPE}. `evenly runs` lists those that are.")
-        named = [name for name in _listed(root) if name.startswith(os.fspath(which))]
+        named = [name for name in _list_names(root) if name.startswith(os.fspath(which))]
         matches = [name for name in named if (root / name / RECIPE).exists()]
         if len(matches) == 1 or os.fspath(which) in matches:
             return cls(root / (matches[0] if len(matches) == 1 else which))
         if matches:
             raise UsageError(f"{which!r} begins the ID of {len(matches)} runs: {', '.join(matches)}. Give more of it.")
-        known = [name for name in _listed(root) if (root / name / RECIPE).exists()]
+        known = [name for name in _list_names(root) if (root / name / RECIPE).exists()]
         hint = did_you_mean(os.fspath(which), known) if known else "There are none: `evenly train` makes one."
         raise UsageError(f"there is no run {os.fspath(which)!r} in {root}. {hint}")
 
@@ -149,7 +149,7 @@ class Run:
         """What the files tell: `done`, `running` (a live process holds the lock), `failed`, `stopped`, or `new`."""
         if (self.path / DONE).exists():
             return "done"
-        if held(self.path / LOCK):
+        if is_locked(self.path / LOCK):
             return "running"
         if (self.path / FAILED).exists():
             return "failed"
@@ -219,11 +219,11 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """What `finish` was given; empty while the run is not done."""
-        return self._object(DONE)
+        return self._read_object(DONE)
 
     def failure(self) -> str | None:
         """Why the run failed, if it did and was not continued since."""
-        found = self._object(FAILED)
+        found = self._read_object(FAILED)
         return str(found.get("reason", "no reason was recorded")) if (self.path / FAILED).exists() else None
 
     def finish(self, summary: Mapping[str, Any]) -> None:
@@ -246,8 +246,8 @@ class Run:
         """Refuse a folder that was made with another recipe: an edited file, a changed default, another's run."""
         wanted = yaml_text.parse(yaml_text.render(recipe), source="recipe")
         # A setting that older versions did not have may be missing, at the value that means what they did.
-        optional = flat(wanted).keys() - flat(identity.settings).keys() if identity is not None else frozenset()
-        changed = [line for name, line in differing(self.recipe, wanted).items() if name not in optional]
+        optional = flatten(wanted).keys() - flatten(identity.settings).keys() if identity is not None else frozenset()
+        changed = [line for name, line in changed_settings(self.recipe, wanted).items() if name not in optional]
         if changed:
             raise UsageError(
                 f"{self.path} was made with another recipe ({'; '.join(changed)}). "
@@ -262,10 +262,10 @@ class Run:
             self.close()
             raise UsageError(f"cannot {verb} run {self.id}: it is done. To run it again, remove {self.path}.")
 
-    def _object(self, name: str) -> dict[str, Any]:
+    def _read_object(self, name: str) -> dict[str, Any]:
         """What a file says that holds a JSON object; empty where there is none."""
         try:
-            found = plain.read(self.path / name)
+            found = json_text.read(self.path / name)
         except FileNotFoundError:
             return {}
         if not isinstance(found, dict):
@@ -274,7 +274,7 @@ class Run:
 
     def _read(self, name: str) -> Any:
         try:
-            return plain.read(self.path / name)
+            return json_text.read(self.path / name)
         except FileNotFoundError:
             raise DataError(f"run {self.id} has no {name}. {did_you_mean(name, self._artefacts())}") from None
 
@@ -285,7 +285,7 @@ class Run:
 _REMEDY = "Restore it, or remove the run's folder and repeat the command that made it."
 
 
-def _listed(root: Path) -> list[str]:
+def _list_names(root: Path) -> list[str]:
     try:
         return sorted(os.listdir(root))
     except OSError:

@@ -32,7 +32,7 @@ def metadata(run: str, **more: str) -> dict[str, str]:
 
 def write(file: IO[bytes], content: bytes) -> None:
     """Write what safetensors made with `metadata`, with its checksum in place: equal runs write equal bytes."""
-    content = _sorted(content)
+    content = _sort_header(content)
     where = _place(content, _OPEN)
     file.write(content[:where])
     file.write(_checksum(content, where).encode())
@@ -48,21 +48,21 @@ def check(path: Path, *, run: str | None, remedy: str) -> dict[str, str]:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             said = _metadata(path, content, remedy)
             if CHECKSUM in said and _checksum(content, _place(content, said[CHECKSUM])) != said[CHECKSUM]:
-                raise _damaged(path, "its checksum does not match its content", remedy)
+                raise _damage_error(path, "its checksum does not match its content", remedy)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from error
     except ValueError as error:
         if isinstance(error, DataError):
             raise
-        raise _damaged(path, str(error), remedy) from error
+        raise _damage_error(path, str(error), remedy) from error
     if run is not None and CHECKSUM not in said:
-        raise _damaged(path, "it carries no checksum of evenly's", remedy)
+        raise _damage_error(path, "it carries no checksum of evenly's", remedy)
     if run is not None and said.get(RUN) != run:
         raise DataError(f"{path} was written by run {said.get(RUN)}, not by run {run}. {remedy}")
     return said
 
 
-def _sorted(content: bytes) -> bytes:
+def _sort_header(content: bytes) -> bytes:
     """The same file with the words of its header in alphabetical order: safetensors leaves that to chance."""
     end = 8 + int.from_bytes(content[:8], "little")
     header: dict[str, Any] = json.loads(content[8:end])
@@ -72,21 +72,21 @@ def _sorted(content: bytes) -> bytes:
     return b"".join((len(text).to_bytes(8, "little"), text, memoryview(content)[end:]))
 
 
-def _damaged(path: Path, how: str, remedy: str) -> DataError:
+def _damage_error(path: Path, how: str, remedy: str) -> DataError:
     return DataError(f"{path} is damaged or truncated ({how}). {remedy}")
 
 
 def _metadata(path: Path, content: mmap.mmap, remedy: str) -> dict[str, str]:
     length = int.from_bytes(content[:8], "little")
     if not 2 <= length <= min(len(content) - 8, _LARGEST_HEADER):
-        raise _damaged(path, "it has no header", remedy)
+        raise _damage_error(path, "it has no header", remedy)
     try:
         header: Any = json.loads(content[8 : 8 + length])
     except RecursionError:
-        raise _damaged(path, "its header is nested too deeply", remedy) from None
+        raise _damage_error(path, "its header is nested too deeply", remedy) from None
     said = header.get("__metadata__", {}) if isinstance(header, dict) else None
     if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
-        raise _damaged(path, "its header is not that of a safetensors file", remedy)
+        raise _damage_error(path, "its header is not that of a safetensors file", remedy)
     return said
 
 

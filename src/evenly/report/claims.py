@@ -37,6 +37,7 @@ KINDS = {
     "paper": "Claims of the papers",
     "stand-in": "Stand-ins: other data, network or regime",
     "remark": "Our remarks and corrections",
+    "atlas": "Atlas of cures",
 }
 
 

@@ -3,24 +3,8 @@
 from collections.abc import Mapping
 
 from evenly.intervals import Interval
-
-
-def points(share: float) -> str:
-    """A difference of shares in points, with its sign; the minus is as wide as a plus, and there is no −0.00.
-
-    >>> points(0.0123), points(-0.5), points(-0.00001)
-    ('+1.23', '−50.00', '+0.00')
-    """
-    return f"{round(share * 100, 2) + 0.0:+.2f}".replace("-", "−")
-
-
-def between(found: Interval) -> str:
-    """A difference in points with its interval; that of one seed has none.
-
-    >>> between(Interval(-0.01, -0.02, 0.0, 5)), between(Interval(0.01, float("nan"), float("nan"), 1))
-    ('−1.00 [−2.00, +0.00]', '+1.00')
-    """
-    return points(found.mean) if found.n < 2 else f"{points(found.mean)} [{points(found.low)}, {points(found.high)}]"
+from evenly.intervals import between as between
+from evenly.intervals import points as points
 
 
 def percent(found: Interval, *, signed: bool = False) -> str:

@@ -15,6 +15,7 @@ MARK = {
 }
 HOLDS = ("reproduced", "stronger than claimed", "weaker than claimed")
 _STAND_IN = {"inconclusive": "unclear in a stand-in", "contradicted": "not seen in a stand-in"}
+_ATLAS = {"inconclusive": "unclear", "contradicted": "does not help"}
 _REMARK = {"inconclusive": "unclear", "contradicted": "does not hold"}
 
 
@@ -30,6 +31,8 @@ def verdict_words(verdict: str, kind: str) -> str:
         return f"{MARK[verdict]} {verdict}"
     if kind == "stand-in":
         return _STAND_IN.get(verdict, "seen in a stand-in")
+    if kind == "atlas":
+        return _ATLAS.get(verdict, "helps")
     return _REMARK.get(verdict, "holds")
 
 
@@ -68,7 +71,7 @@ def counts(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     {'paper': {'✓ reproduced': 1}, 'stand-in': {'unclear in a stand-in': 1}}
     """
     found: dict[str, dict[str, int]] = {}
-    for kind in ("paper", "stand-in", "remark"):
+    for kind in ("paper", "stand-in", "remark", "atlas"):
         words = [verdict_words(line["verdict"], kind) for line in lines if line["kind"] == kind]
         if words:
             found[kind] = {word: words.count(word) for word in dict.fromkeys(words)}

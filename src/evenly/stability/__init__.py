@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 from evenly.lazy import attach
 
 if TYPE_CHECKING:
-    from evenly.stability.alignment import Coherence as Coherence
-    from evenly.stability.alignment import coherence as coherence
-    from evenly.stability.alignment import coherence_of_hessians as coherence_of_hessians
     from evenly.stability.almost_sure import almost_sure_threshold as almost_sure_threshold
+    from evenly.stability.coherence_matrix import Coherence as Coherence
+    from evenly.stability.coherence_matrix import coherence as coherence
+    from evenly.stability.coherence_matrix import coherence_of_hessians as coherence_of_hessians
     from evenly.stability.criteria import all_criteria as all_criteria
-    from evenly.stability.exact import mean_square_radius as mean_square_radius
-    from evenly.stability.exact import mean_square_threshold as mean_square_threshold
     from evenly.stability.lyapunov import lyapunov_exponent as lyapunov_exponent
     from evenly.stability.lyapunov import lyapunov_spectrum as lyapunov_spectrum
     from evenly.stability.maps import overlapping_set as overlapping_set
     from evenly.stability.maps import stability_map as stability_map
+    from evenly.stability.mean_square import mean_square_radius as mean_square_radius
+    from evenly.stability.mean_square import mean_square_threshold as mean_square_threshold
     from evenly.stability.method import Method as Method
     from evenly.stability.networks import nearness as nearness
     from evenly.stability.networks import network_problem as network_problem
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = attach(
     __name__,
     {
-        "Coherence": "evenly.stability.alignment",
+        "Coherence": "evenly.stability.coherence_matrix",
         "LinearOptimizer": "evenly.stability.optimizer",
         "Method": "evenly.stability.method",
         "Problem": "evenly.stability.problem",
         "all_criteria": "evenly.stability.criteria",
         "almost_sure_threshold": "evenly.stability.almost_sure",
-        "coherence": "evenly.stability.alignment",
-        "coherence_of_hessians": "evenly.stability.alignment",
+        "coherence": "evenly.stability.coherence_matrix",
+        "coherence_of_hessians": "evenly.stability.coherence_matrix",
         "feature_solution": "evenly.stability.solutions",
         "lyapunov_exponent": "evenly.stability.lyapunov",
         "lyapunov_spectrum": "evenly.stability.lyapunov",
-        "mean_square_radius": "evenly.stability.exact",
-        "mean_square_threshold": "evenly.stability.exact",
+        "mean_square_radius": "evenly.stability.mean_square",
+        "mean_square_threshold": "evenly.stability.mean_square",
         "memorising_solution": "evenly.stability.solutions",
         "method_of": "evenly.stability.recipe_method",
         "nearness": "evenly.stability.networks",

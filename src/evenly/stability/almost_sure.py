@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from evenly.errors import UsageError
-from evenly.stability.exact import mean_square_threshold
 from evenly.stability.lyapunov import Estimate, coordinates, lyapunov_spectrum
+from evenly.stability.mean_square import mean_square_threshold
 from evenly.stability.method import Method
 from evenly.stability.problem import Problem
 
@@ -40,7 +40,7 @@ def almost_sure_threshold(
     """
     try:
         laws = coordinates(problem, batch=batch, **method)
-        return Estimate(min(first_crossing(a, prob) for a, prob in laws))
+        return Estimate(min(first_zero(a, prob) for a, prob in laws))
     except UsageError:
         if rng is None:
             raise
@@ -62,13 +62,13 @@ def almost_sure_threshold(
     return Estimate(middle, exponent(middle).standard_error / max(slope, torch.finfo(torch.float64).tiny))
 
 
-def first_crossing(s_J: Tensor, prob_J: Tensor) -> float:
+def first_zero(s_J: Tensor, prob_J: Tensor) -> float:
     """The smallest η > 0 with f(η) = Σⱼ pⱼ log|1 − ηsⱼ| ≥ 0.
 
     f is concave between its poles 1/sⱼ, where it falls to −∞, and negative before the first. So each piece has one
     maximum, found by bisection on f′; the first piece whose maximum is not negative holds the crossing.
 
-    >>> round(first_crossing(torch.tensor([0.0, 2.0]), torch.tensor([0.5, 0.5])), 12)
+    >>> round(first_zero(torch.tensor([0.0, 2.0]), torch.tensor([0.5, 0.5])), 12)
     1.0
     """
     positive = s_J > 0

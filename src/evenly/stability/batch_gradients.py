@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from evenly.curvature.chunks import chunked, outputs_of
+from evenly.curvature.chunks import as_chunks, outputs_of
 from evenly.curvature.losses import Loss, mean_loss
-from evenly.curvature.observing import flat, observing, trainable
 from evenly.data.labelled import Labelled
 from evenly.errors import UsageError
+from evenly.models.observation import flatten, observing, trainable_parameters
 
 BATCHES = 32
 
@@ -48,7 +48,7 @@ def _gradients(
 ) -> Iterator[Tensor]:
     if not 1 <= batch <= len(data):
         raise UsageError(f"batch = {batch}: the data have {len(data)} examples; give 1 to {len(data)}.")
-    params = list(trainable(model).values())
+    params = list(trainable_parameters(model).values())
     with observing(model):
         few = data.subset(range(min(4, len(data))))
         outputs, labels = outputs_of(model, few)
@@ -57,9 +57,9 @@ def _gradients(
             drawn = data.subset(torch.randperm(len(data), generator=rng)[:batch])
             with torch.enable_grad():
                 total: list[Tensor] | None = None
-                for x, y in chunked(drawn, model=model):
+                for x, y in as_chunks(drawn, model=model):
                     assert y is not None
                     value = mean(model(x), y) * len(x) / batch
                     found = list(torch.autograd.grad(value, params, materialize_grads=True))
                     total = found if total is None else list(torch._foreach_add(total, found))
-            yield flat(total or [])
+            yield flatten(total or [])

@@ -80,7 +80,7 @@ def _coefficient(sigma: Partition, sampling: Sampling, num: int, size: int, left
         return _draws(sigma, size, left, same=same) / float(size) ** length
     total = 0.0
     for pi in partitions(length):
-        merged = _merged_into(pi, sigma)
+        merged = _merged_counts(pi, sigma)
         if merged is None or (not same and _mixes(pi, left)):
             continue
         moebius = prod((-1) ** (k - 1) * _factorial(k - 1) for k in merged)
@@ -107,7 +107,7 @@ def _mixes(pi: Partition, left: int) -> bool:
     return any(block[0] < left <= block[-1] for block in pi)
 
 
-def _merged_into(pi: Partition, sigma: Partition) -> list[int] | None:
+def _merged_counts(pi: Partition, sigma: Partition) -> list[int] | None:
     """How many blocks of π make up each block of σ; None where π is not finer than σ."""
     counts = []
     for block in sigma:

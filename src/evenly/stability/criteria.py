@@ -8,8 +8,8 @@ from math import inf, sqrt
 from typing import Literal
 
 from evenly.errors import UsageError
-from evenly.stability.alignment import coherence
-from evenly.stability.exact import mean_square_threshold, sandwich_radius
+from evenly.stability.coherence_matrix import coherence
+from evenly.stability.mean_square import mean_square_threshold, sandwich_radius
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import check_batch
 

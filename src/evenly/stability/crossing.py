@@ -47,7 +47,7 @@ def first_crossing(gradient: GradientMap, optimizer: LinearOptimizer) -> float:
         if mu > 1 + 1e-5:
             high, guess, matrix = lr, lr * (1 - 1e-9), fresh
             continue
-        earlier = _earlier(gradient, optimizer, lr, start)
+        earlier = _earlier_crossing(gradient, optimizer, lr, start)
         if earlier is None:
             return lr
         high, guess, matrix = earlier, earlier / 2, start
@@ -113,7 +113,7 @@ def _radius(
     return mu, x_RR, slope
 
 
-def _earlier(gradient: GradientMap, optimizer: LinearOptimizer, lr: float, matrix: Tensor) -> float | None:
+def _earlier_crossing(gradient: GradientMap, optimizer: LinearOptimizer, lr: float, matrix: Tensor) -> float | None:
     """An η of the grid below `lr` with μ ≥ 1, if there is one."""
     q_RR = optimizer.response(gradient.mean_R, lr)
     scale = q_RR.diagonal().rsqrt()  # a congruence that makes Q's diagonal 1 and changes no sign of a definite form

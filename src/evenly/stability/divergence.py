@@ -11,13 +11,13 @@ from torch import Tensor
 from evenly.errors import UsageError
 
 
-def grew_thousandfold(log_growth_K: Tensor, *, factor: float = 1000.0) -> Tensor:
+def has_diverged(log_growth_K: Tensor, *, factor: float = 1000.0) -> Tensor:
     """The rule of Chang & Khanna (2025): more than half of the runs ended with ‖w_T‖ > 1000‖w₀‖.
 
     It calls stable whatever grows more slowly than log(1000)/T per step, and depends on T.
 
     >>> import torch
-    >>> grew_thousandfold(torch.tensor([[7.0, 7.0, 0.0], [7.0, 0.0, 0.0]])).tolist()
+    >>> has_diverged(torch.tensor([[7.0, 7.0, 0.0], [7.0, 0.0, 0.0]])).tolist()
     [True, False]
     """
     return (log_growth_K > log(factor)).double().mean(-1) > 0.5

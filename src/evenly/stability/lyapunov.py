@@ -12,8 +12,8 @@ from torch import Tensor
 from evenly.errors import UsageError
 from evenly.stability.batch_moments import group_size
 from evenly.stability.curvatures import Diagonal
-from evenly.stability.exact import check_lr
 from evenly.stability.gradient_map import Ascent
+from evenly.stability.mean_square import check_lr
 from evenly.stability.method import Method, split_method
 from evenly.stability.outcomes import batch_values
 from evenly.stability.problem import Problem

@@ -47,7 +47,7 @@ class Family:
         """Whether any example has a coordinate of its own."""
         return self.sigma_BS < self.num_examples
 
-    def ascended(self, rho_over_alpha: float) -> tuple[Tensor, Tensor]:
+    def sam_curvatures(self, rho_over_alpha: float) -> tuple[Tensor, Tensor]:
         """The curvatures that SAM sees, in the shared coordinate and in the single ones: v = m(1 + (ρ/α)λ)."""
         shared = self.m_BS * (1 + rho_over_alpha * self.sharpness)
         return shared, self.m_BS * (1 + rho_over_alpha * self.sharpness / self.sigma_BS)
@@ -65,7 +65,7 @@ def criterion_lr(family: Family, rho_over_alpha: float) -> Tensor:
 
 def mean_square_lr(family: Family, rho_over_alpha: float) -> Tensor:
     """The exact η*: 2/(λ + c₂v) in each coordinate, the least of them."""
-    shared, single = family.ascended(rho_over_alpha)
+    shared, single = family.sam_curvatures(rho_over_alpha)
     c2_B1 = 1 / family.batch_B1 - 1 / family.num_examples
     first = 2 / (shared * family.sigma_BS / family.num_examples + c2_B1 * shared)
     rest = 2 / (single / family.num_examples + c2_B1 * single)
@@ -74,7 +74,7 @@ def mean_square_lr(family: Family, rho_over_alpha: float) -> Tensor:
 
 def exponent(family: Family, rho_over_alpha: float) -> Tensor:
     """The exact Lyapunov exponent at the map's η: max over coordinates of E log|1 − ηvk/B|."""
-    shared, single = family.ascended(rho_over_alpha)
+    shared, single = family.sam_curvatures(rho_over_alpha)
     rate = family.rate_B11
     k = torch.arange(max(family.sigmas) + 1, dtype=torch.float64)
     sigma = family.sigma_BS[..., None]

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from evenly.errors import UsageError
 from evenly.progress import track
-from evenly.stability.divergence import Growth, grew_thousandfold, growth
-from evenly.stability.exact import check_lr
+from evenly.stability.divergence import Growth, growth, has_diverged
 from evenly.stability.map_lines import Family, criterion_lr, exponent, mean_square_lr
+from evenly.stability.mean_square import check_lr
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import check_batch
 
@@ -25,7 +25,7 @@ HUGE = 1e150  # a run this large has diverged; its square must not overflow
 
 
 @dataclass(frozen=True)
-class Method:
+class MapMethod:
     """w ← w − ηH_t(Pw + δ) with P = I + (ρ/α)H, δ ~ N(0, noise² I)."""
 
     name: str
@@ -43,7 +43,7 @@ class StabilityMap:
     """
 
     lr: float
-    methods: tuple[Method, ...]
+    methods: tuple[MapMethod, ...]
     batches: tuple[int, ...]
     sigmas: tuple[int, ...]
     diverged: Tensor
@@ -100,8 +100,8 @@ def stability_map(
         raise UsageError("rho_over_alpha and noise must be at least 0, and sharpness positive.")
     if steps < 2 or repeats < 2:
         raise UsageError(f"steps = {steps}, repeats = {repeats}: give at least 2 of each.")
-    sams = [Method(f"SAM ρ/α={ratio:g}", rho_over_alpha=ratio) for ratio in rho_over_alpha]
-    methods = (Method("SGD"), Method("random", noise=noise), *sams)
+    sams = [MapMethod(f"SAM ρ/α={ratio:g}", rho_over_alpha=ratio) for ratio in rho_over_alpha]
+    methods = (MapMethod("SGD"), MapMethod("random", noise=noise), *sams)
     family = Family(tuple(batches), tuple(sigmas), num_examples, sharpness, lr)
     start, half, end = _norms(family, methods, steps=steps, repeats=repeats, rng=rng)
     ratios = [method.rho_over_alpha for method in methods]
@@ -110,7 +110,7 @@ def stability_map(
         methods,
         family.batches,
         family.sigmas,
-        grew_thousandfold(end - start),
+        has_diverged(end - start),
         growth(half, end, steps=steps - steps // 2),
         torch.stack([criterion_lr(family, ratio) for ratio in ratios]),
         torch.stack([mean_square_lr(family, ratio) for ratio in ratios]),
@@ -119,7 +119,7 @@ def stability_map(
 
 
 def _norms(
-    family: Family, methods: Sequence[Method], *, steps: int, repeats: int, rng: torch.Generator
+    family: Family, methods: Sequence[MapMethod], *, steps: int, repeats: int, rng: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
     """log‖w‖ at the start, at half-time and at the end: M × B × S × K each (the start without M)."""
     cells = (len(family.batches), len(family.sigmas), repeats)
@@ -143,7 +143,7 @@ def _norms(
 
 
 def _step_shared(
-    family: Family, methods: Sequence[Method], start: Sequence[Tensor], steps: int, rng: torch.Generator
+    family: Family, methods: Sequence[MapMethod], start: Sequence[Tensor], steps: int, rng: torch.Generator
 ) -> list[Tensor]:
     """The shared coordinate after `steps` batches; given the batches, the noise adds up to one normal number."""
     shape = start[0].shape
@@ -167,7 +167,7 @@ def _step_shared(
 
 def _jump_singles(
     family: Family,
-    methods: Sequence[Method],
+    methods: Sequence[MapMethod],
     start: Sequence[Tensor],
     steps: int,
     alone_BSKJ: Tensor,

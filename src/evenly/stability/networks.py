@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev
 
-from evenly.curvature.chunks import Data, chunked, outputs_of
+from evenly.curvature.chunks import Data, as_chunks, outputs_of
 from evenly.curvature.gram import block_gram
-from evenly.curvature.losses import Loss, Name, mean_loss, name_of
-from evenly.curvature.observing import flat, observing, trainable, unflat
+from evenly.curvature.losses import Loss, Name, loss_name, mean_loss
 from evenly.errors import UsageError
+from evenly.models.observation import flatten, observing, trainable_parameters, unflatten
 from evenly.stability.problem import Problem
 from evenly.stability.tables import threshold_report
 
@@ -56,7 +56,7 @@ def network_problem(
     """
     with observing(model, training=None):
         outputs, labels = outputs_of(model, data)
-    name = name_of(loss, outputs, labels)
+    name = loss_name(loss, outputs, labels)
     gram = block_gram(model, data, loss=name, only=only)
     kept = rank if len(gram) > DENSE else None
     return Problem.from_gram(gram, num_outputs=outputs[0].numel(), rank=kept)
@@ -71,8 +71,8 @@ def nearness(model: nn.Module, data: Data, *, loss: Loss | None = None) -> Nearn
     >>> nearness(zero, (x, torch.ones(1)), loss="squared")  # f − y = −1, gradient −x
     Nearness(gradient_norm=5.0, residual=1.0)
     """
-    chunks = chunked(data, model=model)
-    params = list(trainable(model).values())
+    chunks = as_chunks(data, model=model)
+    params = list(trainable_parameters(model).values())
     total = [torch.zeros_like(p) for p in params]
     worst = 0.0
     with observing(model, training=None), torch.enable_grad():
@@ -100,9 +100,9 @@ def per_example_hessians(model: nn.Module, data: Data, *, loss: Loss | None = No
     >>> per_example_hessians(nn.Linear(2, 1, bias=False), (x, torch.zeros(1)), loss="squared").tolist()
     [[[1.0, 2.0], [2.0, 4.0]]]
     """
-    chunks = chunked(data, model=model)
-    params = trainable(model)
-    w_P = flat([p.detach() for p in params.values()])
+    chunks = as_chunks(data, model=model)
+    params = trainable_parameters(model)
+    w_P = flatten([p.detach() for p in params.values()])
     needed = chunks.num_examples * len(w_P) ** 2 * w_P.element_size()
     if needed > MEMORY:
         raise UsageError(
@@ -116,7 +116,7 @@ def per_example_hessians(model: nn.Module, data: Data, *, loss: Loss | None = No
                 one = None if y is None else y[i : i + 1]
 
                 def value(w: Tensor, x: Tensor = x[i : i + 1], y: Tensor | None = one) -> Tensor:
-                    named = dict(zip(params, unflat(w, list(params.values())), strict=True))
+                    named = dict(zip(params, unflatten(w, list(params.values())), strict=True))
                     outputs = functional_call(model, named, (x,))
                     return mean_loss(loss, outputs, y)(outputs, y)  # type: ignore[arg-type]  # `mean_loss` has refused None
 

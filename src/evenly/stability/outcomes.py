@@ -38,7 +38,7 @@ def batch_values(values_N: Tensor, *, batch: int, sampling: Sampling = "bernoull
         taken = (taken[:, None] + times).flatten() if sampling != "bernoulli" else torch.zeros_like(sums)
         prob = (prob[:, None] * weight).flatten()
         likely = (prob > NEGLIGIBLE) & (taken <= batch)
-        sums, taken, prob = _merged(sums[likely], taken[likely], prob[likely])
+        sums, taken, prob = _merge(sums[likely], taken[likely], prob[likely])
         if len(prob) > MAX_OUTCOMES:
             raise _too_many(len(distinct))
     if sampling != "bernoulli":
@@ -62,7 +62,7 @@ def _counts(sampling: Sampling, count: int, batch: int, num: int) -> tuple[Tenso
     return times, weight
 
 
-def _merged(sums: Tensor, taken: Tensor, prob: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _merge(sums: Tensor, taken: Tensor, prob: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Outcomes with the same total and, to rounding, the same sum, as one."""
     scale = float(sums.abs().max()) or 1.0
     keys = torch.stack([taken, (sums / scale * 2.0**40).round()], 1)

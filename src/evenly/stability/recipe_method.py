@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from evenly.errors import UsageError
 from evenly.recipe import Recipe
-from evenly.rules import FORMER
+from evenly.rules import FORMER_NAMES
 from evenly.stability.method import Method
 
 JudgedOptimizer = Literal["sgd", "adamw"]
@@ -95,7 +95,7 @@ def _optimizer(recipe: Recipe, judged: JudgedOptimizer | None) -> tuple[str, Met
 def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tuple[float | None, str, list[str]]:
     """What the ascent adds to the settings: the ρ that is still to be divided by α, its name, and notes."""
     chosen = recipe.ascent
-    rule = FORMER.get(judged or chosen.rule, judged or chosen.rule)
+    rule = FORMER_NAMES.get(judged or chosen.rule, judged or chosen.rule)
     notes = [] if rule == chosen.rule else [f"The run's ascent was {chosen.rule!r}; it is judged as {rule!r}."]
     if rule == "none" or chosen.radius == 0:
         return None, "", notes

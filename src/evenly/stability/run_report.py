@@ -11,7 +11,7 @@ from evenly.curvature.losses import Name
 from evenly.data.labelled import Labelled
 from evenly.intervals import interval
 from evenly.stability.batch_gradients import mean_gradient_norm, mean_square_gradient
-from evenly.stability.exact import check_lr, mean_square_threshold
+from evenly.stability.mean_square import check_lr, mean_square_threshold
 from evenly.stability.method import Method
 from evenly.stability.networks import RANK, nearness, network_problem
 from evenly.stability.problem import Problem

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from evenly.curvature.observing import trainable, unflat
+from evenly.models.observation import trainable_parameters, unflatten
 
 
 class ScaledModel(nn.Module):
@@ -24,9 +24,9 @@ class ScaledModel(nn.Module):
 
     def __init__(self, model: nn.Module, scale_P: Tensor) -> None:
         super().__init__()
-        named = trainable(model)
+        named = trainable_parameters(model)
         self._names: Sequence[str] = list(named)
-        roots = unflat(scale_P.sqrt(), list(named.values()))
+        roots = unflatten(scale_P.sqrt(), list(named.values()))
         self._model = [model]  # in a list: its own parameters are no parameters of this module
         self.theta = nn.ParameterList(p.detach() * root for p, root in zip(named.values(), roots, strict=True))
         self._roots = [root.clone() for root in roots]

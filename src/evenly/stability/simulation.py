@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from evenly.errors import UsageError
-from evenly.stability.exact import check_lr
+from evenly.stability.mean_square import check_lr
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import Sampling, check_batch, draw
 

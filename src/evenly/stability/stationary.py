@@ -11,7 +11,7 @@ from torch import Tensor
 
 from evenly.errors import UsageError
 from evenly.stability.curvatures import Diagonal
-from evenly.stability.exact import check_lr, mean_square_threshold
+from evenly.stability.mean_square import check_lr, mean_square_threshold
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import Sampling, second_moment
 

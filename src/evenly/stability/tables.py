@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from evenly.errors import UsageError
-from evenly.stability.alignment import coherence
+from evenly.stability.coherence_matrix import coherence
 from evenly.stability.criteria import all_criteria, chang_theorem_3_2, coherence_criterion
-from evenly.stability.exact import check_lr, mean_square_threshold
+from evenly.stability.mean_square import check_lr, mean_square_threshold
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import Sampling
 from evenly.stability.solutions import Solution, feature_solution, memorising_solution

@@ -1,142 +1,99 @@
 """`launch`: carry out a plan somewhere, with one bar for all of it, and say what came of every job."""
 
+import socket
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evenly import atomic
-from evenly.errors import EvenlyError, SetupError, Stopped
-from evenly.progress import Bar
+from evenly.errors import EvenlyError, Stopped
 from evenly.sweep import local
 from evenly.sweep.plan import Job, Plan
+from evenly.sweep.status import JobsFailed as JobsFailed
+from evenly.sweep.status import Listener, Status
 from evenly.sweep.where import Where
-from evenly.sweep.worker import Outcome, last_lines
+from evenly.sweep.worker import Outcome, call, skipped
 
 FOLDER = "sweep"  # in a folder of runs: the logs and the state of plans
-HERE = Where()
-FOLLOWED = 1.0  # seconds from one writing of the state to the next
+HERE = Where(at_once=1)
 
 
-class JobsFailed(EvenlyError):
-    """Some jobs of a plan failed; the others are done."""
-
-    exit_code = 1
-
-
-def launch(plan: Plan, where: Where = HERE, *, runs: str | Path = "runs", what: str = "runs") -> dict[str, Any]:
+def launch(
+    plan: Plan,
+    where: Where = HERE,
+    *,
+    runs: str | Path = "runs",
+    what: str = "runs",
+    listener: Listener | None = None,
+    stop_at_failure: bool = False,
+) -> dict[str, Any]:
     """Carry out a plan and give what every job returned, by name.
 
-    Jobs that are done are found done, those that were stopped go on; a job that fails ends only what needs it, and
-    all failures are told together at the end. The results are the same wherever a plan is carried out, bit for bit at
-    an equal number of threads per job on equal machines.
+    Jobs that are done are found done, those that were stopped go on. A job that fails ends only what needs it, and
+    all failures are told together at the end; with `stop_at_failure`, one after the other in this process, the first
+    failure is raised as it is. The results are the same wherever a plan is carried out, bit for bit at an equal number
+    of threads per job on equal machines.
 
     >>> import tempfile
     >>> jobs = [Job(f"seed {n}", "evenly.sweep.worker:nothing", {"n": n}) for n in range(3)]
-    >>> launch(Plan(jobs), Where(at_once=1), runs=tempfile.mkdtemp())
+    >>> launch(Plan(jobs), runs=tempfile.mkdtemp())
     {'seed 0': {'n': 0}, 'seed 1': {'n': 1}, 'seed 2': {'n': 2}}
     """
     runs = Path(runs)
     if not plan:
         return {}
-    if where.engine == "local" and where.devices == 1 and (where.at_once == 1 or len(plan) == 1):
-        return _here(plan, where, runs)
+    if is_here(where, plan):
+        with Status(plan, where, None, what, listener) as status:
+            _run_here(plan, where, runs, status, stop_at_failure=stop_at_failure)
+        return status.results()
     folder = runs / FOLDER / plan.digest
-    following = Following(plan, where, folder, what)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SetupError(f"cannot make {folder}: {error.strerror}. Choose a writable folder for runs.") from error
-    with following:
-        told: dict[str, Any] = {"runs": runs, "logs": folder, "begun": following.begun, "told": following.told}
+    with Status(plan, where, folder, f"{what} on {where}", listener) as status:
         if where.engine == "local":
-            local.run(plan, where, **told)
+            local.run(plan, where, runs=runs, logs=folder, status=status)
         elif where.engine == "ray":
             from evenly.sweep import on_ray
 
-            on_ray.run(plan, where, **told)
+            on_ray.run(plan, where, runs=runs, logs=folder, status=status)
         else:
             from evenly.sweep import on_slurm
 
-            on_slurm.run(plan, where, **told)
-    return following.results()
+            on_slurm.run(plan, where, runs=runs, logs=folder, status=status)
+    return status.results()
 
 
-def _here(plan: Plan, where: Where, runs: Path) -> dict[str, Any]:
-    """One job after the other in this process: its own bars are seen, and its errors are its own."""
-    from evenly.sweep.worker import _called
-
-    return {job.name: _called(job, str(runs), where.threads) for layer in plan.layers() for job in layer}
+def is_here(where: Where, plan: Plan) -> bool:
+    """Whether a plan is carried out in this process, one job after the other: no process is started for one at once."""
+    return where.engine == "local" and where.devices == 1 and (where.at_once == 1 or len(plan) == 1)
 
 
-class Following:
-    """What is known of a plan while it is carried out: one bar for a person, and a file for `evenly runs --watch`."""
-
-    def __init__(self, plan: Plan, where: Where, folder: Path, what: str) -> None:
-        self.plan, self.where, self.folder = plan, where, folder
-        self.outcomes: dict[str, Outcome] = {}
-        self.running: dict[str, float] = {}
-        self.started = time.time()
-        self._written = 0.0
-        self._bar = Bar(f"{what} on {where}", total=len(plan), unit="runs")
-
-    def __enter__(self) -> "Following":
-        self._bar.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.__exit__(*error)
-        self._write(now=True)
-
-    def begun(self, job: Job) -> None:
-        """A job has begun."""
-        self.running[job.name] = time.time()
-        self._bar.note(running=len(self.running))
-        self._write()
-
-    def told(self, outcome: Outcome) -> None:
-        """A job has ended."""
-        self.running.pop(outcome.name, None)
-        self.outcomes[outcome.name] = outcome
-        self._bar.advance()
-        self._bar.note(running=len(self.running))
-        self._write()
-
-    def results(self) -> dict[str, Any]:
-        """What every job returned; an error that names each that failed, its host and its log."""
-        stopped = [each for each in self.outcomes.values() if each.state == "stopped"]
-        failed = [each for each in self.outcomes.values() if each.state in ("failed", "lost")]
-        if failed:
-            raise JobsFailed(_failures(failed, self.outcomes))
-        if stopped or len(self.outcomes) < len(self.plan):
-            done = sum(each.state == "done" for each in self.outcomes.values())
-            raise Stopped(f"{done} of {len(self.plan)} runs are done. The same command goes on with the others.")
-        return {name: self.outcomes[name].result for name in self.plan}
-
-    def _write(self, *, now: bool = False) -> None:
-        if not now and time.time() - self._written < FOLLOWED:
-            return
-        self._written = time.time()
-        state: Mapping[str, Any] = {
-            "on": str(self.where),
-            "jobs": len(self.plan),
-            "started": self.started,
-            "now": self._written,
-            "running": self.running,
-            "ended": {name: [each.state, round(each.seconds, 1), each.host] for name, each in self.outcomes.items()},
-        }
-        atomic.write_json(self.folder / "state.json", state)
+def _run_here(plan: Plan, where: Where, runs: Path, status: Status, *, stop_at_failure: bool) -> None:
+    for job in _in_order(plan):
+        bad = next((name for name in job.needs if status.outcomes[name].state != "done"), None)
+        if bad is not None:
+            status.end(skipped(job, bad))
+            continue
+        status.begin(job)
+        begun = time.monotonic()
+        try:
+            result = call(job, str(runs), where.threads)
+        except (Stopped, KeyboardInterrupt) as error:
+            status.end(Outcome(job.name, "stopped", error=str(error), seconds=time.monotonic() - begun))
+            raise
+        except EvenlyError as error:
+            taken = time.monotonic() - begun
+            failure = Outcome(job.name, "failed", error=str(error), seconds=taken, exit_code=error.exit_code)
+            status.end(failure)
+            if stop_at_failure or len(plan) == 1:
+                raise
+            continue
+        host = socket.gethostname()
+        status.end(Outcome(job.name, "done", result, host=host, seconds=time.monotonic() - begun))
 
 
-def _failures(failed: list[Outcome], all_of_them: Mapping[str, Outcome]) -> str:
-    done = sum(each.state == "done" for each in all_of_them.values())
-    lines = [f"{len(failed)} of {len(all_of_them)} runs failed, {done} are done:"]
-    for each in failed:
-        lines.append(f"  {each.name} on {each.host or 'an unknown host'}: {each.error}")
-        lines.append(f"    its log: {each.log}")
-        if ending := last_lines(each.log):
-            lines += [f"    | {line}" for line in ending.splitlines()[-3:]]
-    waiting = [each.name for each in all_of_them.values() if each.state == "skipped"]
-    if waiting:
-        lines.append(f"  not begun, since they need one of these: {', '.join(waiting)}")
-    return "\n".join(lines) + "\nThe same command tries them again and keeps what is done."
+def _in_order(plan: Plan) -> list[Job]:
+    """The jobs in the order they were given where each comes after what it needs, else layer by layer."""
+    seen: set[str] = set()
+    for job in plan.values():
+        if not seen.issuperset(job.needs):
+            return [job for layer in plan.layers() for job in layer]
+        seen.add(job.name)
+    return list(plan.values())

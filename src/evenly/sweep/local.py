@@ -3,6 +3,7 @@
 import functools
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,13 +13,13 @@ from contextlib import contextmanager
 from multiprocessing.context import SpawnContext
 from pathlib import Path
 
-from evenly.errors import SetupError
+from evenly.errors import SetupError, Stopped
 from evenly.sweep.plan import Job, Plan
+from evenly.sweep.status import Status
 from evenly.sweep.where import Where
-from evenly.sweep.worker import Outcome, do, skipped
+from evenly.sweep.worker import Outcome, do, limit_threads, skipped
 
-Told = Callable[[Outcome], None]
-Begun = Callable[[Job], None]
+LOOK = 5.0  # seconds from one line on progress to the next, at most
 
 
 def usable_cores() -> int:
@@ -26,8 +27,8 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run(plan: Plan, where: Where, *, runs: Path, logs: Path, begun: Begun, told: Told) -> None:
-    """Carry out a plan in processes of this machine; `begun` and `told` hear of every job."""
+def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> None:
+    """Carry out a plan in processes of this machine; `status` hears of every job."""
     gpus = _gpus() if where.gpus else []
     at_once = where.at_once or (max(1, len(gpus) // where.gpus) if gpus else usable_cores())
     at_once = min(at_once, len(plan))
@@ -39,8 +40,8 @@ def run(plan: Plan, where: Where, *, runs: Path, logs: Path, begun: Begun, told:
         )
     call = functools.partial(_do, runs=str(runs), logs=str(logs), threads=threads, devices=where.devices)
     shares = [gpus[i * where.gpus : (i + 1) * where.gpus] for i in range(at_once)] if where.gpus else None
-    with _pool(at_once, shares) as pool:
-        _in_order(plan, lambda job: pool.submit(call, job), begun=begun, told=told, at_once=at_once)
+    with worker_pool(at_once, gpus=shares) as pool:
+        _submit_in_order(plan, lambda job: pool.submit(call, job), status=status, at_once=at_once)
 
 
 def log_of(logs: str | Path, job: Job) -> str:
@@ -52,7 +53,7 @@ def _do(job: Job, *, runs: str, logs: str, threads: int, devices: int) -> Outcom
     return do(job, runs=runs, log=log_of(logs, job), threads=threads, devices=devices)
 
 
-def _in_order(plan: Plan, submit: Callable[[Job], Future[Outcome]], *, begun: Begun, told: Told, at_once: int) -> None:
+def _submit_in_order(plan: Plan, submit: Callable[[Job], Future[Outcome]], *, status: Status, at_once: int) -> None:
     """Submit each job when what it needs is done, in the order of the plan; a failure ends only what needs it."""
     dependents = plan.dependents()
     missing = {name: len(set(job.needs)) for name, job in plan.items()}
@@ -64,18 +65,19 @@ def _in_order(plan: Plan, submit: Callable[[Job], Future[Outcome]], *, begun: Be
         while ready and len(running) < at_once:
             job = plan[ready.pop(0)]
             if job.name in failed:
-                told(skipped(job, failed[job.name]))
+                status.end(skipped(job, failed[job.name]))
                 _release(job.name, dependents, missing, ready, failed, ended_well=False)
                 continue
-            begun(job)
+            status.begin(job)
             running[submit(job)] = job.name
         if not running:
             continue
-        over, _ = wait(running, return_when=FIRST_COMPLETED)
+        over, _ = wait(running, timeout=LOOK, return_when=FIRST_COMPLETED)
+        status.tick()
         for future in over:
             name = running.pop(future)
             outcome = future.result()
-            told(outcome)
+            status.end(outcome)
             _release(name, dependents, missing, ready, failed, ended_well=outcome.state == "done")
 
 
@@ -98,16 +100,28 @@ def _release(
 
 
 @contextmanager
-def _pool(workers: int, gpus: list[list[str]] | None) -> Iterator[ProcessPoolExecutor]:
-    """Processes that end with this one; the work that has not begun is dropped when this one is stopped."""
+def worker_pool(
+    workers: int, *, gpus: list[list[str]] | None = None, threads: int | None = None
+) -> Iterator[ProcessPoolExecutor]:
+    """Processes that work for this one and end with it, each with its share of GPUs and threads.
+
+    They are out of reach of the terminal's Ctrl-C. When this process is interrupted or gets SIGTERM, each is sent
+    SIGTERM once, which training answers by saving where it stands; work that has not begun is dropped.
+    """
     context: SpawnContext = multiprocessing.get_context("spawn")
     shares = context.Queue() if gpus else None
     for share in gpus or ():
         assert shares is not None
         shares.put(",".join(share))
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(os.getpid(), shares))
+    begin = functools.partial(_begin, os.getpid(), shares, threads)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=begin)
     try:
-        yield pool
+        with _stoppable():
+            yield pool
+    except (KeyboardInterrupt, Stopped):
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        raise
     except BrokenProcessPool:
         # The others were asked to end, which training answers at its next step.
         for process in list((pool._processes or {}).values()):
@@ -120,11 +134,32 @@ def _pool(workers: int, gpus: list[list[str]] | None) -> Iterator[ProcessPoolExe
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin(parent: int, shares: "multiprocessing.Queue[str] | None") -> None:
-    """What a working process does first: take its GPUs, and watch that its parent lives."""
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Within the context, SIGTERM raises `Stopped` in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise Stopped("stopped; the same command goes on with what is left.")
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _begin(parent: int, shares: "multiprocessing.Queue[str] | None", threads: int | None) -> None:
+    """What a working process does first: take its GPUs and threads, leave the terminal, and watch its parent."""
     if shares is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = shares.get()
+    os.environ["TERM"] = "dumb"  # one bar for all, and that is the parent's
+    os.setpgrp()
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+    if threads is not None:
+        limit_threads(threads)
 
 
 def _leave_with(parent: int) -> None:

@@ -18,17 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import SetupError, UsageError
-from evenly.sweep.local import Begun, Told, log_of
+from evenly.sweep.local import log_of
 from evenly.sweep.plan import Job, Plan
+from evenly.sweep.status import Status
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, do, skipped
 
 RETRIES = 5  # of a task whose node or process was lost
 PATIENCE = 5.0  # seconds for a cluster to answer at all
+LOOK = 5.0  # seconds from one line on progress to the next, at most
 LOGS = "sweep"  # in the folder of a node that does not see the runs
 
 
-def run(plan: Plan, where: Where, *, runs: Path, logs: Path, begun: Begun, told: Told) -> None:
+def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> None:
     """Carry out a plan as tasks of the Ray cluster that `where` names, or of one on this machine."""
     with _connected(where) as ray:
         _check_room(ray, where)
@@ -41,12 +43,14 @@ def run(plan: Plan, where: Where, *, runs: Path, logs: Path, begun: Begun, told:
                 log = log_of(logs.resolve(), job)
                 task = remote.options(name=job.name)
                 references[job.name] = task.remote(job, home, log, where.threads or 1, where.devices, *needed)
-                begun(job)
+                status.begin(job)
         names = {reference: name for name, reference in references.items()}
         while names:
-            over, _ = ray.wait(list(names), num_returns=1)
-            job = plan[names.pop(over[0])]
-            told(_received(ray, job, over[0], runs, log_of(logs, job)))
+            over, _ = ray.wait(list(names), num_returns=1, timeout=LOOK)
+            status.tick()
+            for reference in over:
+                job = plan[names.pop(reference)]
+                status.end(_receive(ray, job, reference, runs, log_of(logs, job)))
 
 
 def _task(job: Job, home: str | None, log: str, threads: int, devices: int, *needed: "Parcel") -> "Parcel":
@@ -93,7 +97,7 @@ def unpack(content: bytes, folder: Path) -> None:
                 path.rename(folder / path.name)
 
 
-def _received(ray: Any, job: Job, reference: Any, runs: Path, log: str) -> Outcome:
+def _receive(ray: Any, job: Job, reference: Any, runs: Path, log: str) -> Outcome:
     try:
         parcel: Parcel = ray.get(reference)
     except ray.exceptions.RayError as error:

@@ -11,13 +11,15 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evenly import atomic
 from evenly.errors import SetupError, UsageError, did_you_mean
-from evenly.sweep.local import Begun, Told, log_of
+from evenly.sweep.local import log_of
 from evenly.sweep.plan import Job, Plan
+from evenly.sweep.status import Status
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, do, skipped
 
@@ -53,35 +55,28 @@ class Task:
         return DelayedSubmission(self, *arguments)
 
 
-def run(plan: Plan, where: Where, *, runs: Path, logs: Path, begun: Begun, told: Told) -> None:
+def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> None:
     """Carry out a plan on the Slurm cluster of this machine, layer by layer."""
     executor = _executor(where, logs)
-    ended: dict[str, Outcome] = {}
-
-    def tell(outcome: Outcome) -> None:
-        ended[outcome.name] = outcome
-        told(outcome)
-
     for layer in plan.layers():
         able = []
         for job in layer:
-            bad = next((name for name in job.needs if ended[name].state != "done"), None)
+            bad = next((name for name in job.needs if status.outcomes[name].state != "done"), None)
             if bad is None:
                 able.append(job)
             else:
-                tell(skipped(job, bad))
+                status.end(skipped(job, bad))
         for job in able:
-            begun(job)
+            status.begin(job)
         waiting = able
         for attempt in range(RETRIES + 1):
-            lost = _layer(executor, waiting, where, runs=runs, logs=logs, told=tell, last=attempt == RETRIES)
-            waiting = lost
+            waiting = _run_layer(executor, waiting, where, runs=runs, logs=logs, status=status, last=attempt == RETRIES)
             if not waiting:
                 break
 
 
-def _layer(
-    executor: Any, jobs: Sequence[Job], where: Where, *, runs: Path, logs: Path, told: Told, last: bool
+def _run_layer(
+    executor: Any, jobs: Sequence[Job], where: Where, *, runs: Path, logs: Path, status: Status, last: bool
 ) -> list[Job]:
     """Submit jobs as one array and wait for them; give those that ended without saying how, if they may try again."""
     waiting = _submit(executor, jobs, where, runs, logs)
@@ -101,12 +96,13 @@ def _layer(
                     continue
                 del waiting[name]
                 if outcome is not None and outcome.state != "stopped":
-                    told(outcome)
+                    status.end(replace(outcome, name=name))
                 elif last:
                     log = log_of(logs, by_name[name])
-                    told(Outcome(name, "lost", error=f"Slurm job {each.job_id} ended without a result", log=log))
+                    status.end(Outcome(name, "lost", error=f"Slurm job {each.job_id} ended without a result", log=log))
                 else:
                     lost.append(by_name[name])
+            status.tick()
             if waiting:
                 time.sleep(pause)
                 pause = min(pause * 1.2, LONGEST_LOOK) if not gone else LOOK

@@ -1,4 +1,4 @@
-"""What a process does with one job, wherever it runs: call it, keep its log, and tell how it ended."""
+"""What a process does with one job, wherever it runs: call it, keep its log, and say how it ended."""
 
 import contextlib
 import json
@@ -35,6 +35,7 @@ class Outcome:
     host: str = ""
     log: str = ""
     seconds: float = 0.0
+    exit_code: int = 1
 
 
 def do(job: Job, *, runs: str, log: str, threads: int | None = None, devices: int = 1) -> Outcome:
@@ -44,16 +45,21 @@ def do(job: Job, *, runs: str, log: str, threads: int | None = None, devices: in
     done: nothing is trained twice.
     """
     begun = time.monotonic()
-    where = {"host": socket.gethostname(), "log": log}
+    where: dict[str, Any] = {"host": socket.gethostname(), "log": log}
     try:
         with _logged(Path(log)):
-            result = _torchrun(job, runs, threads, devices) if devices > 1 else _called(job, runs, threads)
+            try:
+                result = _torchrun(job, runs, threads, devices) if devices > 1 else call(job, runs, threads)
+            except Exception:
+                traceback.print_exc()  # into the log; the message alone goes to the person
+                raise
         return Outcome(job.name, "done", result, seconds=time.monotonic() - begun, **where)
     except (Stopped, KeyboardInterrupt) as error:
         return Outcome(job.name, "stopped", error=str(error), seconds=time.monotonic() - begun, **where)
     except Exception as error:
         message = str(error) if isinstance(error, EvenlyError) else f"{type(error).__name__}: {error}"
-        return Outcome(job.name, "failed", error=message, seconds=time.monotonic() - begun, **where)
+        code = error.exit_code if isinstance(error, EvenlyError) else 1
+        return Outcome(job.name, "failed", error=message, seconds=time.monotonic() - begun, exit_code=code, **where)
 
 
 def skipped(job: Job, needed: str) -> Outcome:
@@ -66,22 +72,19 @@ def nothing(runs: str, **arguments: Any) -> dict[str, Any]:
     return dict(arguments)
 
 
-def _called(job: Job, runs: str, threads: int | None) -> Any:
+def call(job: Job, runs: str, threads: int | None) -> Any:
+    """Call a job's function in this process; a run that another command is training is waited for."""
     if threads is not None:
-        _limit(threads)
+        limit_threads(threads)
     module, _, name = job.call.partition(":")
     function = getattr(import_module(module), name)
-    try:
-        while True:
-            try:
-                result = function(runs, **job.arguments)
-                json.dumps(result)
-                return result
-            except Busy:
-                time.sleep(PATIENCE)
-    except Exception:
-        traceback.print_exc()  # into the log; the message alone goes to the person
-        raise
+    while True:
+        try:
+            result = function(runs, **job.arguments)
+            json.dumps(result)
+            return result
+        except Busy:
+            time.sleep(PATIENCE)
 
 
 def _torchrun(job: Job, runs: str, threads: int | None, devices: int) -> Any:
@@ -104,7 +107,8 @@ def _torchrun(job: Job, runs: str, threads: int | None, devices: int) -> Any:
         answer.unlink(missing_ok=True)
 
 
-def _limit(threads: int) -> None:
+def limit_threads(threads: int) -> None:
+    """Let torch use this many threads in this process."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
@@ -144,7 +148,7 @@ def last_lines(log: str) -> str:
 def main(order: str, answer: str, runs: str) -> None:
     """One process of a torchrun: do the job, and the first process writes what came of it."""
     given: Mapping[str, Any] = json.loads(Path(order).read_text(encoding="utf-8"))
-    result = _called(Job(given["name"], given["call"], given["arguments"]), runs, None)
+    result = call(Job(given["name"], given["call"], given["arguments"]), runs, None)
     if os.environ.get("RANK", "0") == "0":
         atomic.write_json(answer, {"result": result})
 

@@ -33,7 +33,7 @@ def save(run: Run, name: str, state: Mapping[str, Any]) -> None:
     {'epoch': 3, 'model': {'w': tensor([1., 1.])}, 'seen': [1, None]}
     """
     tensors: dict[str, Tensor] = {}
-    skeleton = _taken_apart(state, "", tensors)
+    skeleton = _flatten(state, "", tensors)
     _write(run, name, tensors, format=_MARK, state=json.dumps(skeleton))
 
 
@@ -49,7 +49,7 @@ def load(run: Run, name: str, *, device: torch.device | str = "cpu") -> dict[str
         with safe_open(path, framework="pt", device=str(device)) as file:
             skeleton = json.loads(said["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, and not iterable
-            state = _put_together(skeleton, tensors)
+            state = _rebuild(skeleton, tensors)
     except (SafetensorError, LookupError, ValueError, TypeError, RecursionError) as error:
         raise DataError(f"{path} is damaged ({error}). {_BEGIN_AGAIN}") from error
     except OSError as error:
@@ -108,14 +108,14 @@ def check_place(state: Mapping[str, Any], *, epochs: int, steps: int, sums: Tens
         raise ValueError(f"its metrics are not those of epoch {epoch}")
 
 
-def unfit(path: Path, error: Exception) -> DataError:
+def misfit_error(path: Path, error: Exception) -> DataError:
     """The error of a checkpoint whose content does not fit the run."""
     return DataError(f"{path} does not fit its run ({type(error).__name__}: {error}). {_BEGIN_AGAIN}")
 
 
 def _contents(state: Mapping[str, Any]) -> str:
     tensors: dict[str, Tensor] = {}
-    skeleton = _taken_apart(state, "", tensors)
+    skeleton = _flatten(state, "", tensors)
     return digest([skeleton, {name: [list(tensor.shape), str(tensor.dtype)] for name, tensor in tensors.items()}])
 
 
@@ -134,25 +134,25 @@ def _write(run: Run, name: str, tensors: Mapping[str, Tensor], **said: str) -> N
         seal.write(file, content)
 
 
-def _taken_apart(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+def _flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     """The value with every tensor replaced by its name; mappings keep integer keys, which JSON has not."""
     if isinstance(value, Tensor):
         tensors[path] = value
         return {"tensor": path}
     if isinstance(value, Mapping):
-        return {"map": [[key, _taken_apart(item, f"{path}/{key}", tensors)] for key, item in value.items()]}
+        return {"map": [[key, _flatten(item, f"{path}/{key}", tensors)] for key, item in value.items()]}
     if isinstance(value, list | tuple):
-        return {"list": [_taken_apart(item, f"{path}/{number}", tensors) for number, item in enumerate(value)]}
+        return {"list": [_flatten(item, f"{path}/{number}", tensors) for number, item in enumerate(value)]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"a checkpoint cannot hold {path}, a {type(value).__name__}")
 
 
-def _put_together(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+def _rebuild(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
         return tensors[value["tensor"]]
     if "map" in value:
-        return {key: _put_together(item, tensors) for key, item in value["map"]}
-    return [_put_together(item, tensors) for item in value["list"]]
+        return {key: _rebuild(item, tensors) for key, item in value["map"]}
+    return [_rebuild(item, tensors) for item in value["list"]]

@@ -1,4 +1,4 @@
-"""What a recipe will cost, before it is run: examples, steps, and seconds from a few measured steps."""
+"""What training costs: gradients per example, and examples, steps and seconds before anything is trained."""
 
 import tempfile
 import time
@@ -8,14 +8,26 @@ from typing import Any
 
 from evenly import rng
 from evenly.data import Splits
-from evenly.recipe import Recipe
+from evenly.optim.cost import passes_per_step
+from evenly.recipe import Ascent, Recipe
 from evenly.records import Run
+from evenly.training.build import build_parts, load_data
 from evenly.training.distributed import World
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
-from evenly.training.parts import assemble, load_data
 
 STEPS, LONGEST = 8, 5.0  # a few steps, or as many as five seconds hold
+
+
+def gradients_per_example(ascent: Ascent) -> float:
+    """Gradients of an example in a step: one, and one more where a rule looks first.
+
+    >>> [gradients_per_example(Ascent(*a)) for a in (("none",), ("sam",), ("sam", 0.1, {"every": 5}), ("lsam",))]
+    [1.0, 2.0, 1.2, 1.0]
+    >>> gradients_per_example(Ascent("sam", 0.0))  # a plain step
+    1.0
+    """
+    return 1.0 if ascent.radius == 0 else passes_per_step(ascent.rule, ascent.options)
 
 
 def estimate(
@@ -35,9 +47,9 @@ def estimate(
     6
     """
     world = World.join(device)
-    with rng.forked([world.device]), tempfile.TemporaryDirectory() as scratch:
+    with rng.fork_generators([world.device]), tempfile.TemporaryDirectory() as scratch:
         data = splits if splits is not None else load_data(recipe, data_root=data_root)
-        parts = assemble(recipe, world=world, splits=data, workers=workers)
+        parts = build_parts(recipe, world=world, splits=data, workers=workers)
         loop = Loop(parts, Run(Path(scratch)), Interruption())
         taken: list[float] = []
         for batch in islice(parts.batches.epoch(0), STEPS):

@@ -13,10 +13,10 @@ from evenly import device as devices
 from evenly.recipe import Recipe
 
 
-def fast(recipe: Recipe, device: torch.device, *, given: Collection[str] = ()) -> Recipe:
+def with_gpu_defaults(recipe: Recipe, device: torch.device, *, given: Collection[str] = ()) -> Recipe:
     """The recipe with half precision and channels last on CUDA; settings that are `given` stay as they are.
 
-    >>> fast(Recipe(), torch.device("cpu")) == Recipe()
+    >>> with_gpu_defaults(Recipe(), torch.device("cpu")) == Recipe()
     True
     """
     if device.type != "cuda":

@@ -37,7 +37,7 @@ class World:
         >>> World.join("cpu").size
         1
         """
-        chosen = devices.chosen(device, local=int(os.environ.get("LOCAL_RANK", 0)))
+        chosen = devices.choose_device(device, local=int(os.environ.get("LOCAL_RANK", 0)))
         devices.enter(chosen)
         if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
             return cls(device=chosen)
@@ -61,7 +61,7 @@ class World:
         name = devices.facts(self.device).get("name")
         return self.device.type if name is None else f"{self.device.type} ({name})"
 
-    def wrapped(self, model: nn.Module, *, sharded: bool) -> nn.Module:
+    def wrap(self, model: nn.Module, *, sharded: bool) -> nn.Module:
         """The model as it is trained: alone, in DDP, or with its parameters sharded by FSDP2."""
         if self.size == 1:
             return model
@@ -75,7 +75,7 @@ class World:
         where = None if self.device.type == "cpu" else [self.device.index]
         return DistributedDataParallel(model, device_ids=where)
 
-    def summed(self, values: Tensor) -> Tensor:
+    def sum(self, values: Tensor) -> Tensor:
         """The sum over all processes of a few numbers, which lie where the caller has them."""
         if self.size == 1:
             return values
@@ -83,7 +83,7 @@ class World:
         torch.distributed.all_reduce(there)
         return there.to(values.device)
 
-    def agreed(self, *flags: bool, step: int = 0) -> tuple[bool, ...]:
+    def any_of(self, *flags: bool, step: int = 0) -> tuple[bool, ...]:
         """For each question, whether any process says yes: all must stop, save and go on together.
 
         Asking costs an all-reduce and a wait for the device: within an epoch give the `step`, and the processes ask
@@ -93,9 +93,9 @@ class World:
             return flags
         if step % AGREE_EVERY:
             return (False,) * len(flags)
-        return tuple(bool(yes) for yes in self.summed(torch.tensor(flags, dtype=torch.int32)))
+        return tuple(bool(yes) for yes in self.sum(torch.tensor(flags, dtype=torch.int32)))
 
-    def shared(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """What the leading process says, in every process."""
         if self.size == 1:
             return value
@@ -108,7 +108,7 @@ class World:
         if self.size == 1:
             return
         # Parameters only: BatchNorm's running statistics are each process's own between two steps.
-        whole = gathered([p.detach() for p in model.parameters()])
+        whole = gather([p.detach() for p in model.parameters()])
         own = torch.stack([p.contiguous().view(torch.uint8).long().sum() for p in whole if p.ndim])
         most = own.clone()
         torch.distributed.all_reduce(own, torch.distributed.ReduceOp.MIN)
@@ -144,10 +144,10 @@ def _leave() -> None:
     torch.distributed.destroy_process_group()
 
 
-def gathered(state: Any) -> Any:
+def gather(state: Any) -> Any:
     """A state dict with every shard of FSDP2 put together again; every process must ask.
 
-    >>> gathered({"w": torch.ones(1), "lr": 0.1})
+    >>> gather({"w": torch.ones(1), "lr": 0.1})
     {'w': tensor([1.]), 'lr': 0.1}
     """
     from torch.distributed.tensor import DTensor
@@ -159,7 +159,7 @@ def gathered(state: Any) -> Any:
 def restore(
     model: nn.Module, optimizer: torch.optim.Optimizer, weights: dict[str, Tensor], state: dict[str, Any]
 ) -> None:
-    """Put back what `gathered` gave of both state dicts, in shards where there are shards."""
+    """Put back what `gather` gave of both state dicts, in shards where there are shards."""
     mine = model.state_dict()
     model.load_state_dict({name: _like(tensor, mine[name]) for name, tensor in weights.items()})
     params = [p for group in optimizer.param_groups for p in group["params"]]

@@ -13,19 +13,19 @@ class Diverged(UsageError):
     """The loss or the weights are no longer numbers."""
 
 
-def size_of_weights(model: nn.Module) -> float:
+def weight_norm(model: nn.Module) -> float:
     """The norm of all parameters, over all shards; what is not finite in them makes it so too.
 
-    >>> size_of_weights(nn.Linear(2, 1)) < 2
+    >>> weight_norm(nn.Linear(2, 1)) < 2
     True
     """
     return float(tree.norm([p.detach() for p in model.parameters()]))
 
 
-def diverged(what: str, recipe: Recipe, model: nn.Module, *, step: int, epoch: int, path: Path) -> Diverged:
+def divergence_error(what: str, recipe: Recipe, model: nn.Module, *, step: int, epoch: int, path: Path) -> Diverged:
     """The error: what came apart and when, the settings that may be at fault, and what is left at `path`.
 
-    >>> str(diverged("the loss is nan", Recipe(), nn.Linear(2, 1), step=7, epoch=1, path=Path("last")))
+    >>> str(divergence_error("the loss is nan", Recipe(), nn.Linear(2, 1), step=7, epoch=1, path=Path("last")))
     'the loss is nan at step 7 (epoch 1), with lr 0.1, rho 0 and a gradient of norm 0; there was no checkpoint yet. ...'
     """
     kept = f"the last good checkpoint is {path}" if path.exists() else "there was no checkpoint yet"

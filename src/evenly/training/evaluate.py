@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from evenly.data import Splits
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
 from evenly.data.labelled import Labelled
+from evenly.errors import UsageError
 from evenly.progress import track
 from evenly.training.objective import Objective, predictions
 
@@ -23,7 +25,7 @@ MOST_VALUES = 32  # an attribute with more values than this is no grouping but a
 
 
 @contextlib.contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
+def eval_mode(model: nn.Module) -> Iterator[None]:
     """Within the context the model is in eval mode; afterwards every module is in the mode it was in."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
@@ -63,9 +65,9 @@ def outputs(
     )
     parts: list[Tensor] = []
     read: list[Tensor] = []
-    with evaluating(model), torch.no_grad(), autocast(device, precision):
+    with eval_mode(model), torch.no_grad(), autocast(device, precision):
         for batch in track(loader.epoch(0), f"evaluating {data.split}", total=len(loader)):
-            parts.append(model(formatted(batch.inputs, memory_format)).float())
+            parts.append(model(to_memory_format(batch.inputs, memory_format)).float())
             # Reading waits for the device: outputs are read when many have come together.
             if sum(part.nbytes for part in parts) > _UNREAD:
                 read.append(torch.cat(parts).cpu())
@@ -123,7 +125,7 @@ def autocast(device: torch.device | str, precision: str) -> contextlib.AbstractC
     return torch.autocast(torch.device(device).type, dtype=HALF[precision])
 
 
-def formatted(x: Tensor, memory_format: torch.memory_format) -> Tensor:
+def to_memory_format(x: Tensor, memory_format: torch.memory_format) -> Tensor:
     """Images in the memory format of the model; other data as they are."""
     return x.contiguous(memory_format=memory_format) if x.ndim == 4 else x
 
@@ -131,3 +133,24 @@ def formatted(x: Tensor, memory_format: torch.memory_format) -> Tensor:
 def _name(values: Mapping[str, tuple[str, ...]], attribute: str, value: int) -> str:
     names = values.get(attribute, ())
     return names[value] if 0 <= value < len(names) else str(value)
+
+
+def evaluation_split(data: Splits, split: str | None) -> str:
+    """The split on which errors are compared.
+
+    >>> from evenly.data import load
+    >>> evaluation_split(load("digits"), None)
+    'test'
+    """
+    if split == "train":
+        raise UsageError(
+            "split 'train' is what is learned: an error there compares nothing. Give --split test, or hold some "
+            "examples out: --set data.validation=0.2 --split validation"
+        )
+    chosen = split or next((name for name in ("test", "validation") if name in data), None)
+    if chosen is None or chosen not in data:
+        raise UsageError(
+            f"{data.name} has no split {split or 'test'!r} to take the error on: it has {', '.join(data)}. "
+            "Hold some examples out: --set data.validation=0.2"
+        )
+    return chosen

@@ -15,33 +15,34 @@ from evenly.resampling.evidence import evidence
 from evenly.resampling.gallery import gallery
 from evenly.resampling.health import Health, health
 from evenly.resampling.storage import write_rows
-from evenly.training.stages import errors_so_far, kept_epoch, kept_outputs
+from evenly.training.early import errors_from_chance, load_outputs, outputs_epoch
 
 EVIDENCE, EXAMPLES = "separation.json", "examples.npz"
 
 
-def leave_evidence(
+def write_evidence(
     run: Run, separation: Separation, *, early: Run, data: Labelled, found: Health | None = None
 ) -> Health:
     """Write a separation by the outputs of `early` into `run`, which may be the same run; return its health."""
-    logits = kept_outputs(early)["logits"]
+    logits = load_outputs(early)["logits"]
     found = found or health(separation, logits)
     with run.replacing("separation.csv", "w") as file:
         write_rows(separation, file)
-    run.write_json(EVIDENCE, {**evidence(separation, logits, found), **moment_of(early, data)})
+    run.write_json(EVIDENCE, {**evidence(separation, logits, found), **moment_record(early, data)})
     with run.replacing(EXAMPLES) as file:
         arrays: dict[str, Any] = {**gallery(separation, logits, data, suspects=found.suspects.rows)}
         np.savez_compressed(file, **arrays)
     return found
 
 
-def moment_of(early: Run, data: Labelled) -> dict[str, Any]:
+def moment_record(early: Run, data: Labelled) -> dict[str, Any]:
     """When an early run was separated, and the curve by which that was decided: from chance on."""
-    epoch = kept_epoch(early)
-    errors = errors_so_far(early.metrics(), num_classes=data.num_classes)
+    epoch = outputs_epoch(early)
+    errors = errors_from_chance(early.metrics(), num_classes=data.num_classes)
     return {
         "early": early.id,
         "epoch": epoch,
         "chosen_epoch": epoch,
+        "rule_fired": early.summary().get("rule_fired", True),
         "early_curve": [{"epoch": number, "error": error} for number, error in enumerate(errors)],
     }

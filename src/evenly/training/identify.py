@@ -13,7 +13,7 @@ from evenly.data import Splits
 from evenly.data.contents import digests
 from evenly.data.fingerprints import fingerprint
 from evenly.errors import DataError
-from evenly.recipe import Recipe, identifying, to_mapping
+from evenly.recipe import Recipe, identity_settings, to_mapping
 from evenly.records.identity import Identity
 from evenly.training.distributed import World
 
@@ -46,10 +46,10 @@ def identify(
         given["first weights"] = digests(file.parent, [file.name])[0]
     if (source := _source_of(recipe.model.name)) is not None:
         given["model code"] = digests(source.parent, [source.name])[0]
-    return Identity(identifying(recipe), to_mapping(recipe, defaults=False), data.identity(), given)
+    return Identity(identity_settings(recipe), to_mapping(recipe, defaults=False), data.identity(), given)
 
 
-def agreed(world: World, make: Callable[[], Identity]) -> Identity:
+def agree(world: World, make: Callable[[], Identity]) -> Identity:
     """The identity on which all processes of a run agree; raises in each of them where they do not.
 
     The leading process looks first, so that the others find the digests of files remembered.
@@ -57,8 +57,8 @@ def agreed(world: World, make: Callable[[], Identity]) -> Identity:
     first = make() if world.leads else None
     world.wait()
     identity = first or make()
-    leading = world.shared(identity.record())
-    (differs,) = world.agreed(leading != identity.record())
+    leading = world.broadcast(identity.record())
+    (differs,) = world.any_of(leading != identity.record())
     if differs:
         raise DataError(
             "the processes of this run do not see the same data or code: give each the same files. "

@@ -1,4 +1,8 @@
-"""The training loop, the only one: every experiment and every user's run goes through here.
+"""The training loop: every run folder comes from here.
+
+There are two engines. This loop trains one network by any recipe: real data, any model, SAM's rules, checkpoints,
+many devices. `evenly.training.ensemble` trains hundreds of small networks at once as one batched computation, for the
+toy problems of the papers, and keeps no run folders. A test holds the two equal on a common case.
 
 A run is a pure function of its recipe and data. Order, augmentation and dropout are derived from (seed, epoch,
 batch), so that a run which is killed at any moment and started again ends with the same bits.
@@ -22,17 +26,18 @@ from evenly.optim.schedule import multiplier, radius
 from evenly.progress import Bar
 from evenly.records import Run
 from evenly.training import checkpoint
-from evenly.training.distributed import gathered, restore
-from evenly.training.divergence import Diverged, diverged, size_of_weights
+from evenly.training.build import Parts
+from evenly.training.distributed import gather, restore
+from evenly.training.divergence import Diverged, divergence_error, weight_norm
 from evenly.training.evaluate import outputs, scores
 from evenly.training.interruption import Interruption
 from evenly.training.objective import predictions
-from evenly.training.parts import Parts
 from evenly.training.step import Step, scaler_state
 from evenly.training.tally import Tally
 
 _log = logging.getLogger(__name__)
 LAST = "checkpoints/last.safetensors"
+END = "checkpoints/end.safetensors"  # the state at the end, for a run that goes on from there
 Metrics = dict[str, Any]
 #: Decides after an epoch, from the metrics of all epochs so far, whether training is over.
 Enough = Callable[[Sequence[Metrics]], bool]
@@ -43,7 +48,8 @@ class Loop:
     """Training in progress: where it stands, and how it goes on.
 
     `pace` is the number of seconds between checkpoints. `enough` may end training early, at the end of an epoch;
-    `listeners` hear the metrics of each.
+    `listeners` hear the metrics of each. `keep_end` keeps the state at the end of training; `begin_with` is a run that
+    kept it, and whose epochs are the first of this one.
     """
 
     parts: Parts
@@ -53,6 +59,8 @@ class Loop:
     enough: Enough | None = None
     allow: frozenset[str] = frozenset()
     listeners: tuple[Callable[[Metrics], None], ...] = ()
+    keep_end: bool = False
+    begin_with: Run | None = None
     epoch: int = 0
     batch: int = 0
     step: int = 0
@@ -86,7 +94,7 @@ class Loop:
                 for batch in self.parts.batches.epoch(self.epoch, start=self.batch):
                     self.take(batch)
                     bar.advance()
-                    stop, due = world.agreed(self.interruption.requested, self._is_due, step=self.step)
+                    stop, due = world.any_of(self.interruption.requested, self._is_due, step=self.step)
                     if stop or due:
                         self._save()
                     if stop:
@@ -94,6 +102,8 @@ class Loop:
                 history.append(self._end_of_epoch())
                 bar.note(loss=history[-1]["train.loss"], error=history[-1]["train.error"])
         world.check_replicas(self.parts.model)
+        if self.keep_end:
+            self._save(END)
         weights = self._weights()
         self.seconds += time.monotonic() - self._since
         if world.leads:
@@ -118,7 +128,7 @@ class Loop:
         parts, world = self.parts, self.parts.world
         self._check_loss(now=True)
         self._check_weights()
-        seen = self.tally.metrics(world.summed(self.tally.sums_G3))
+        seen = self.tally.metrics(world.sum(self.tally.sums_G3))
         self.epoch, self.batch = self.epoch + 1, 0
         self.tally.reset()
         metrics: Metrics = {
@@ -140,7 +150,7 @@ class Loop:
             weights = self._weights()
             if world.leads:
                 checkpoint.save_weights(self.run, f"checkpoints/epoch-{self.epoch:04d}.safetensors", weights)
-        if any(world.agreed(self._is_due)):
+        if any(world.any_of(self._is_due)):
             self._save()
         return metrics
 
@@ -190,20 +200,20 @@ class Loop:
 
     def _check_weights(self) -> None:
         """The loss was that of the weights before the step: what a step made of them is known only by looking."""
-        size = size_of_weights(self.parts.model)
+        size = weight_norm(self.parts.model)
         if not math.isfinite(size):
             raise self._diverged(f"the norm of the weights is {size}")
 
     def _diverged(self, what: str, *, step: int | None = None) -> Diverged:
         parts = self.parts
         epoch = self.epoch + (self.batch > 0)
-        return diverged(what, parts.recipe, parts.model, step=step or self.step, epoch=epoch, path=self.path)
+        return divergence_error(what, parts.recipe, parts.model, step=step or self.step, epoch=epoch, path=self.path)
 
     def _weights(self) -> dict[str, Tensor]:
-        weights: dict[str, Tensor] = gathered(self.parts.model.state_dict())
+        weights: dict[str, Tensor] = gather(self.parts.model.state_dict())
         return weights
 
-    def _save(self) -> None:
+    def _save(self, name: str = LAST) -> None:
         parts, world = self.parts, self.parts.world
         self._check_loss(now=True)
         self._check_weights()
@@ -215,17 +225,17 @@ class Loop:
             "batch": self.batch,
             "step": self.step,
             "seconds": self.seconds,
-            "sums": world.summed(self.tally.sums_G3),
+            "sums": world.sum(self.tally.sums_G3),
             "lines": len(self.run.metrics()) if world.leads else 0,
             "world": world.size,
             "device": world.kind,
             "model": self._weights(),
-            "optimizer": gathered(parts.optimizer.state_dict()),
+            "optimizer": gather(parts.optimizer.state_dict()),
             "ascent": parts.ascent.state_dict() if parts.ascent is not None else None,
             "scaler": scaler_state(parts),
         }
         if world.leads:
-            checkpoint.save(self.run, LAST, checkpoint.with_contents(state))
+            checkpoint.save(self.run, name, checkpoint.with_contents(state))
         world.wait()
 
     def _resume(self) -> None:
@@ -233,6 +243,8 @@ class Loop:
         if not self.path.exists():
             if world.leads:
                 self.run.truncate_metrics(0)
+            if self.begin_with is not None:
+                self._begin_with(self.begin_with)
             world.wait()
             return
         state = checkpoint.load(self.run, LAST)
@@ -242,11 +254,23 @@ class Loop:
         except (LookupError, TypeError, AttributeError, RuntimeError, ValueError) as error:
             if isinstance(error, EvenlyError):
                 raise
-            raise checkpoint.unfit(self.path, error) from error
+            raise checkpoint.misfit_error(self.path, error) from error
         if world.leads:
             self.run.truncate_metrics(state["lines"])
             _log.info("run %s goes on after step %d, in epoch %d.", self.run.id, self.step, self.epoch + 1)
         world.wait()
+
+    def _begin_with(self, early: Run) -> None:
+        """Take over the epochs of a run that is the beginning of this one: its metrics, and the state it ended with."""
+        state = checkpoint.load(early, END)
+        if state["world"] != self.parts.world.size or state["device"] != self.parts.world.kind:
+            return  # its bits are not those of this machine: train from scratch
+        checkpoint.refuse_incomplete(early.path / END, state)
+        self._go_on_from(state)
+        if self.parts.world.leads:
+            for row in early.metrics()[: state["lines"]]:
+                self.run.log(**row)
+            _log.info("run %s begins with the %d epochs of run %s.", self.run.id, self.epoch, early.id)
 
     def _go_on_from(self, state: dict[str, Any]) -> None:
         parts, world = self.parts, self.parts.world

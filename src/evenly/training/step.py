@@ -11,8 +11,8 @@ from torch import Tensor
 from evenly.data.batches import Batch
 from evenly.device import upload
 from evenly.training.accumulation import in_parts
-from evenly.training.evaluate import autocast, formatted
-from evenly.training.parts import Parts
+from evenly.training.build import Parts
+from evenly.training.evaluate import autocast, to_memory_format
 from evenly.training.tally import Tally
 
 
@@ -33,7 +33,7 @@ class Step:
             for p in group["params"]:  # `zero_grad`, without its look for profilers.
                 p.grad = None
         self.tally.begin(batch.position)
-        x, y, weights = formatted(batch.inputs, parts.memory_format), batch.labels, self._weights(batch)
+        x, y, weights = to_memory_format(batch.inputs, parts.memory_format), batch.labels, self._weights(batch)
         loss = self._whole if recipe.accumulate == 1 else self._in_parts
         if parts.ascent is None:
             mean = loss(x, y, None, *weights)

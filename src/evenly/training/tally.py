@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from evenly.training.late import Late
+from evenly.training.deferred import DeferredLosses
 from evenly.training.objective import predictions
 
 _GATHERED = 8  # outputs of a pass
@@ -52,7 +52,7 @@ class Tally:
         self._loss_G, self._wrong_G, self._num_G = sums_G3.T.tolist()
         self._losses: list[Tensor] = []
         self._unread: list[tuple[Tensor, Tensor, Tensor | None]] = []
-        self._late = Late()
+        self._deferred = DeferredLosses()
         #: Steps that were taken after the first whose loss is not finite; `settle` may learn of it late.
         self.steps_since = 0
 
@@ -79,7 +79,7 @@ class Tally:
         loss_B = loss_B.detach()
         group_B = None if self._hard_B is None else self._hard_B[first + known : self._num_seen]
         if not loss_B.is_cpu:
-            self._late.add(loss_B, outputs_BC.detach(), labels_B, group_B)
+            self._deferred.add(loss_B, outputs_BC.detach(), labels_B, group_B)
             return
         self._losses.append(_summed(loss_B, group_B))
         self._unread.append((outputs_BC.detach(), labels_B, group_B))
@@ -89,10 +89,10 @@ class Tally:
 
         On a device other than the CPU it is that of the last reading, unless one is due or wanted `now`.
         """
-        if self._late:
+        if self._deferred:
             if not now:
-                self._late.end_step()
-            return self._read() if now or self._late.is_due else sum(self._loss_G)
+                self._deferred.end_step()
+            return self._read() if now or self._deferred.is_due else sum(self._loss_G)
         for loss_G in self._losses:
             self._loss_G = [old + new for old, new in zip(self._loss_G, loss_G.tolist(), strict=True)]
         self._losses.clear()
@@ -102,7 +102,7 @@ class Tally:
 
     def _read(self) -> float:
         """Add up what the steps since the last reading saw, one after the other, up to one that is not finite."""
-        steps = list(self._late.read())
+        steps = list(self._deferred.read())
         for number, passes in enumerate(steps, 1):
             for seen in passes:
                 loss_G = _summed(seen.loss_B, seen.hard_B).tolist()

@@ -14,13 +14,13 @@ from evenly.resampling.baselines import drawn
 from evenly.rng import generator
 
 
-def targeted(recipe: Recipe, hard_N: Tensor | None) -> Targeted | None:
+def targeted_augmentation(recipe: Recipe, hard_N: Tensor | None) -> Targeted | None:
     """The augmentation that the recipe has for some examples only, and for which; None where it has none.
 
     For the examples that the resampling chose, for all, or for as many random ones: the last two are the controls that
     tell whether it matters who is augmented.
 
-    >>> targeted(Recipe(), None) is None
+    >>> targeted_augmentation(Recipe(), None) is None
     True
     """
     wanted = recipe.resampling

@@ -9,11 +9,11 @@ from evenly.errors import SetupError
 
 
 @contextlib.contextmanager
-def writing(folder: Path, *, purge_after: int) -> Iterator[Callable[[dict[str, Any]], None]]:
+def metrics_writer(folder: Path, *, purge_after: int) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A function that writes one epoch's metrics as scalars; what was written after epoch `purge_after` is dropped.
 
     >>> import tempfile
-    >>> with writing(Path(tempfile.mkdtemp()), purge_after=0) as write:
+    >>> with metrics_writer(Path(tempfile.mkdtemp()), purge_after=0) as write:
     ...     write({"epoch": 1, "train.loss": 0.5})
     """
     try:

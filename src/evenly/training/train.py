@@ -1,9 +1,9 @@
-"""A recipe, trained: the run folder is made or found, training goes on to its end, and the run is marked done."""
+"""`train`: make or find the run folder of a recipe, train to the end, and mark the run as done."""
 
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -14,32 +14,34 @@ from evenly.data import Splits
 from evenly.device import repeatable
 from evenly.environment import stamp
 from evenly.errors import UsageError
-from evenly.optim.cost import passes_per_step
-from evenly.recipe import Ascent, Recipe, to_mapping
+from evenly.recipe import Recipe, to_mapping
 from evenly.records import Run
-from evenly.records.earlier import earlier
+from evenly.records.previous import previous_run
 from evenly.resampling import Separation
 from evenly.resampling.moment import AtEpoch
+from evenly.training.build import Parts, build_parts, load_data
+from evenly.training.collapse import describe
+from evenly.training.continuation import is_beginning
+from evenly.training.cost import gradients_per_example
 from evenly.training.distributed import World
-from evenly.training.evidence import EXAMPLES, leave_evidence
-from evenly.training.identify import agreed, identify
+from evenly.training.early import (
+    OUTPUTS,
+    fits_nearly_all,
+    moment,
+    outputs_epoch,
+    rule_fired,
+    save_outputs,
+    stopping_rule,
+)
+from evenly.training.evidence import EXAMPLES, write_evidence
+from evenly.training.identify import agree, identify
 from evenly.training.interruption import Interruption
 from evenly.training.loop import LAST, Enough, Loop
 from evenly.training.objective import predictions
-from evenly.training.parts import Parts, assemble, load_data
+from evenly.training.out_of_memory import explain_out_of_memory
 from evenly.training.predictions import final_predictions, save_predictions
-from evenly.training.shortage import explained
-from evenly.training.stages import (
-    OUTPUTS,
-    chosen,
-    errors_so_far,
-    fitted,
-    go_on_from,
-    keep_outputs,
-    kept_epoch,
-    moment,
-)
-from evenly.training.tensorboard import writing
+from evenly.training.selection import load_early_weights, select
+from evenly.training.tensorboard import metrics_writer
 
 _log = logging.getLogger(__name__)
 CHANGES = frozenset({"world", "device"})
@@ -80,7 +82,7 @@ def train(
     pace
         Seconds from one checkpoint to the next.
     allow
-        What may differ from the sitting before: `world`, the number of processes; `device`, the kind of device.
+        What may differ from when the run was stopped: `world`, the number of processes; `device`, the kind of device.
     tensorboard
         Whether to write the metrics for TensorBoard too, into the run's folder.
 
@@ -93,6 +95,45 @@ def train(
     >>> run.state, len(run.metrics()), (run.path / "weights.safetensors").exists()
     ('done', 2, True)
     """
+    return train_from(
+        None,
+        recipe,
+        runs=runs,
+        splits=splits,
+        indices=indices,
+        weights=weights,
+        enough=enough,
+        device=device,
+        data_root=data_root,
+        workers=workers,
+        pace=pace,
+        allow=allow,
+        tensorboard=tensorboard,
+    )
+
+
+def train_from(
+    early: Run | None,
+    recipe: Recipe,
+    *,
+    runs: str | os.PathLike[str] = "runs",
+    splits: Splits | None = None,
+    indices: Tensor | None = None,
+    weights: Tensor | None = None,
+    enough: Enough | None = None,
+    device: str = "auto",
+    data_root: str | None = None,
+    workers: int = 0,
+    pace: float = 60.0,
+    allow: Iterable[str] = (),
+    tensorboard: bool = False,
+    keep_end: bool = False,
+) -> Run:
+    """As `train`, but begin where `early` ended if its epochs are the first epochs of this recipe.
+
+    The result is that of training from scratch, bit for bit (`evenly.training.continuation`). With `keep_end` a run
+    keeps the state that it ends with, so that another one can begin there.
+    """
     for change in allow:
         if change == "data":
             raise UsageError("allow: changed data are another run, and the old one stays as it is. Leave `data` out.")
@@ -102,9 +143,9 @@ def train(
         raise UsageError(f"pace = {pace} is the seconds between checkpoints: give 0 or more, such as 60.")
     world = World.join(device)
     data = splits if splits is not None else load_data(recipe, data_root=data_root)
-    identity = agreed(world, lambda: identify(recipe, data, indices=indices, weights=weights, enough=enough))
+    identity = agree(world, lambda: identify(recipe, data, indices=indices, weights=weights, enough=enough))
     run = Run(os.path.join(runs, identity.id))
-    if world.shared(run.state == "done"):
+    if world.broadcast(run.state == "done"):
         run.check(to_mapping(recipe), identity)
         if world.leads:  # left where the process was killed between the end of training and this
             with contextlib.suppress(OSError):
@@ -115,63 +156,55 @@ def train(
     if recipe.precision == "bf16" and world.device.type == "cpu" and not _has_bfloat16():
         _log.info("this CPU has no bfloat16 arithmetic: precision=bf16 is slower here than fp32.")
     with (
-        explained(recipe, world.device),
+        explain_out_of_memory(recipe, world.device),
         repeatable(recipe.deterministic, world.device),
-        rng.forked([world.device]),
+        rng.fork_generators([world.device]),
         Interruption() as interruption,
     ):
-        separation, hard = None, None
+        separation, hard, first = None, None, None
         if recipe.resampling.method != "none":
-            first, separation, indices, weights, hard = chosen(recipe, runs=runs, data=data.train)
+            first, separation, indices, weights, hard = select(recipe, runs=runs, data=data.train)
         given = {"indices": indices, "weights": weights, "hard": hard}
-        parts = assemble(recipe, world=world, splits=data, workers=workers, **given)
-        if separation is not None:
-            go_on_from(first, recipe, parts.model)
+        parts = build_parts(recipe, world=world, splits=data, workers=workers, **given)
+        if first is not None:
+            load_early_weights(first, recipe, parts.model)
         environment = stamp(data=parts.splits.fingerprint, device=world.device) if world.leads else None
         if world.leads:
-            if not run.path.exists() and (remark := earlier(runs, identity)) is not None:
+            if not run.path.exists() and (remark := previous_run(runs, identity)) is not None:
                 _log.info(remark)
             run = Run.create(runs, to_mapping(recipe), identity.id, identity=identity, environment=environment)
         world.wait()
-        if world.shared(run.state == "done"):  # by another process, while this one read the data
+        if world.broadcast(run.state == "done"):  # by another process, while this one read the data
             return run
         with run, contextlib.ExitStack() as stack:
-            if separation is not None and world.leads and not run.file(EXAMPLES).exists():
-                leave_evidence(run, separation, early=first, data=data.train)
-            loop = Loop(parts, run, interruption, pace=pace, enough=enough or early(parts), allow=frozenset(allow))
+            if separation is not None and first is not None and world.leads and not run.file(EXAMPLES).exists():
+                write_evidence(run, separation, early=first, data=data.train)
+            is_over = enough or stopping_rule(recipe, num_classes=data.num_classes)
+            loop = Loop(parts, run, interruption, pace=pace, enough=is_over, allow=frozenset(allow), keep_end=keep_end)
+            if early is not None and not tensorboard and is_beginning(early, recipe, identity):
+                loop.begin_with = early
             heard: list[Callable[[dict[str, Any]], None]] = []
             if tensorboard and world.leads:
                 seen = len(run.metrics())
-                heard.append(stack.enter_context(writing(run.path / "tensorboard", purge_after=seen)))
+                heard.append(stack.enter_context(metrics_writer(run.path / "tensorboard", purge_after=seen)))
             if recipe.until.rule != "end":
-                heard.append(lambda metrics: leave_outputs(loop, metrics))
+                heard.append(lambda metrics: save_early_outputs(loop, metrics))
             loop.listeners = tuple(heard)
             last = loop.train()
             said = final_predictions(loop) if recipe.until.rule == "end" else None
             if world.leads:
                 if said is not None:
                     save_predictions(run, said)
-                run.finish(summary(parts, loop, last, separation))
+                result = summarise(parts, loop, last, separation)
+                run.finish(result)
                 loop.path.unlink(missing_ok=True)
+                for remark in remarks(recipe, result):
+                    _log.warning("run %s %s", run.id, remark)
             world.wait()
     return run
 
 
-def early(parts: Parts) -> Enough | None:
-    """The recipe's own word on when training is over before its last epoch; by gain, also once all is fitted."""
-    until = parts.recipe.until
-    rule = moment(until, epochs=parts.recipe.epochs)
-    if rule is None:
-        return None
-
-    def enough(history: Sequence[dict[str, Any]]) -> bool:
-        errors = errors_so_far(history, num_classes=parts.splits.num_classes)
-        return rule(errors) or (until.rule == "gain" and fitted(history[-1]["train.error"]))
-
-    return enough
-
-
-def leave_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
+def save_early_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
     """Keep the outputs of this epoch: the last that an early run ends with, unless it has fitted everything."""
     recipe, train = loop.parts.recipe, loop.parts.splits.train
     rule = moment(recipe.until, epochs=recipe.epochs)
@@ -180,39 +213,49 @@ def leave_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
     kept = loop.outputs("train")
     error = float((predictions(kept) != train.labels.cpu()).double().mean())
     first = not (loop.run.path / OUTPUTS).exists()
-    if loop.parts.world.leads and (first or recipe.until.rule != "gain" or not fitted(error)):
-        keep_outputs(loop.run, kept, train, epoch=metrics["epoch"])
+    if loop.parts.world.leads and (first or recipe.until.rule != "gain" or not fits_nearly_all(error)):
+        save_outputs(loop.run, kept, train, epoch=metrics["epoch"])
 
 
-def summary(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separation | None) -> dict[str, Any]:
+def summarise(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separation | None) -> dict[str, Any]:
     """What a run comes to: the last epoch's metrics, what it cost, and how large the model is."""
     seen = loop.epoch * parts.batches.examples
-    found = {
+    facts = {
         **last,
         "training_examples": len(parts.splits.train),
         "examples_seen": seen,
-        "gradients": round(seen * passes(parts.recipe.ascent)),
+        "gradients": round(seen * gradients_per_example(parts.recipe.ascent)),
         "parameters": sum(p.numel() for p in parts.model.parameters()),
         "seconds": round(loop.seconds, 3),
     }
     if separation is not None:
-        found["hard_share"] = separation.share
+        facts["hard_share"] = separation.share
     if parts.recipe.until.rule != "end":
-        found["separated_at"] = kept_epoch(loop.run)
-    return found
+        facts["separated_at"] = outputs_epoch(loop.run)
+        facts["rule_fired"] = rule_fired(parts.recipe, loop.run.metrics(), num_classes=parts.splits.num_classes)
+    counts = parts.splits.train.labels.bincount(minlength=2)
+    chance = 1 - float(counts.max() / counts.sum())
+    collapsed = describe(
+        loop.run.metrics(), num_classes=parts.splits.num_classes, chance=chance, rho=parts.recipe.ascent.radius
+    )
+    return facts if collapsed is None else facts | {"collapsed": collapsed}
 
 
-def passes(ascent: Ascent) -> float:
-    """Gradients per example and step: one, and one more where a rule looks first, as often and on as much as it does.
+def remarks(recipe: Recipe, result: dict[str, Any]) -> list[str]:
+    """What a person should know of a run that is done: that it learned nothing, that its moment never came.
 
-    >>> passes(Ascent("none")), passes(Ascent("sam")), passes(Ascent("sam", 0.1, {"every": 5})), passes(Ascent("lsam"))
-    (1.0, 2.0, 1.2, 1.0)
-    >>> passes(Ascent("sam", 0.0))  # a plain step
-    1.0
+    >>> from evenly.recipe import Until
+    >>> remarks(Recipe(epochs=8, until=Until("gain")), {"separated_at": 8, "rule_fired": False})[0]
+    'was separated after epoch 8 although its moment had not come: in 8 epochs the gain in training error did not ...'
     """
-    if ascent.radius == 0:
-        return 1.0
-    return passes_per_step(ascent.rule, ascent.options)
+    told = [result["collapsed"]] if "collapsed" in result else []
+    if result.get("rule_fired") is False:
+        told.append(
+            f"was separated after epoch {result['separated_at']} although its moment had not come: in "
+            f"{recipe.epochs} epochs the gain in training error did not shrink to a tenth. Train for longer "
+            "(--epochs), or name the epoch (--at-epoch)."
+        )
+    return told
 
 
 def _has_bfloat16() -> bool:

@@ -3,7 +3,7 @@
 from evenly.typed.classes import Setting as Setting
 from evenly.typed.classes import Settings as Settings
 from evenly.typed.classes import from_mapping as from_mapping
-from evenly.typed.classes import identifying as identifying
+from evenly.typed.classes import identity_settings as identity_settings
 from evenly.typed.classes import setting as setting
 from evenly.typed.classes import settings as settings
 from evenly.typed.classes import to_mapping as to_mapping

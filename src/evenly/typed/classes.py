@@ -40,7 +40,7 @@ def setting(
     """A dataclass field with a default, one sentence of documentation, and the interval of its numbers.
 
     A setting that is added to a class later says what versions without it did: `absent`. At that value it is left
-    out of `identifying`, so that what was made before keeps its identity.
+    out of `identity_settings`, so that earlier runs keep their identity.
 
     >>> @dataclass(frozen=True)
     ... class Walk(Settings):
@@ -94,7 +94,7 @@ def to_mapping(settings: Settings, *, defaults: bool = True) -> dict[str, Any]:
     return _mapping(settings, MISSING, defaults)
 
 
-def identifying(settings: Settings) -> dict[str, Any]:
+def identity_settings(settings: Settings) -> dict[str, Any]:
     """Every setting, defaults included, but for those at the value that stands for their absence.
 
     A default that changes changes this; a setting that is new, with `absent` as it was before, does not.
@@ -103,14 +103,14 @@ def identifying(settings: Settings) -> dict[str, Any]:
     ... class Walk(Settings):
     ...     pace: float = setting(5.0, "Kilometres per hour.")
     ...     uphill: bool = setting(True, "Whether the path rises.", absent=False)
-    >>> identifying(Walk()), identifying(Walk(uphill=False))
+    >>> identity_settings(Walk()), identity_settings(Walk(uphill=False))
     ({'pace': 5.0, 'uphill': True}, {'pace': 5.0})
     """
     mapping: dict[str, Any] = {}
     for part in fields(cast(Any, settings)):
         value = getattr(settings, part.name)
         if is_dataclass(value):
-            if inner := identifying(cast(Settings, value)):
+            if inner := identity_settings(cast(Settings, value)):
                 mapping[part.name] = inner
         elif value != part.metadata.get("absent", MISSING):
             mapping[part.name] = thaw(value)

@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def flat(mapping: Mapping[str, Any], under: str = "") -> dict[str, Any]:
+def flatten(mapping: Mapping[str, Any], under: str = "") -> dict[str, Any]:
     """A tree of settings by dotted path.
 
-    >>> flat({"optimizer": {"lr": 0.1}, "data": {"options": {}}})
+    >>> flatten({"optimizer": {"lr": 0.1}, "data": {"options": {}}})
     {'optimizer.lr': 0.1, 'data.options': {}}
     """
     rows: dict[str, Any] = {}
     for name, value in mapping.items():
-        rows |= flat(value, f"{under}{name}.") if isinstance(value, Mapping) and value else {under + name: value}
+        rows |= flatten(value, f"{under}{name}.") if isinstance(value, Mapping) and value else {under + name: value}
     return rows
 
 
-def differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
+def changed_settings(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
     """A line for every setting that differs between two trees, or that only one of them has.
 
-    >>> differing({"lr": 0.1, "seed": 0}, {"lr": 0.2, "swa": True})
+    >>> changed_settings({"lr": 0.1, "seed": 0}, {"lr": 0.2, "swa": True})
     {'lr': 'lr: 0.1 → 0.2', 'seed': 'seed: 0 → not there', 'swa': 'swa: not there → True'}
     """
-    before, after = flat(was), flat(now)
+    before, after = flatten(was), flatten(now)
 
     def shown(side: Mapping[str, Any], name: str) -> str:
         return repr(side[name]) if name in side else "not there"

@@ -13,11 +13,11 @@ import pretended  # noqa: F401  # before torch
 from evenly.data import Labelled, Splits
 from evenly.recipe import Ascent, Data, Model, Recipe
 from evenly.records import Run
+from evenly.training.build import build_parts
+from evenly.training.deferred import READ_EVERY
 from evenly.training.distributed import World
 from evenly.training.interruption import Interruption
-from evenly.training.late import READ_EVERY
 from evenly.training.loop import Loop
-from evenly.training.parts import assemble
 from pretended.counting import Count
 
 NETWORK = Model("resnet18", {})
@@ -35,7 +35,7 @@ def counts(rule: str) -> dict[str, float]:
     """Operations of a step, those of its passes alone with one optimizer step, and waits in fifty steps."""
     recipe = Recipe(data=Data("random"), model=NETWORK, batch_size=2, augment=(), ascent=Ascent(rule, 0.05))
     with tempfile.TemporaryDirectory() as scratch:
-        parts = assemble(recipe, world=World(device=torch.device("cuda:0")), splits=data())
+        parts = build_parts(recipe, world=World(device=torch.device("cuda:0")), splits=data())
         loop = Loop(parts, Run(Path(scratch)), Interruption())
         batches = parts.batches.epoch(0)
         loop.take(next(batches))

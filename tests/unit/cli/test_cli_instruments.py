@@ -12,8 +12,8 @@ import torch
 from evenly.cli import main
 from evenly.recipe import Data, Model, Optimizer, Recipe, Schedule
 from evenly.records import Run
-from evenly.training.loaded import loaded
 from evenly.training.train import train
+from evenly.training.trained_model import load_trained
 
 
 def evenly(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -94,7 +94,7 @@ def test_a_run_with_momentum_is_judged_with_it_and_with_the_noise_of_the_whole_s
     assert report["notes"][0].startswith("Judged at the initial learning rate; the run began with 0.05 and ended with")
     assert all(note[0].isupper() and note.endswith(".") for note in report["notes"])
     assert (report["num_examples"], report["draws"], report["sampling"]) == (20, 2, "without")
-    assert report["population"] == len(loaded(trained).splits.train)
+    assert report["population"] == len(load_trained(trained).splits.train)
     name = "SGD, momentum 0.9, weight decay 0.0005"
     assert list(report["methods"]) == [name, "plain SGD"]
     assert f"Model of the optimizer: {name}." in report["notes"]
@@ -123,7 +123,7 @@ def test_an_adamw_run_is_never_judged_as_sgd(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_loaded_run_predicts_what_it_predicted_when_it_was_trained(trained: Run) -> None:
-    found = loaded(trained)
+    found = load_trained(trained)
     test = found.splits["test"]
     with torch.no_grad():
         wrong = (found.model(test.inputs).argmax(1) != test.labels).double().mean().item()

@@ -20,8 +20,8 @@ from evenly.cli import main
 from evenly.errors import UsageError
 from evenly.recipe import Data, Model, Recipe, dump, load
 from evenly.records import Run
-from evenly.training.loaded import loaded
 from evenly.training.train import train
+from evenly.training.trained_model import load_trained
 from evenly.typed import yaml_text
 
 STRANGERS = """
@@ -154,11 +154,11 @@ def test_options_from_a_file_are_not_agreed_to_by_naming_the_function(here: Path
 
 def test_a_module_of_the_same_name_in_another_folder_is_another(here: Path, monkeypatch: pytest.MonkeyPatch):
     consent.remember("strangers_net:net", {})
-    assert consent.agreed("strangers_net:net", {})
+    assert consent.has_consent("strangers_net:net", {})
     (here / "theirs").mkdir()
     (here / "theirs" / "strangers_net.py").write_text("raise SystemExit('imported')")
     monkeypatch.chdir(here / "theirs")
-    assert not consent.agreed("strangers_net:net", {})
+    assert not consent.has_consent("strangers_net:net", {})
     assert (here / "state" / "evenly" / "code").stat().st_mode & 0o077 == 0
 
 
@@ -166,11 +166,11 @@ def test_python_names_code_by_making_the_recipe_and_asks_for_that_of_a_file(here
     with pytest.raises(UsageError, match="trust_code=True"):
         load("strangers.yaml")
     with pytest.raises(UsageError, match=r"consent\.trusting"):
-        loaded(run)
+        load_trained(run)
     assert traces(here) == []
     mine = Recipe(data=Data("digits"), model=Model("strangers_net:net", {"width": 8}), epochs=1)
     made = train(mine, runs=here / "mine", device="cpu")
-    assert isinstance(loaded(made).model, torch.nn.Sequential)
+    assert isinstance(load_trained(made).model, torch.nn.Sequential)
     assert load("strangers.yaml").model == mine.model, "named before"
 
 
@@ -190,7 +190,7 @@ def test_a_memory_that_cannot_be_written_or_read_is_no_obstacle_to_training(
     (here / "state" / "evenly").mkdir(parents=True)
     (here / "state" / "evenly" / "code").write_bytes(b"\xff\xfe")
     monkeypatch.setattr(consent, "_named", set())
-    assert not consent.agreed("strangers_net:net", {})
+    assert not consent.has_consent("strangers_net:net", {})
 
 
 @pytest.mark.parametrize(

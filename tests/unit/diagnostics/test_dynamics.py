@@ -175,3 +175,8 @@ def test_forgetting_at_the_end_of_epochs_and_at_presentation_are_counted_apart()
     assert again.table()["forgotten"].tolist() == [0, 1, 0]
     with pytest.raises(UsageError, match="every example once"):
         log.evaluate(torch.zeros(2, 2), torch.zeros(2, dtype=torch.int64), torch.tensor([1, 1]))
+
+
+def test_labels_that_do_not_fit_are_named_themselves() -> None:
+    with pytest.raises(DataError, match=r"label -1 does not fit 3 logits: classes are numbered from 0 to 2"):
+        Dynamics().update(torch.zeros(2, 3), torch.tensor([2, -1]), torch.tensor([0, 1]))

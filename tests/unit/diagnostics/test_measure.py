@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from evenly.curvature import hessian
 from evenly.data import Labelled, load
 from evenly.diagnostics import importance, measure, sharpness
-from evenly.diagnostics.measured_data import even_part
-from evenly.diagnostics.measuring import function_of
+from evenly.diagnostics.measure import function_of
+from evenly.diagnostics.measurement_data import even_part
 from evenly.errors import DataError, UsageError
 from evenly.measurements import MEASUREMENTS
 

@@ -13,7 +13,7 @@ from evenly.cli import main
 from evenly.errors import DataError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE, PAPERS
-from evenly.papers.reproducing import overview, worsened
+from evenly.papers.reproduction import overview, regressions
 from evenly.report.claims import experiment_page, index_page
 from evenly.report.verdict_tables import markdown, results
 
@@ -60,8 +60,8 @@ def shown(folder: Path) -> None:
     index_page([line], {row["key"]: rows}, papers=papers)
     markdown([line], rows, paper="chang2025")
     results(rows, [ROW["key"]])
-    worsened([ROW], folder)
-    worsened(rows, PROJECT / "claims")
+    regressions([ROW], folder)
+    regressions(rows, PROJECT / "claims")
     book.stale(row, CATALOGUE[ROW["key"]])
 
 

@@ -11,7 +11,7 @@ from torch import nn
 import evenly
 from evenly.data import load
 from evenly.errors import DataError, UsageError
-from evenly.models.seeded import seeded
+from evenly.models.seeding import seeding
 from evenly.resampling import Separation, SeparationWarning, separate
 from evenly.resampling.balance import balance_factors, balance_weights
 from evenly.resampling.baselines import reweighted, upweighted
@@ -95,7 +95,7 @@ def test_on_the_demo_data_a_network_that_fits_everything_still_finds_the_blanks(
     """Refused before, with outputs that find the blanks better than those of the moment the rule chose."""
     data = load("digit-dominoes").train
     x = data.inputs.flatten(1).float() / 255
-    with seeded(0):
+    with seeding(0):
         network = nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 2))
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
     rng = torch.Generator().manual_seed(0)

@@ -10,7 +10,7 @@ from torch.nn.functional import one_hot
 
 from evenly.data.digits import digits
 from evenly.errors import DataError, UsageError
-from evenly.models.seeded import seeded
+from evenly.models.seeding import seeding
 from evenly.resampling import separate
 from evenly.resampling.distinctness import distinctness
 from evenly.resampling.health import health
@@ -131,7 +131,7 @@ def test_flipped_labels_of_real_digits_are_found_early_in_training() -> None:
     x, rng = data.inputs.flatten(1).float() / 255, generator(0)
     flipped = torch.rand(len(x), generator=rng) < 0.05
     labels = torch.where(flipped, (data.labels + torch.randint(1, 10, (len(x),), generator=rng)) % 10, data.labels)
-    with seeded(0):
+    with seeding(0):
         network = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
     optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9)
     for _ in range(4):

@@ -7,7 +7,7 @@ import torch
 
 from evenly.data.digits import digits
 from evenly.errors import UsageError
-from evenly.models.seeded import seeded
+from evenly.models.seeding import seeding
 from evenly.resampling.moment import AtEpoch, GainShrinks, at_fraction, first
 
 # Training errors of real runs, before the first epoch and after each.
@@ -110,7 +110,7 @@ def test_the_moment_of_a_network_that_trains_comes_early_and_before_everything_i
     data = digits().train
     x = data.inputs.flatten(1).float() / 255
     errors, rng = [0.9], torch.Generator().manual_seed(0)
-    with seeded(0):
+    with seeding(0):
         network = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
     optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9)
     for _ in range(40):

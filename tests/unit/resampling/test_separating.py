@@ -47,8 +47,8 @@ def test_the_same_call_gives_the_same_split_and_options_of_the_report_do_not_cha
     one = separate(logits, labels, restarts=1)
     assert torch.equal(one.hard, separate(logits, labels, restarts=1).hard)
     assert torch.equal(one.hard, separate(logits, labels, restarts=1, silhouette_sample=0).hard)
-    seeded = [separate(logits, labels, restarts=1, rng=torch.Generator().manual_seed(s)).hard for s in range(8)]
-    assert any(not torch.equal(one.hard, other) for other in seeded)
+    seeding = [separate(logits, labels, restarts=1, rng=torch.Generator().manual_seed(s)).hard for s in range(8)]
+    assert any(not torch.equal(one.hard, other) for other in seeding)
 
 
 def test_more_restarts_never_cost_inertia_on_average() -> None:

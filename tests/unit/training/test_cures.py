@@ -14,10 +14,11 @@ from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 from evenly.recipe import Data, Model, Optimizer, Recipe, Resampling, Until, override
 from evenly.records import Run
+from evenly.training.early import early_recipe
 from evenly.training.objective import Objective
-from evenly.training.stages import chosen, early_recipe, go_on_from, remaining, second_recipe
+from evenly.training.selection import load_early_weights, second_recipe, select, shorten
 from evenly.training.train import train
-from evenly.training.useful import useful
+from evenly.training.useful import train_useful
 
 RECIPE = Recipe(
     data=Data("digit-dominoes"),
@@ -45,12 +46,12 @@ def second(early: tuple[str, Path], method: str, *changes: str, factor: int = 3)
 def test_only_the_examples_of_the_target_are_augmented_and_every_copy_by_itself(
     target: str, early: tuple[str, Path]
 ) -> None:
-    from evenly.training.targets import targeted
+    from evenly.training.targets import targeted_augmentation
 
     data = load("digit-dominoes").train
     recipe = second(early, "useful", "resampling.augment=[noise:0.2]", f"resampling.augment_target={target}")
-    picked = chosen(recipe, runs=early[1], data=data)
-    extra = targeted(recipe, picked.hard_N)
+    picked = select(recipe, runs=early[1], data=data)
+    extra = targeted_augmentation(recipe, picked.hard_N)
     assert extra is not None
     assert int(extra.target_N.sum()) == (len(data) if target == "all" else int(picked.hard_N.sum()))
     assert torch.equal(extra.target_N, picked.hard_N) == (target == "hard")
@@ -113,20 +114,20 @@ def test_augmentation_of_the_chosen_is_refused_where_nothing_is_chosen(tmp_path:
 
 def test_useful_with_noise_on_the_hard_runs_end_to_end_and_plain_training_stays_plain(tmp_path: Path) -> None:
     recipe = override(RECIPE, ["resampling.augment=[noise:0.2]"])
-    rows = useful(recipe, until=UNTIL, factor=8, controls=("original", "random"), runs=tmp_path, device="cpu")
+    rows = train_useful(recipe, until=UNTIL, factor=8, controls=("original", "random"), runs=tmp_path, device="cpu")
     assert [row.method for row in rows] == ["original", "useful", "random"]
     stored = {row.method: Run(tmp_path / row.run).recipe.get("resampling", {}) for row in rows}
     assert "augment" not in stored["original"] or not stored["original"]["augment"]
     assert list(stored["useful"]["augment"]) == ["noise:0.2"]
-    plain = useful(RECIPE, until=UNTIL, factor=8, controls=("original",), runs=tmp_path, device="cpu")
+    plain = train_useful(RECIPE, until=UNTIL, factor=8, controls=("original",), runs=tmp_path, device="cpu")
     assert plain[0].run == rows[0].run, "the control is the run it always was"
     assert plain[1].run != rows[1].run
 
 
 def test_reweighting_has_mean_one_and_the_gradient_of_copies_up_to_its_scale(early: tuple[str, Path]) -> None:
     data = load("digit-dominoes").train
-    copies = chosen(second(early, "useful"), runs=early[1], data=data)
-    weighed = chosen(second(early, "reweight"), runs=early[1], data=data)
+    copies = select(second(early, "useful"), runs=early[1], data=data)
+    weighed = select(second(early, "reweight"), runs=early[1], data=data)
     assert weighed.indices is None
     assert weighed.weights is not None
     assert copies.indices is not None
@@ -138,7 +139,7 @@ def test_reweighting_has_mean_one_and_the_gradient_of_copies_up_to_its_scale(ear
 
 def test_balance_shows_the_smaller_cluster_more_often_up_to_the_factor(early: tuple[str, Path]) -> None:
     data = load("digit-dominoes").train
-    found = chosen(second(early, "balance", factor=4), runs=early[1], data=data)
+    found = select(second(early, "balance", factor=4), runs=early[1], data=data)
     assert found.indices is not None
     times = found.indices.bincount(minlength=len(data))
     assert int(times.min()) == 1
@@ -158,17 +159,19 @@ def test_going_on_begins_with_the_early_weights_and_takes_the_epochs_that_are_le
     run = next(path for path in folder.iterdir() if (path / "weights.safetensors").exists())
     early_run = Run(run)
     recipe = second(early, "useful", "resampling.start=early")
-    assert remaining(recipe, early_run).epochs == 2
-    assert remaining(second(early, "useful"), early_run).epochs == 4
+    assert shorten(recipe, early_run).epochs == 2
+    assert shorten(second(early, "useful"), early_run).epochs == 4
     model = models.build("mlp", input_shape=(1, 16, 8), num_classes=2, rng=torch.Generator().manual_seed(9), width=32)
-    go_on_from(early_run, recipe, model)
+    load_early_weights(early_run, recipe, model)
     from safetensors.torch import load_file
 
     kept = load_file(run / "weights.safetensors")
     assert all(torch.equal(value, kept[name]) for name, value in model.state_dict().items())
     with pytest.raises(UsageError, match="has another model"):
-        go_on_from(early_run, replace(recipe, model=Model("mlp", {"width": 8})), model)
-    rows = useful(override(RECIPE, ["resampling.start=early"]), until=UNTIL, controls=(), runs=tmp_path, device="cpu")
+        load_early_weights(early_run, replace(recipe, model=Model("mlp", {"width": 8})), model)
+    rows = train_useful(
+        override(RECIPE, ["resampling.start=early"]), until=UNTIL, controls=(), runs=tmp_path, device="cpu"
+    )
     metrics = Run(tmp_path / rows[0].run).metrics()
     assert len(metrics) == 2
     assert json.dumps(metrics[0]["train.error"])

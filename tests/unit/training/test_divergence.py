@@ -9,18 +9,18 @@ from evenly.data import load
 from evenly.recipe import Data, Model, Optimizer, Recipe, digest, to_mapping
 from evenly.records import Run
 from evenly.training import checkpoint
+from evenly.training.build import build_parts
 from evenly.training.distributed import World
 from evenly.training.divergence import Diverged
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
-from evenly.training.parts import assemble
 from evenly.training.train import train
 
 RECIPE = Recipe(data=Data("parity", {"dim": 6}), model=Model("mlp", {"width": 8}), epochs=2, batch_size=20)
 
 
 def test_weights_that_a_step_made_infinite_are_never_saved_as_the_last_good_ones(tmp_path: Path) -> None:
-    parts = assemble(RECIPE, world=World(), splits=load("parity", dim=6))
+    parts = build_parts(RECIPE, world=World(), splits=load("parity", dim=6))
     with Run.create(tmp_path, to_mapping(RECIPE), digest(RECIPE)) as run:
         loop = Loop(parts, run, Interruption())
         loop._since = 0.0

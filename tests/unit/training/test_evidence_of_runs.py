@@ -10,13 +10,15 @@ import pytest
 from evenly.errors import UsageError
 from evenly.recipe import Data, Model, Optimizer, Recipe, Until
 from evenly.records import Run
+from evenly.training.agreement import mean_agreement, separations_at
+from evenly.training.build import load_data
+from evenly.training.cost import forecast
+from evenly.training.early import early_recipe
 from evenly.training.identify import identify
-from evenly.training.lasting import agreement_of, separations_at
-from evenly.training.outlook import outlook
-from evenly.training.parts import load_data
-from evenly.training.stages import early_recipe, second_recipe, separation_of
+from evenly.training.selection import second_recipe
+from evenly.training.separations import separation_of
 from evenly.training.train import train
-from evenly.training.useful import useful
+from evenly.training.useful import train_useful
 
 SMALL = Recipe(
     data=Data("digits"), model=Model("mlp", {"width": 32}), epochs=5, batch_size=96, optimizer=Optimizer(lr=0.05)
@@ -29,7 +31,9 @@ FIELDS |= {"early_curve", "chosen_epoch"}
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The method and a control on two seeds."""
     folder = tmp_path_factory.mktemp("runs")
-    useful(SMALL, seeds=[0, 1], controls=["original", "random"], until=Until("epoch", 2), runs=folder, device="cpu")
+    train_useful(
+        SMALL, seeds=[0, 1], controls=["original", "random"], until=Until("epoch", 2), runs=folder, device="cpu"
+    )
     return folder
 
 
@@ -74,19 +78,19 @@ def test_nothing_half_written_stays(runs: Path) -> None:
 
 
 def test_separations_of_seeds_agree_more_than_chance(runs: Path) -> None:
-    found = agreement_of([second(runs, "useful", seed) for seed in (0, 1)])
+    found = mean_agreement([second(runs, "useful", seed) for seed in (0, 1)])
     assert found is not None
     assert (found["separations"], found["pairs"]) == (2, 1)
-    chance = agreement_of([second(runs, "random", seed) for seed in (0, 1)])
+    chance = mean_agreement([second(runs, "random", seed) for seed in (0, 1)])
     assert chance is not None
     assert found["adjusted_rand"] > 0.05 > 0.02 > abs(chance["adjusted_rand"])
-    assert agreement_of([second(runs, "useful")]) is None
+    assert mean_agreement([second(runs, "useful")]) is None
 
 
 def test_runs_on_other_data_are_not_compared(tmp_path: Path) -> None:
     toy = Recipe(data=Data("parity", {"dim": 6}), model=Model("mlp", {"width": 8}), epochs=2, batch_size=50)
-    found = useful(toy, seeds=[0, 1], controls=[], until=Until("epoch", 1), runs=tmp_path, device="cpu")
-    assert agreement_of([Run(tmp_path / row.run) for row in found]) is None
+    found = train_useful(toy, seeds=[0, 1], controls=[], until=Until("epoch", 1), runs=tmp_path, device="cpu")
+    assert mean_agreement([Run(tmp_path / row.run) for row in found]) is None
 
 
 def test_kept_epochs_are_separated_as_the_run_itself_was(tmp_path: Path) -> None:
@@ -101,10 +105,10 @@ def test_kept_epochs_are_separated_as_the_run_itself_was(tmp_path: Path) -> None
 
 def test_the_outlook_foretells_the_examples_that_are_then_seen(runs: Path) -> None:
     arguments = {"seeds": [0, 1], "controls": ["original", "random"], "until": Until("epoch", 2), "device": "cpu"}
-    before = outlook(SMALL, **arguments, runs=runs / "none")
+    before = forecast(SMALL, **arguments, runs=runs / "none")
     assert not (runs / "none").exists()
     assert (before["share"], before["assumed"]) == (0.4, ("share",))
-    after = outlook(SMALL, **arguments, runs=runs)
+    after = forecast(SMALL, **arguments, runs=runs)
     assert after["assumed"] == ()
     lines = {line["method"]: line["examples"] for line in after["lines"]}
     assert lines["original"] == 2 * 5 * 1438
@@ -116,4 +120,4 @@ def test_the_outlook_foretells_the_examples_that_are_then_seen(runs: Path) -> No
 
 def test_an_outlook_on_a_control_that_there_is_not_is_refused() -> None:
     with pytest.raises(UsageError, match="Did you mean 'random'"):
-        outlook(SMALL, controls=["randm"])
+        forecast(SMALL, controls=["randm"])

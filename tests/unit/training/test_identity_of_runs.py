@@ -16,9 +16,9 @@ from evenly.errors import DataError, UsageError
 from evenly.recipe import Data, Model, Recipe, Until, to_mapping
 from evenly.records import Run
 from evenly.training.identify import identify
-from evenly.training.loaded import loaded
 from evenly.training.train import train
-from evenly.training.useful import useful
+from evenly.training.trained_model import load_trained
+from evenly.training.useful import train_useful
 from evenly.typed import yaml_text
 
 TINY = Model("mlp", {"width": 4})
@@ -148,19 +148,19 @@ def test_pixels_of_equal_size_on_disk_are_told_apart(tmp_path: Path) -> None:
 def test_a_comparison_never_mixes_seeds_of_changed_data(tmp_path: Path) -> None:
     recipe = replace(small(written(tmp_path / "d.npz")), epochs=3)
     how = {"until": Until("epoch", 1), "runs": tmp_path / "runs", "device": "cpu"}
-    before = useful(recipe, seeds=[0], **how)
+    before = train_useful(recipe, seeds=[0], **how)
     written(tmp_path / "d.npz", labels=1)
-    after = useful(recipe, seeds=[0, 1], **how)
+    after = train_useful(recipe, seeds=[0, 1], **how)
     assert not {row.run for row in before} & {row.run for row in after}
     assert len({json.dumps(Run(tmp_path / "runs" / row.run).identity["data"]) for row in after}) == 1
 
 
 def test_a_measurement_on_other_data_than_the_run_saw_is_refused(tmp_path: Path) -> None:
     run = train(small(written(tmp_path / "d.npz")), runs=tmp_path / "runs", device="cpu")
-    loaded(run)
+    load_trained(run)
     written(tmp_path / "d.npz", labels=1)
     with pytest.raises(DataError, match=rf"d.npz is not what run {run.id} was trained on.*labels of train"):
-        loaded(run)
+        load_trained(run)
 
 
 def test_a_run_of_0_1_is_read_but_never_taken_for_an_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -181,7 +181,7 @@ def test_a_run_of_0_1_is_read_but_never_taken_for_an_answer(tmp_path: Path, capl
     again = train(recipe, runs=tmp_path, device="cpu")
     assert again.path != old
     assert f"run {old.name} was made by evenly 0.1" in caplog.text
-    assert loaded(Run(old)).epoch == 2
+    assert load_trained(Run(old)).epoch == 2
 
 
 @pytest.mark.parametrize("state", ["done", "stopped"])
@@ -222,7 +222,7 @@ def test_a_folder_with_another_runs_identity_or_none_is_refused(tmp_path: Path) 
 def test_a_renamed_run_is_still_read(tmp_path: Path) -> None:
     run = train(replace(small("parity"), data=Data("parity", {"dim": 5})), runs=tmp_path, device="cpu")
     shutil.move(run.path, tmp_path / "mine")
-    assert loaded(Run.open("mine", tmp_path)).epoch == 2
+    assert load_trained(Run.open("mine", tmp_path)).epoch == 2
 
 
 def test_splits_say_what_they_were_drawn_from_whatever_the_seed() -> None:

@@ -7,11 +7,12 @@ import torch
 from torch import nn
 
 from evenly.recipe import Optimizer, Recipe
-from evenly.training.parts import optimizer
+from evenly.training.build import build_optimizer
 
 
 def made(model: nn.Module, name: str = "sgd", **options: object) -> torch.optim.Optimizer:
-    return optimizer(replace(Recipe(), optimizer=Optimizer(name, lr=0.05, weight_decay=0.0, options=options)), model)
+    chosen = Optimizer(name, lr=0.05, weight_decay=0.0, options=options)
+    return build_optimizer(replace(Recipe(), optimizer=chosen), model)
 
 
 @pytest.mark.parametrize("name", ["sgd", "adamw", "adam", "adagrad"])
@@ -33,7 +34,7 @@ def test_a_fused_update_is_torchs_plain_one_to_rounding(name: str) -> None:
 def test_what_torch_cannot_fuse_is_stepped_as_ever() -> None:
     words = nn.EmbeddingBag(10, 3, sparse=True)
     plain = Optimizer(lr=0.05, momentum=0.0, weight_decay=0.0)  # all that sparse gradients allow
-    steps = optimizer(replace(Recipe(), optimizer=plain), words)
+    steps = build_optimizer(replace(Recipe(), optimizer=plain), words)
     words(torch.tensor([[1, 2]])).sum().backward()
     steps.step()
     assert not steps.defaults["fused"]

@@ -17,10 +17,10 @@ from evenly.errors import DataError, SetupError
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Until
 from evenly.records import Run, seal
 from evenly.training import checkpoint
-from evenly.training.loaded import loaded
+from evenly.training.early import early_recipe, load_outputs
 from evenly.training.loop import LAST, Loop
-from evenly.training.stages import early_recipe, kept_outputs
 from evenly.training.train import train
+from evenly.training.trained_model import load_trained
 
 SMALL = Recipe(
     data=Data("parity", {"dim": 5}),
@@ -174,9 +174,9 @@ def test_weights_and_outputs_of_other_runs_or_damaged_ones_are_refused(tmp_path:
         for s in (0, 1)
     )
     readers = {
-        "weights.safetensors": (first, other, lambda: loaded(first)),
-        "checkpoints/epoch-0001.safetensors": (first, other, lambda: loaded(first, epoch=1)),
-        "outputs.safetensors": (early, twin, lambda: kept_outputs(early)),
+        "weights.safetensors": (first, other, lambda: load_trained(first)),
+        "checkpoints/epoch-0001.safetensors": (first, other, lambda: load_trained(first, epoch=1)),
+        "outputs.safetensors": (early, twin, lambda: load_outputs(early)),
     }
     for name, (run, stranger, read) in readers.items():
         path, whole = run.path / name, (run.path / name).read_bytes()
@@ -197,7 +197,7 @@ def test_sealed_weights_are_plain_safetensors_to_others(tmp_path: Path) -> None:
         said = file.metadata()
     assert said["format"] == "pt"
     assert said["evenly_run"] == run.id
-    assert set(load_file(path)) == {name for name, _ in loaded(run).model.named_parameters()}
+    assert set(load_file(path)) == {name for name, _ in load_trained(run).model.named_parameters()}
 
 
 @pytest.mark.parametrize("size", [0, 1, 8, 4096 * 2, 4096 * 2 + 3, 3 * 4096 * 8 + 5])

@@ -9,10 +9,10 @@ from evenly.errors import DataError, UsageError
 from evenly.models import build
 from evenly.recipe import Ascent, Data, Recipe, digest, to_mapping
 from evenly.records import Run
+from evenly.training.build import _check_groups, build_parts, load_data
 from evenly.training.distributed import World
+from evenly.training.early import OUTPUTS, load_outputs, outputs_epoch
 from evenly.training.ensemble import Ensemble
-from evenly.training.parts import _check_groups, assemble, load_data
-from evenly.training.stages import OUTPUTS, kept_epoch, kept_outputs
 
 
 def test_a_batch_without_weight_moves_nothing() -> None:
@@ -39,7 +39,7 @@ def test_a_group_may_be_a_process_s_share_or_all_of_the_batch(m: int, size: int)
 def test_a_group_of_nothing_is_a_usage_error() -> None:
     recipe = Recipe(data=Data("parity", {"dim": 5}), ascent=Ascent("sam", 0.1, {"m": 0}), batch_size=50)
     with pytest.raises(UsageError, match="m=0 is not a number of examples"):
-        assemble(recipe, world=World(), splits=load_data(recipe))
+        build_parts(recipe, world=World(), splits=load_data(recipe))
 
 
 def test_damaged_outputs_are_a_data_error(tmp_path: Path) -> None:
@@ -47,6 +47,6 @@ def test_damaged_outputs_are_a_data_error(tmp_path: Path) -> None:
     run = Run.create(tmp_path, to_mapping(recipe), digest(recipe))
     run.close()
     (run.path / OUTPUTS).write_bytes(b"\x09\x00\x00\x00\x00\x00\x00\x00{")
-    for read in (kept_outputs, kept_epoch):
+    for read in (load_outputs, outputs_epoch):
         with pytest.raises(DataError, match="is damaged"):
             read(run)

@@ -10,10 +10,12 @@ from evenly.data import load
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Data, Model, Optimizer, Recipe, Resampling, Schedule, Until
 from evenly.records import Run
-from evenly.training.parts import load_data
-from evenly.training.stages import early_recipe, second_recipe, separation_of
+from evenly.training.build import load_data
+from evenly.training.early import early_recipe
+from evenly.training.selection import second_recipe
+from evenly.training.separations import separation_of
 from evenly.training.train import train
-from evenly.training.useful import compared, useful
+from evenly.training.useful import compared, train_useful
 
 SMALL = Recipe(
     data=Data("digit-dominoes"),
@@ -99,7 +101,7 @@ def test_a_proxy_and_another_optimizer_may_find_what_is_hard(tmp_path: Path) -> 
 
 def test_methods_and_controls_share_seeds_and_cost_what_they_say(tmp_path: Path) -> None:
     controls = ["original", "random", "upweight", "quantile", "misclassified", "steps"]
-    rows = useful(SMALL, seeds=[0, 1], controls=controls, until=Until("epoch", 1), runs=tmp_path, device="cpu")
+    rows = train_useful(SMALL, seeds=[0, 1], controls=controls, until=Until("epoch", 1), runs=tmp_path, device="cpu")
     by = {(row.method, row.seed): row for row in rows}
     assert len(rows) == 14
     for seed in (0, 1):
@@ -118,9 +120,9 @@ def test_methods_and_controls_share_seeds_and_cost_what_they_say(tmp_path: Path)
 
 def test_a_second_call_trains_nothing_again(tmp_path: Path) -> None:
     arguments = {"seeds": [0], "until": Until("epoch", 1), "runs": tmp_path, "device": "cpu"}
-    first = useful(SMALL, **arguments)
+    first = train_useful(SMALL, **arguments)
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("weights.safetensors")}
-    assert useful(SMALL, **arguments) == first
+    assert train_useful(SMALL, **arguments) == first
     assert times == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("weights.safetensors")}
 
 
@@ -162,7 +164,7 @@ def test_a_moment_that_cannot_be_is_refused(until: Until, complaint: str, tmp_pa
 
 def test_an_unknown_control_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no control 'randm'. Did you mean 'random'"):
-        useful(SMALL, controls=["randm"], runs=tmp_path)
+        train_useful(SMALL, controls=["randm"], runs=tmp_path)
 
 
 def test_the_recipe_of_a_second_stage_names_the_first() -> None:

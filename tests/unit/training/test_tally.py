@@ -13,11 +13,13 @@ import torch
 
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Until, digest, dump, to_mapping
 from evenly.records import Run
+from evenly.training.build import build_parts, load_data
 from evenly.training.distributed import World
+from evenly.training.early import early_recipe
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
-from evenly.training.parts import assemble, load_data
-from evenly.training.stages import early_recipe, second_recipe, separation_of
+from evenly.training.selection import second_recipe
+from evenly.training.separations import separation_of
 from evenly.training.tally import Tally
 from evenly.training.train import train
 
@@ -109,7 +111,7 @@ def test_an_epoch_counts_every_example_of_every_batch_once(
     name: str, options: dict[str, object], tmp_path: Path
 ) -> None:
     recipe = replace(SMALL, ascent=Ascent(name, 0.05, options), drop_last="m" in options)
-    parts = assemble(recipe, world=World(), splits=load_data(recipe))
+    parts = build_parts(recipe, world=World(), splits=load_data(recipe))
     with Run.create(tmp_path, to_mapping(recipe), digest(recipe)) as run:
         loop = Loop(parts, run, Interruption())
         num = 0

@@ -10,7 +10,7 @@ from evenly.errors import UsageError
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
-from evenly.optim.rule import Here, Rule
+from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Vector
 from evenly.rules import RULES
 
@@ -23,15 +23,15 @@ class Friendly(Rule):
     sigma: float = 1.0
     decay: float = 0.9
 
-    def direction(self, here: Here) -> Vector:
+    def direction(self, here: Point) -> Vector:
         """D = g − σ m; the first step has no m and is SAM's."""
         return here.g if here.memory is None else here.space.add(here.g, here.memory, -self.sigma)
 
-    def lesson(self, here: Here) -> Vector:
+    def lesson(self, here: Point) -> Vector:
         """G."""
         return here.g
 
-    def learn(self, here: Here, lesson: Vector) -> Vector:
+    def learn(self, here: Point, lesson: Vector) -> Vector:
         """M ← λ m + (1 − λ) g, beginning at the first g."""
         return lesson if here.memory is None else here.space.blend(here.memory, lesson, 1 - self.decay)
 

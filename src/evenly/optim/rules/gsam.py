@@ -9,7 +9,7 @@ from torch import nn
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
-from evenly.optim.rule import Here, Rule
+from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Vector
 from evenly.rules import RULES
 
@@ -21,7 +21,7 @@ class Gap(Rule):
     combines: ClassVar[bool] = True
     alpha: float = 0.4
 
-    def descent(self, here: Here) -> Vector:
+    def descent(self, here: Point) -> Vector:
         """g_adv − α g⊥ = (1 + α c) g_adv − α g, with c = ⟨g, g_adv⟩/‖g_adv‖²."""
         space, g, g_adv = here.space, here.g, here.g_adv
         size = space.length(g_adv)

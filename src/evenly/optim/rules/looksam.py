@@ -10,7 +10,7 @@ from evenly.errors import UsageError
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
-from evenly.optim.rule import Here, Rule
+from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Vector, orthogonal
 from evenly.rules import RULES
 
@@ -28,14 +28,14 @@ class Look(Rule):
         """Every k-th step."""
         return step % self.k == 0
 
-    def descent(self, here: Here) -> Vector:
+    def descent(self, here: Point) -> Vector:
         """SAM's gradient; in between g + α (‖g‖/‖g_v‖) g_v."""
         if here.g_adv is not None or here.memory is None:
             return here.g if here.g_adv is None else here.g_adv
         size = here.space.ratio(self.alpha * here.space.length(here.g), here.space.length(here.memory))
         return here.space.add(here.g, here.memory, size)
 
-    def lesson(self, here: Here) -> Vector | None:
+    def lesson(self, here: Point) -> Vector | None:
         """g_v, in the steps that look."""
         return None if here.g_adv is None else orthogonal(here.space, here.g_adv, here.g)
 

@@ -10,7 +10,7 @@ from evenly.errors import UsageError
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
-from evenly.optim.rule import Here, Rule
+from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Vector
 from evenly.rules import RULES
 
@@ -23,21 +23,21 @@ class Momentum(Rule):
     momentum: float = 0.9
     weight_decay: float | None = None
 
-    def direction(self, here: Here) -> Vector | None:
+    def direction(self, here: Point) -> Vector | None:
         """−v; nowhere until there is one."""
         return here.memory
 
-    def descent(self, here: Here) -> Vector:
+    def descent(self, here: Point) -> Vector:
         """∇L(w + ε) + λ ε: the optimizer adds λ w, so that the displaced weights decay."""
         d, e = self.weight_decay, here.ascent
         return here.g_adv if d is None or e is None else here.space.add(here.g_adv, e.direction, d * e.size)
 
-    def lesson(self, here: Here) -> Vector:
+    def lesson(self, here: Point) -> Vector:
         """−(∇L(w + ε) + λ (w + ε))."""
         left = here.space.scale(self.descent(here), -1.0)
         return left if self.weight_decay is None else here.space.add(left, here.w, -self.weight_decay)
 
-    def learn(self, here: Here, lesson: Vector) -> Vector:
+    def learn(self, here: Point, lesson: Vector) -> Vector:
         """V ← μ v + lesson."""
         return lesson if here.memory is None else here.space.add(lesson, here.memory, self.momentum)
 

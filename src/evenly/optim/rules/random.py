@@ -10,7 +10,7 @@ from evenly.optim.ascent import Ascent
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
-from evenly.optim.rule import Here, Rule
+from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Number
 from evenly.rules import RULES
 
@@ -22,7 +22,7 @@ class Random(Rule):
     looks_first, normalises, climbs = False, False, False
     seed: int = 0
 
-    def ascent(self, here: Here, rho: Number) -> Ascent:
+    def ascent(self, here: Point, rho: Number) -> Ascent:
         """δ ~ N(0, σ² I)."""
         return Ascent(here.space.noise(here.w, seed=self.seed, step=here.step, group=here.group), rho)
 

@@ -10,7 +10,7 @@ from evenly.errors import UsageError
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
-from evenly.optim.rule import Here, Rule
+from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Vector
 from evenly.rules import RULES
 
@@ -22,15 +22,15 @@ class VarianceSuppressed(Rule):
     remembers: ClassVar[bool] = True
     theta: float = 0.4
 
-    def direction(self, here: Here) -> Vector:
+    def direction(self, here: Point) -> Vector:
         """D with this gradient in it."""
         return self.learn(here, here.g)
 
-    def lesson(self, here: Here) -> Vector:
+    def lesson(self, here: Point) -> Vector:
         """G."""
         return here.g
 
-    def learn(self, here: Here, lesson: Vector) -> Vector:
+    def learn(self, here: Point, lesson: Vector) -> Vector:
         """D ← (1 − θ) d + θ g, beginning at the first g."""
         return lesson if here.memory is None else here.space.blend(here.memory, lesson, self.theta)
 

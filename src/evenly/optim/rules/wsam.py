@@ -10,7 +10,7 @@ from evenly.errors import UsageError
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
-from evenly.optim.rule import Here, Rule
+from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Vector
 from evenly.rules import RULES
 
@@ -22,7 +22,7 @@ class Weighted(Rule):
     combines: ClassVar[bool] = True
     gamma: float = 0.9
 
-    def descent(self, here: Here) -> Vector:
+    def descent(self, here: Point) -> Vector:
         """G + γ/(1 − γ) (g_adv − g)."""
         weight = self.gamma / (1 - self.gamma)
         return here.space.add(here.space.scale(here.g, 1 - weight), here.g_adv, weight)

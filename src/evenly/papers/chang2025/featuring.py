@@ -5,15 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from evenly.diagnostics.features import features, last_linear
-from evenly.diagnostics.measured_data import even_part
+from evenly.diagnostics.measurement_data import even_part
 from evenly.diagnostics.rank import feature_rank
 from evenly.papers.experiment import Context, Found
 from evenly.recipe import Recipe
 from evenly.rng import generator
-from evenly.stability.alignment import coherence
+from evenly.stability.coherence_matrix import coherence
 from evenly.stability.networks import network_problem
-from evenly.training.loaded import loaded
 from evenly.training.train import train
+from evenly.training.trained_model import load_trained
 from evenly.typed import from_mapping
 
 SHARE = 0.999
@@ -22,7 +22,7 @@ SHARE = 0.999
 def featured(context: Context, *, recipe: Mapping[str, Any], seed: int, name: str, examples: int, pairs: int) -> Found:
     """`NAME.rank` on `examples` training examples, `NAME.coherence` on `pairs` of them, and the errors in percent."""
     run = train(replace(from_mapping(Recipe, recipe), seed=seed), runs=context.runs, data_root=context.data_root)
-    there = loaded(run, data_root=context.data_root)
+    there = load_trained(run, data_root=context.data_root)
     part = even_part(there.splits.train, examples, generator(seed, "rank"))
     few = even_part(there.splits.train, pairs, generator(seed, "pairs"))
     head = last_linear(there.model)

@@ -12,9 +12,9 @@ from torch import Tensor
 from evenly.papers.chang2025.deciding import worst_share
 from evenly.papers.experiment import Context, Found
 from evenly.rng import generator
-from evenly.stability.alignment import coherence
+from evenly.stability.coherence_matrix import coherence
 from evenly.stability.criteria import coherence_criterion
-from evenly.stability.exact import mean_square_threshold
+from evenly.stability.mean_square import mean_square_threshold
 from evenly.stability.problem import Problem
 from evenly.stability.solution_bounds import chang_theorem_3_5, chang_theorem_3_6
 from evenly.stability.solutions import Solution, feature_solution, memorising_solution

@@ -20,8 +20,8 @@ from evenly.stability.criteria import (
     dexter_theorem_1,
     sharpest_example,
 )
-from evenly.stability.exact import mean_square_threshold
 from evenly.stability.maps import overlapping_set
+from evenly.stability.mean_square import mean_square_threshold
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import second_moment
 from evenly.stability.simulation import simulate

@@ -15,7 +15,7 @@ from evenly.papers.experiment import Context, Found
 from evenly.papers.learning import usefully
 from evenly.records import Run
 from evenly.training.checkpoint import load_weights
-from evenly.training.loaded import loaded
+from evenly.training.trained_model import load_trained
 
 
 def forgotten(context: Context, *, recipe: Mapping[str, Any], seed: int, name: str, **how: Any) -> Found:
@@ -39,7 +39,7 @@ def forgotten(context: Context, *, recipe: Mapping[str, Any], seed: int, name: s
 
 def times_forgotten(run: Run, *, data_root: str | None = None) -> Tensor:
     """For every training example, how often a run with `record_examples` forgot it."""
-    labels_N = loaded(run, data_root=data_root).splits.train.labels.cpu()
+    labels_N = load_trained(run, data_root=data_root).splits.train.labels.cpu()
     epochs = sorted((run.path / "examples").glob("epoch-*.safetensors"))
     return counted([load_weights(run, f"examples/{path.name}")["prediction"] for path in epochs], labels_N)
 

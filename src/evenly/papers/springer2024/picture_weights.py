@@ -16,8 +16,8 @@ from evenly.papers.springer2024.phantom_weights import lorenz_points, mapped, sp
 from evenly.papers.springer2024.pictures import weights_file
 from evenly.recipe import Ascent, Recipe, from_mapping
 from evenly.rng import generator
-from evenly.training.loaded import loaded
 from evenly.training.train import train
+from evenly.training.trained_model import load_trained
 
 
 def weighted(
@@ -48,7 +48,7 @@ def weighted(
         wanted = replace(given, model=model, ascent=ascent, seed=seed, keep_epochs=tuple(at_epochs))
         run = train(wanted, runs=context.runs, data_root=context.data_root)
         for epoch, number in zip(at_epochs, names, strict=True):
-            seen = loaded(run, epoch=epoch, data_root=context.data_root)
+            seen = load_trained(run, epoch=epoch, data_root=context.data_root)
             if seen.splits.num_classes != 2:
                 raise DataError(f"{seen.splits.name} has {seen.splits.num_classes} classes: contributions need two.")
             some = torch.randperm(len(seen.splits.train), generator=generator(seed, "examples"))[:examples]

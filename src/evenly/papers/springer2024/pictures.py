@@ -15,8 +15,8 @@ from evenly.papers.springer2024.names import at
 from evenly.recipe import Ascent, Recipe, from_mapping
 from evenly.records import Run
 from evenly.rng import generator
-from evenly.training.loaded import Loaded, loaded
 from evenly.training.train import train
+from evenly.training.trained_model import TrainedModel, load_trained
 
 Numbers = dict[str, float]
 
@@ -48,7 +48,7 @@ def probed(
     for lr in rates:
         for rho in rhos:
             run = _trained(context, recipe, lr=lr, rho=rho, seed=seed, weights=weights)
-            seen = loaded(run, data_root=context.data_root)
+            seen = load_trained(run, data_root=context.data_root)
             found[lr, rho] = _errors(run) | read_out(seen, where, seed=seed, refits=refits)
             ids[at(lr=lr, rho=rho)] = run.id
     values = {at(name, lr=lr, rho=rho): {seed: v} for (lr, rho), row in found.items() for name, v in row.items()}
@@ -78,7 +78,7 @@ def transferred(
     for lr in rates:
         for rho in rhos:
             run = _trained(context, recipe, lr=lr, rho=rho, seed=seed, weights=weights)
-            seen = loaded(run, data_root=context.data_root)
+            seen = load_trained(run, data_root=context.data_root)
             parts = {name: seen.splits[split] for name, split in where.items()}
             probe = fit_probe(
                 features(seen.model, parts["fit"]),
@@ -93,7 +93,7 @@ def transferred(
     return Found(values, {"rates": list(rates), "rhos": list(rhos)})
 
 
-def read_out(seen: Loaded, where: Mapping[str, str], *, seed: int, refits: int) -> Numbers:
+def read_out(seen: TrainedModel, where: Mapping[str, str], *, seed: int, refits: int) -> Numbers:
     """The probing errors of both features in percent, and the mean of those on held-out halves of the fitting set."""
     fit, test = seen.splits[where["fit"]], seen.splits[where["test"]]
     balance: Balance = "require" if where["fit"] == "probe" else "subsample"

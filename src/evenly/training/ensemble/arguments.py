@@ -142,6 +142,44 @@ def example_weights(weights: Tensor | Sequence[Any] | None, num: int, num_exampl
     return weights_KN.expand(num, num_examples)
 
 
+def example_copies(
+    copies: Tensor | Sequence[Any] | None, num: int, num_examples: int, *, batch_size: int | None
+) -> Tensor | None:
+    """How often each example is shown in an epoch, K × N whole numbers."""
+    copies_KN = _per_example("copies", copies, num, num_examples, batch_size)
+    if copies_KN is None:
+        return None
+    if copies_KN.is_floating_point() or bool((copies_KN < 0).any()) or bool((copies_KN.sum(-1) == 0).any()):
+        raise UsageError("copies say how often an example is shown: whole numbers, 0 or more, and not all 0.")
+    return copies_KN.long()
+
+
+def example_noise(
+    noise: Tensor | Sequence[Any] | None, num: int, num_examples: int, *, batch_size: int | None
+) -> Tensor | None:
+    """The σ of the noise on each example, K × N."""
+    noise_KN = _per_example("noise", noise, num, num_examples, batch_size)
+    if noise_KN is not None and not bool((noise_KN.isfinite() & (noise_KN >= 0)).all()):
+        raise UsageError("noise is the σ on each example: finite, 0 or more.")
+    return noise_KN
+
+
+def _per_example(
+    name: str, values: Tensor | Sequence[Any] | None, num: int, num_examples: int, batch_size: int | None
+) -> Tensor | None:
+    if values is None:
+        return None
+    if batch_size is None:
+        raise UsageError(f"{name} need a batch_size: full batches are the same at every step.")
+    values_KN = torch.as_tensor(values) if not isinstance(values, list | tuple) else _rows(values)
+    if values_KN.shape not in ((num_examples,), (num, num_examples)):
+        raise UsageError(
+            f"{name} are {tuple(values_KN.shape)}: give one for each of {num_examples} examples, or one row of them "
+            f"for each of {num} members."
+        )
+    return values_KN.expand(num, num_examples)
+
+
 def whole_batch_size(size: Any, num_examples: int) -> int | None:
     """A batch size that the data allow; None is all of them."""
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= num_examples):

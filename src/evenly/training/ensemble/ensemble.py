@@ -21,7 +21,7 @@ from evenly.training.ensemble.general import General
 from evenly.training.ensemble.group import grouped
 from evenly.training.ensemble.layers import Linear
 from evenly.training.ensemble.layout import Views, layout_of, stacked
-from evenly.training.ensemble.losses import Given, loss_of
+from evenly.training.ensemble.losses import Given, Terms, loss_of
 from evenly.training.ensemble.networks import Network
 from evenly.training.ensemble.passes import Passes, Rows, forward
 from evenly.training.ensemble.plan import Plan
@@ -58,6 +58,13 @@ class Ensemble:
         for one output and cross-entropy for several.
     weights
         How often each example counts in the mean, N or K × N; whole numbers are a multiset.
+    copies
+        How often each example is shown in an epoch, N or K × N whole numbers. Epochs then differ in length, and
+        batches go on from one to the next: all members take equal steps of whole batches.
+    noise
+        σ of Gaussian noise on each example's input in [0, 1], N or K × N; drawn anew each time it is shown.
+    label_smoothing, logit_penalty
+        As of the training loop: s turns targets into (1 − s)y + s/C, λ adds λ/2·‖outputs‖². `loss()` leaves both out.
     eta, adapt
         ASAM's η and the parameters that adapt, by name.
     easy, hard
@@ -88,6 +95,10 @@ class Ensemble:
         seeds: int | Sequence[int] = 0,
         loss: Given = "auto",
         weights: Tensor | Sequence[Any] | None = None,
+        copies: Tensor | Sequence[Any] | None = None,
+        noise: Tensor | Sequence[Any] | None = None,
+        label_smoothing: Numbers = 0.0,
+        logit_penalty: Numbers = 0.0,
         eta: float = 0.01,
         adapt: str = "*weight*",
         easy: Numbers = 1.0,
@@ -110,6 +121,8 @@ class Ensemble:
             lr=arguments.numbers("lr", lr, num),
             momentum=arguments.numbers("momentum", momentum, num, below=1),
             weight_decay=arguments.numbers("weight_decay", weight_decay, num),
+            label_smoothing=arguments.numbers("label_smoothing", label_smoothing, num, below=1),
+            logit_penalty=arguments.numbers("logit_penalty", logit_penalty, num),
             seeds=arguments.seed_numbers(seeds, num),
             star=arguments.star(easy, hard, rules),
             batch_size=arguments.whole_batch_size(batch_size, len(distinct[0])),
@@ -131,6 +144,8 @@ class Ensemble:
         self._loss = loss_of(loss, num_outputs=num_outputs)
         targets = [self._loss.targets(each.labels, num_outputs, layout.dtype) for each in distinct]
         weights_KN = arguments.example_weights(weights, num, len(distinct[0]))
+        copies_KN = arguments.example_copies(copies, num, len(distinct[0]), batch_size=plan.batch_size)
+        noise_KN = arguments.example_noise(noise, num, len(distinct[0]), batch_size=plan.batch_size)
         self._feed = Feed(
             torch.stack(inputs),
             torch.stack(targets).to(layout.device),
@@ -138,8 +153,10 @@ class Ensemble:
             seeds=[plan.seeds[member] for member in plan.order()],
             batch_size=plan.batch_size,
             weights_KN=None if weights_KN is None else weights_KN.to(layout.device, layout.dtype)[self._order],
+            copies_KN=None if copies_KN is None else copies_KN.to(layout.device)[self._order],
+            noise_KN=None if noise_KN is None else noise_KN.to(layout.device, layout.dtype)[self._order],
         )
-        passes = Passes(self._network, self._loss, layout)
+        passes = Passes(self._network, self._loss, layout, self._terms(plan))
         self._groups = grouped(plan, feed=self._feed, passes=passes, w_KP=self._w_KP, velocity_KP=self._velocity_KP)
 
     @property
@@ -235,6 +252,16 @@ class Ensemble:
         for i, group in enumerate(self._groups):
             group.memory = state.get("memories", {}).get(str(i))
         self.step = int(state["step"])
+
+    def _terms(self, plan: Plan) -> Terms | None:
+        if not any(plan.label_smoothing) and not any(plan.logit_penalty):
+            return None
+        if any(plan.label_smoothing) and self._loss.one_hot is None:
+            raise UsageError("label_smoothing is for the losses by name: a function of yours may smooth by itself.")
+        smoothing, penalty = (
+            plan.column(name, self.layout)[:, :, None] for name in ("label_smoothing", "logit_penalty")
+        )
+        return Terms(smoothing, penalty)
 
     def _rows(self, views: Views) -> Tensor:
         flat_KP = torch.cat([views[name].detach().flatten(1) for name in self.layout.shapes], dim=1)

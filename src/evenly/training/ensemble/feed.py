@@ -28,6 +28,9 @@ class Feed:
     """Data sets stacked, which member uses which, and the seeds of their orders.
 
     `weights_KN` says how often each example counts; None is once. `batch_size` None is all examples at every step.
+    `copies_KN` says how often each example is shown in an epoch of its member: epochs are then of different lengths,
+    and batches go on from one to the next, so that all members take whole batches and equal steps. `noise_KN` is the
+    σ of Gaussian noise on each example, drawn anew every time it is shown and clamped to [0, 1].
     What is kept between calls only saves work: `batch(step)` is a function of the step.
     """
 
@@ -40,14 +43,19 @@ class Feed:
         seeds: list[int],
         batch_size: int | None,
         weights_KN: Tensor | None = None,
+        copies_KN: Tensor | None = None,
+        noise_KN: Tensor | None = None,
     ) -> None:
         self.inputs_DN, self.targets_DN = inputs_DN, targets_DN
+        self.copies_KN, self.noise_KN = copies_KN, noise_KN
         self.which_K, self.seeds, self.batch_size, self.weights_KN = which_K, seeds, batch_size, weights_KN
         self.num_examples = inputs_DN.shape[1]
         self.steps_per_epoch = 1 if batch_size is None else -(-self.num_examples // batch_size)
         size = batch_size or self.num_examples
         step = len(seeds) * size * inputs_DN[0, 0].numel() * inputs_DN.element_size()
         self._steps_at_once = max(1, _AT_ONCE // max(1, step))
+        if copies_KN is not None:  # no epoch ends what is gathered in advance
+            self._steps_at_once = min(self._steps_at_once, self.steps_per_epoch)
         self._kept: dict[tuple[int, int], list[Batch]] = {}
         self._order: dict[int, Tensor] = {}
 
@@ -60,6 +68,8 @@ class Feed:
             seeds=self.seeds[rows],
             batch_size=self.batch_size,
             weights_KN=None if self.weights_KN is None else self.weights_KN[rows],
+            copies_KN=None if self.copies_KN is None else self.copies_KN[rows],
+            noise_KN=None if self.noise_KN is None else self.noise_KN[rows],
         )
 
     def whole(self) -> Batch:
@@ -69,7 +79,8 @@ class Feed:
 
     def batch(self, step: int) -> Batch:
         """What every member sees at that step."""
-        epoch, number = divmod(step, self.steps_per_epoch)
+        # Where epochs differ in length, steps are only counted; else each epoch has an order of its own.
+        epoch, number = (0, step) if self.copies_KN is not None else divmod(step, self.steps_per_epoch)
         # Full batches are all the same; small ones are gathered for many steps together.
         key = (0, 0) if self.batch_size is None else (epoch, number // self._steps_at_once)
         if key not in self._kept:
@@ -77,13 +88,18 @@ class Feed:
         return self._kept[key][number % self._steps_at_once]
 
     def _gathered(self, epoch: int, block: int, size: int) -> list[Batch]:
-        if epoch not in self._order:
-            order_KN = orders(self.num_examples, seeds=self.seeds, epoch=epoch)
-            self._order = {epoch: order_KN.to(self.inputs_DN.device)}
         many = size * self._steps_at_once
-        order_KL = self._order[epoch][:, block * many : (block + 1) * many]
+        if self.copies_KN is not None:
+            order_KL = self._stream(block * many, (block + 1) * many)
+        else:
+            if epoch not in self._order:
+                order_KN = orders(self.num_examples, seeds=self.seeds, epoch=epoch)
+                self._order = {epoch: order_KN.to(self.inputs_DN.device)}
+            order_KL = self._order[epoch][:, block * many : (block + 1) * many]
         place_KL = order_KL + (self.which_K * self.num_examples)[:, None]
         x_KL, y_KL = _gather(self.inputs_DN, place_KL), _gather(self.targets_DN, place_KL)
+        if self.noise_KN is not None:
+            x_KL = self._noisy(x_KL, self.noise_KN.gather(1, order_KL), place=(epoch, block))
         w_KL = None if self.weights_KN is None else self.weights_KN.gather(1, order_KL)
         found = []
         for first in range(0, place_KL.shape[1], size):
@@ -91,6 +107,29 @@ class Feed:
             w_KB = None if w_KL is None else w_KL[:, first : first + size]
             found.append(Batch(x_KB, y_KB, _share(w_KB, x_KB.shape[1])))
         return found
+
+    def _stream(self, first: int, last: int) -> Tensor:
+        """Which examples every member is shown at these places, counted over its epochs, K × (last − first)."""
+        assert self.copies_KN is not None
+        rows = []
+        for seed, copies_N in zip(self.seeds, self.copies_KN.cpu(), strict=True):
+            shown_M = torch.arange(self.num_examples).repeat_interleave(copies_N)
+            epochs = range(first // len(shown_M), -(-last // len(shown_M)))
+            orders_M = torch.cat([shown_M[orders(len(shown_M), seeds=[seed], epoch=epoch)[0]] for epoch in epochs])
+            rows.append(orders_M[first - epochs.start * len(shown_M) :][: last - first])
+        return torch.stack(rows).to(self.inputs_DN.device)
+
+    def _noisy(self, x_KL: Tensor, sigma_KL: Tensor, *, place: tuple[int, int]) -> Tensor:
+        """The inputs of the members that have noise, with it."""
+        for member in (sigma_KL > 0).any(1).nonzero()[:, 0].tolist():
+            drawn = rng.generator(self.seeds[member], "ensemble noise", *place)
+            shape = x_KL[member].shape
+            noise_L = (
+                torch.randn(shape, generator=drawn).to(x_KL).mul_(sigma_KL[member].view(-1, *[1] * (len(shape) - 1)))
+            )
+            # Examples without noise stay what they are, to the bit.
+            x_KL[member] = torch.where(noise_L == 0, x_KL[member], (x_KL[member] + noise_L).clamp_(0, 1))
+        return x_KL
 
     def _members(self, sets_DN: Tensor) -> Tensor:
         if len(sets_DN) == 1:

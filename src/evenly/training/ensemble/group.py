@@ -83,7 +83,7 @@ def grouped(plan: Plan, *, feed: Feed, passes: Passes, w_KP: Tensor, velocity_KP
                     layout,
                 ),
                 feed=part,
-                passes=passes,
+                passes=passes.rows(rows),
                 w_KP=w_KP[rows],
                 velocity_KP=None if velocity_KP is None else velocity_KP[rows],
                 lr_K1=own["lr"],

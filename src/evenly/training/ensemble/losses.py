@@ -38,6 +38,27 @@ class Loss:
         return (2 * labels_N - 1).to(dtype)[:, None]
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What is added to the loss of every member: label smoothing s and a penalty λ/2·‖f‖² on its outputs.
+
+    As of `evenly.training.objective`: smoothing turns y into (1 − s)y + s/C, and for one output adds s/2·y f.
+    """
+
+    smoothing_K11: Tensor
+    penalty_K11: Tensor
+
+    def of(self, members: slice) -> "Terms":
+        """The terms of a range of members."""
+        return Terms(self.smoothing_K11[members], self.penalty_K11[members])
+
+    def add_slope(self, slope_KNC: Tensor, f_KNC: Tensor, y_KNC: Tensor) -> Tensor:
+        """Add the slopes of both to that of the loss, in place."""
+        num_outputs = f_KNC.shape[2]
+        target = y_KNC - 1 / num_outputs if num_outputs > 1 else y_KNC / 2
+        return slope_KNC.addcmul_(target, self.smoothing_K11).addcmul_(f_KNC, self.penalty_K11)
+
+
 def loss_of(given: Given, *, num_outputs: int) -> Loss:
     """The loss of that name, or of the user's function of (outputs, labels) for one example or many.
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from evenly.training.ensemble.feed import Batch
 from evenly.training.ensemble.layers import Linear
 from evenly.training.ensemble.layout import Layout, Views
-from evenly.training.ensemble.losses import Loss
+from evenly.training.ensemble.losses import Loss, Terms
 from evenly.training.ensemble.networks import Network
 
 AT_ONCE = 2**17  # numbers in the widest layer of a piece
@@ -52,6 +52,7 @@ class Piece(NamedTuple):
     p: Views
     g: Views
     batch: Batch
+    terms: Terms | None = None
 
     def body(self) -> Body:
         """The features."""
@@ -59,8 +60,7 @@ class Piece(NamedTuple):
 
     def slope(self, features_KNF: Tensor, p: Views) -> Tensor:
         """∂L/∂f for every example, with the head that is in `p`."""
-        out_KNC, _ = self.network.head.forward(p, features_KNF)
-        return self.loss.slope(out_KNC, self.batch.targets).mul_(self.batch.share)
+        return self._slope(self.network.head.forward(p, features_KNF)[0])
 
     def head_gradient(self, features_KNF: Tensor, slope_KNC: Tensor) -> None:
         """Fill the head's part of `g`."""
@@ -76,19 +76,28 @@ class Piece(NamedTuple):
         head = self.network.head
         body = self.body()
         out_KNC, saved = head.forward(self.p, body.features)
-        slope_KNC = self.loss.slope(out_KNC, self.batch.targets).mul_(self.batch.share)
         # Whatever kind the head is of, it gets back what it saved itself.
-        d_KNF = head.backward(self.p, self.g, saved, slope_KNC, first=False)  # type: ignore[arg-type]
+        d_KNF = head.backward(self.p, self.g, saved, self._slope(out_KNC), first=False)  # type: ignore[arg-type]
         assert d_KNF is not None
         self.body_gradient(body, d_KNF)
+
+    def _slope(self, out_KNC: Tensor) -> Tensor:
+        slope_KNC = self.loss.slope(out_KNC, self.batch.targets)
+        if self.terms is not None:
+            self.terms.add_slope(slope_KNC, out_KNC, self.batch.targets)
+        return slope_KNC.mul_(self.batch.share)
 
 
 class Passes:
     """The passes of K members of one network under one loss."""
 
-    def __init__(self, network: Network, loss: Loss, layout: Layout) -> None:
-        self.network, self.loss, self.layout = network, loss, layout
+    def __init__(self, network: Network, loss: Loss, layout: Layout, terms: Terms | None = None) -> None:
+        self.network, self.loss, self.layout, self.terms = network, loss, layout, terms
         self._scratch: Rows | None = None
+
+    def rows(self, rows: slice) -> "Passes":
+        """The passes of some of the members."""
+        return self if self.terms is None else Passes(self.network, self.loss, self.layout, self.terms.of(rows))
 
     @property
     def head_names(self) -> list[str]:
@@ -106,8 +115,7 @@ class Passes:
             for examples in cuts(num_examples, size):
                 into = g if examples.start == 0 else self._spare(num_members)
                 part = own if examples.stop - examples.start == num_examples else _of_examples(own, examples)
-                piece = Piece(self.network, self.loss, members, w.views(members), into.views(members), part)
-                piece.gradient()
+                self._piece(members, w, into, part).gradient()
                 if into is not g:
                     g.flat_KP[members] += into.flat_KP[members]
 
@@ -115,8 +123,11 @@ class Passes:
         """The members in pieces that see their whole batch: for rules that look at it before they go on."""
         num_members, num_examples = batch.inputs.shape[:2]
         for members in cuts(num_members, AT_ONCE // (self.network.width * num_examples)):
-            part = _of_members(batch, members)
-            yield Piece(self.network, self.loss, members, w.views(members), g.views(members), part)
+            yield self._piece(members, w, g, _of_members(batch, members))
+
+    def _piece(self, members: slice, w: Rows, g: Rows, batch: Batch) -> Piece:
+        terms = None if self.terms is None else self.terms.of(members)
+        return Piece(self.network, self.loss, members, w.views(members), g.views(members), batch, terms)
 
     def _spare(self, num: int) -> Rows:
         if self._scratch is None or len(self._scratch.flat_KP) < num:

@@ -20,6 +20,8 @@ class Plan:
     lr: list[float]
     momentum: list[float]
     weight_decay: list[float]
+    label_smoothing: list[float]
+    logit_penalty: list[float]
     seeds: list[int]
     star: list[list[float]]
     batch_size: int | None

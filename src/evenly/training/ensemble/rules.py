@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from evenly.optim.cost import rule_class
-from evenly.optim.rule import Here
+from evenly.optim.rule import Point
 from evenly.optim.rule import Rule as Mathematics
 from evenly.optim.space import TINY, Lists
-from evenly.rules import FORMER
+from evenly.rules import FORMER_NAMES
 from evenly.rules import RULES as FAMILY
 from evenly.training.ensemble.feed import Batch
 from evenly.training.ensemble.layout import Layout
@@ -25,7 +25,7 @@ from evenly.training.ensemble.passes import Passes, Rows
 
 INTERVENTIONS = ("importance", "rate", "both")
 #: The rules that move the weights, by a ρ that must be given; of size 0 they are plain steps.
-DISPLACING = (*FAMILY, *FORMER)
+DISPLACING = (*FAMILY, *FORMER_NAMES)
 RULES = ("sgd", *DISPLACING, *INTERVENTIONS)
 
 
@@ -94,7 +94,7 @@ class Rule(Protocol):
 
 def rule_of(name: str, knobs: Knobs, layout: Layout) -> Rule:
     """The rule of that name for members with these knobs."""
-    name = FORMER.get(name, name)
+    name = FORMER_NAMES.get(name, name)
     if name == "sgd":
         return lambda passes, w, g, batch, step: passes.gradient(w, g, batch)
     space = Columns(knobs.adaptive_P, knobs.seeds, layout)
@@ -130,7 +130,7 @@ class Displaced:
         """Leave the gradient in `g`."""
         rule = self.rule
         keeps = rule.combines or rule.remembers
-        here = Here(self.space, w.flat_KP, None, self.memory_KP, step)
+        here = Point(self.space, w.flat_KP, None, self.memory_KP, step)
         if rule.looks_first:
             passes.gradient(w, g, batch)
             here = here._replace(g=g.flat_KP.clone() if keeps else g.flat_KP)

@@ -19,11 +19,11 @@ from evenly.data import Labelled, Splits
 from evenly.errors import SetupError
 from evenly.recipe import Ascent, Data, Model, Recipe
 from evenly.records import Run
+from evenly.training.build import build_parts
 from evenly.training.distributed import World
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
-from evenly.training.parts import assemble
-from evenly.training.shortage import explained
+from evenly.training.out_of_memory import explain_out_of_memory
 
 STEPS, WARM = 50, 10
 RECIPE = Recipe(data=Data("gpu"), model=Model("resnet18"), augment=("pad-crop:4", "mirror"), batch_size=128)
@@ -71,7 +71,7 @@ def peak_memory(device: torch.device) -> tuple[str, bool]:
         take(2)
         peak = module.max_memory_allocated(device)
     try:
-        with explained(RECIPE, device):
+        with explain_out_of_memory(RECIPE, device):
             torch.empty(1 << 60, dtype=torch.uint8, device=device)
     except SetupError:
         return f"{peak / 1e6:.0f} MB for ResNet-18, batch {RECIPE.batch_size}, SAM; running out is a sentence", True
@@ -87,8 +87,8 @@ def _fast(device: torch.device, ascent: Ascent) -> Recipe:
 def _steps(recipe: Recipe, device: torch.device) -> Iterator[Callable[[int], None]]:
     """Within the context, a function that takes so many steps of a run."""
     world = World(device=device)
-    with tempfile.TemporaryDirectory() as scratch, rng.forked([device]), devices.repeatable(False, device):
-        loop = Loop(assemble(recipe, world=world, splits=_pictures()), Run(Path(scratch)), Interruption())
+    with tempfile.TemporaryDirectory() as scratch, rng.fork_generators([device]), devices.repeatable(False, device):
+        loop = Loop(build_parts(recipe, world=world, splits=_pictures()), Run(Path(scratch)), Interruption())
         batches = _endless(loop)
 
         def take(num: int) -> None:

@@ -10,11 +10,11 @@ import torch
 from evenly.papers import ledger
 from evenly.papers.chang2025 import EXPERIMENTS, mapping, slip_checks, solution_checks, threshold_checks
 from evenly.papers.experiment import Context
-from evenly.papers.running import measured
+from evenly.papers.measurement import measure
 from evenly.papers.verdict import HOLDS, judge
 from evenly.stability import Problem, feature_solution
 from evenly.stability.divergence import growth
-from evenly.stability.maps import Method, StabilityMap
+from evenly.stability.maps import MapMethod, StabilityMap
 
 CONTEXT = Context(Path("unused"))
 BY_KEY = {each.key: each for each in EXPERIMENTS}
@@ -32,7 +32,7 @@ def test_all_that_the_paper_shows_is_declared() -> None:
 @pytest.mark.parametrize("number", [2, 3, 4, 5, 6, 9, 10])
 def test_a_mistake_is_found_and_its_correction_holds(number: int, tmp_path: Path) -> None:
     experiment = BY_KEY[f"chang2025/mistake{number}"]
-    seen, minutes = measured(experiment, "smoke", runs=tmp_path, processes=1)
+    seen, minutes = measure(experiment, "smoke", runs=tmp_path, processes=1)
     row = ledger.row(experiment, "smoke", seen, seeds=experiment.scales["smoke"].seeds, minutes=minutes)
     assert (row["kind"], row["verdict"]) == ("remark", "reproduced")
     for claim in row["claims"]:
@@ -46,7 +46,7 @@ def a_map() -> StabilityMap:
     below = torch.tensor([[[0.1, 0.1, 0.9]] * 2] * 2)
     exact = torch.tensor([[[0.1, 0.9, 0.9]] * 2] * 2)
     logs = torch.zeros(2, 2, 3, 2)
-    methods = (Method("SGD"), Method("random", noise=0.1))
+    methods = (MapMethod("SGD"), MapMethod("random", noise=0.1))
     return StabilityMap(
         0.5, methods, (3, 4), (1, 2, 3), diverged, growth(logs, logs, steps=1), below, exact, 0.5 - exact
     )

@@ -14,7 +14,7 @@ from evenly.papers.springer2024.picture_tables import DIGITS
 from evenly.papers.springer2024.picture_tables import EXPERIMENTS as TABLES_1
 from evenly.records import Run
 from evenly.rng import generator
-from evenly.training.loaded import loaded
+from evenly.training.trained_model import load_trained
 
 GIVEN = {"seed": 0, "recipe": dict(DIGITS), "rates": [0.01, 0.1], "rhos": [0.0, 0.1]}
 
@@ -34,7 +34,7 @@ def test_both_features_of_every_setting_are_probed_and_the_best_is_chosen(contex
         assert values[f"{name}.hard"] == values[f"lr={values[f'{name}.lr']:g}.rho={rho:g}.hard"]
     losses = {lr: values[f"lr={lr:g}.rho=0.1.validation_loss"] for lr in (0.01, 0.1)}
     assert values["sam_by_loss.lr"] == min(losses, key=losses.get)
-    seen = loaded(Run.open(found.series["runs"]["lr=0.1.rho=0.1"], context.runs))
+    seen = load_trained(Run.open(found.series["runs"]["lr=0.1.rho=0.1"], context.runs))
     probes = probing_errors(seen.model, seen.splits, rng=generator(0, "probe"), refits=1)
     assert values["lr=0.1.rho=0.1.hard"] == pytest.approx(100 * probes["hard"].error)
     assert values["lr=0.1.rho=0.1.easy"] == pytest.approx(100 * probes["easy"].error)

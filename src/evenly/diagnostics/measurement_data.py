@@ -1,0 +1,89 @@
+"""The data that a model is measured on: taken as people have them, tried on the model, and cut down to a few."""
+
+import torch
+from torch import Tensor, nn
+
+from evenly.curvature.chunks import EXPECTED, Data, as_chunks
+from evenly.data.even import evenly_over
+from evenly.data.labelled import Labelled, Splits, scaled
+from evenly.errors import DataError, UsageError
+from evenly.models.observation import observing
+
+
+def even_part(data: Labelled, examples: int, rng: torch.Generator) -> Labelled:
+    """At most `examples` examples, equally many of each class as far as there are, in the order of the data.
+
+    >>> data = Labelled(torch.zeros(10, 1), torch.tensor([0] * 8 + [1] * 2), ("many", "few"))
+    >>> even_part(data, 4, torch.Generator().manual_seed(0)).labels.tolist()
+    [0, 0, 1, 1]
+    """
+    if len(data) <= examples:
+        return data
+    return data.subset(evenly_over(data.labels, examples, rng=rng))
+
+
+def as_splits(data: Splits | Data, model: nn.Module) -> Splits:
+    """Data of any shape as splits whose examples the model takes and whose labels it can tell apart.
+
+    >>> as_splits((torch.zeros(3, 2), torch.tensor([0, 1, 1])), nn.Linear(2, 2)).train.classes
+    ('0', '1')
+    """
+    if isinstance(data, Labelled):
+        data = Splits(data.name, {"train": data})
+    if isinstance(data, Splits):
+        inputs, labels = data.train.gather(range(min(4, len(data.train)))), data.train.labels
+    else:
+        inputs, labels = _pair(data)
+    num_outputs = _num_outputs(model, scaled(inputs[:4]))
+    _check_labels(labels, num_outputs)
+    if isinstance(data, Splits):
+        return data
+    return Splits("data", {"train": Labelled(inputs, labels.long(), tuple(map(str, range(max(num_outputs, 2)))))})
+
+
+def _pair(data: Data) -> tuple[Tensor, Tensor]:
+    """All inputs and all labels of a pair of tensors or of batches."""
+    if isinstance(data, tuple | list) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
+        return data[0], data[1]
+    chunks = as_chunks(data)
+    inputs, labels = [x for x, _ in chunks], [y for _, y in chunks if y is not None]
+    if len(labels) < len(inputs):
+        raise UsageError(f"the data are a tensor, or batches of one, without labels: give {EXPECTED}.")
+    try:
+        return torch.cat(inputs), torch.cat(labels)
+    except RuntimeError as error:
+        shapes = ", ".join(sorted({str(tuple(x.shape)) for x in inputs}))
+        raise DataError(
+            f"the batches, of shapes {shapes}, do not fit together ({error}): give equal shapes."
+        ) from error
+
+
+def _num_outputs(model: nn.Module, few: Tensor) -> int:
+    """How many outputs the model has for an example: found by trying it on a few."""
+    if not len(few):
+        raise DataError("there are no examples to measure: give at least one.")
+    try:
+        with observing(model), torch.no_grad():
+            outputs = model(as_chunks(few, model=model)[0][0])
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        name, weight = next(iter(model.named_parameters()), ("none", torch.empty(0)))
+        raise UsageError(
+            f"{type(model).__name__} cannot take examples of shape {tuple(few.shape[1:])} and {few.dtype}; its first "
+            f"weight, {name!r}, has shape {tuple(weight.shape)}. Give inputs as it was made for, or change them before "
+            f"it, as nn.Sequential(nn.Flatten(), model) does. Torch says: {error}"
+        ) from error
+    return outputs[0].numel() if isinstance(outputs, Tensor) and outputs.ndim and len(outputs) else 1
+
+
+def _check_labels(labels: Tensor, num_outputs: int) -> None:
+    if labels.is_floating_point() or labels.ndim != 1:
+        raise DataError(
+            f"labels are {labels.dtype} of shape {tuple(labels.shape)}: measure needs one class number per example, "
+            "such as labels.long(). evenly.diagnostics.sharpness and worst_rise take floating targets."
+        )
+    wrong = ((labels < 0) | (labels >= max(num_outputs, 2))).nonzero().flatten().tolist()
+    if wrong:
+        raise DataError(
+            f"label {int(labels[wrong[0]])} of example {wrong[0]} is out of range ({len(wrong)} such labels): for the "
+            f"model's {num_outputs} output(s) classes are numbered 0 to {max(num_outputs, 2) - 1}. Renumber them."
+        )

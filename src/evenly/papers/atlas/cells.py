@@ -1,0 +1,57 @@
+"""The cells of the atlas, read from its rows: what each cure did on each task, corrected for looking at so many."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from evenly.intervals import Interval, holm, paired
+from evenly.papers.atlas.cures import CURES
+from evenly.papers.atlas.tasks import ERRORS
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cure on one task: the difference to plain training in one kind of error, in points, pair by pair.
+
+    `certain` says that the difference stands after Holm's correction over the whole atlas.
+    """
+
+    task: str
+    cure: str
+    error: str
+    plain: float
+    difference: Interval
+    cost: float
+    certain: bool
+
+    @property
+    def verdict(self) -> str:
+        """In a word or two."""
+        if not self.difference.excludes_zero:
+            return "unclear"
+        word = "helps" if self.difference.mean < 0 else "harms"
+        return word if self.certain else f"may {word[:-1]}"
+
+
+def cells(rows: Sequence[Row]) -> list[Cell]:
+    """The cells of all rows of the atlas; the correction is within each kind of error."""
+    made: list[Cell] = []
+    for error in ERRORS:
+        pairs = [
+            (row, cure) for row in rows for cure in CURES if cure != "plain" and f"{cure}.{error}" in row["quantities"]
+        ]
+        differences = [_difference(row, cure, error) for row, cure in pairs]
+        certain = holm([each.p_value for each in differences])
+        for (row, cure), difference, sure in zip(pairs, differences, certain, strict=True):
+            plain = fmean(row["quantities"][f"plain.{error}"].values())
+            cost = fmean(row["quantities"][f"{cure}.cost"].values())
+            made.append(Cell(row["key"], cure, error, plain, difference, cost, sure))
+    return made
+
+
+def _difference(row: Row, cure: str, error: str) -> Interval:
+    own, plain = row["quantities"][f"{cure}.{error}"], row["quantities"][f"plain.{error}"]
+    return paired([own[seed] for seed in own], [plain[seed] for seed in own])

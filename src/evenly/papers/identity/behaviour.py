@@ -1,0 +1,253 @@
+"""What a piece of work computes, as a digest: renaming or moving code leaves it, another number or formula does not.
+
+The digest is of the normal forms of a function and of everything under `evenly.papers` that it reaches: functions,
+classes, constants, each standing for itself by its own digest and not by its name. Of evenly's code outside of papers
+two things count. The defaults that the work relies on are part of the digest, unless they are false in Python (None,
+False, 0, empty), which is how a new option leaves old calls as they were. And the dotted names are listed beside it,
+since they may be renamed: `same` holds two lists against each other.
+
+What it cannot see: a formula that changed outside of papers (the smoke rows of the ledger guard those, whose numbers
+tests compare), defaults of methods on objects that were made elsewhere, and what is assigned into a constant later.
+"""
+
+import ast
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evenly.errors import UsageError
+from evenly.papers.identity.normal_form import NormalForm
+from evenly.papers.identity.signatures import Parameter, parameters, relied_on
+from evenly.papers.identity.source import FUNCTIONS, Sources, Thing
+
+# The words in which work and whoever runs it speak to each other (Context, Found): no part of what is computed.
+CONTRACT = "experiment"
+WORK = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The digest of what is computed, and the names of evenly's code outside of papers that it leans on."""
+
+    digest: str
+    outside: frozenset[str] = frozenset()
+
+
+class Behaviour:
+    """What the code under `papers` in one copy of the package computes."""
+
+    def __init__(self, root: Path) -> None:
+        self.sources = Sources(root)
+        self.papers = f"{self.sources.package}.papers"
+        self._known: dict[Thing, Identity] = {}
+        self._open: list[Thing] = []  # whose digests are being made, for what calls itself
+        self._lowest: list[int] = []
+
+    def of(self, name: str) -> Identity:
+        """The identity of the function that `module:function` names, without the defaults of its parameters."""
+        return self._content(self._named(name))
+
+    def arguments(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of that function with its defaults filled in."""
+        thing = self._named(name)
+        left = [each for each in parameters(self.sources, thing) if each.name not in given and each.default is not None]
+        return {each.name: self._value(each) for each in left} | dict(given)
+
+    def exists(self, dotted: str) -> bool:
+        """Whether a dotted name stands for something in this copy of the package."""
+        thing = self.sources.find(dotted)
+        return thing is not None and bool(not thing.name or self.sources.definition(thing))
+
+    def same(self, one: Identity, now: Identity) -> bool:
+        """Whether what was written down as `one` is what is computed now, possibly after names outside have changed.
+
+        A name that is gone was renamed. One that is still there, but not used any more, was replaced by another.
+        """
+        if one.digest != now.digest:
+            return False
+        gone, new = one.outside - now.outside, now.outside - one.outside
+        return len(new) <= len(gone) and not any(map(self.exists, gone))
+
+    def _named(self, name: str) -> Thing:
+        thing = self._work(name)
+        if thing is None:
+            raise UsageError(f"{name!r} names nothing under evenly.papers.")
+        return thing
+
+    def _work(self, text: str) -> Thing | None:
+        if not WORK.fullmatch(text):
+            return None
+        thing = self.sources.find(f"{self.papers}.{text}")
+        return thing if thing and thing.name and not thing.attributes else None
+
+    def _content(self, thing: Thing) -> Identity:
+        """The identity of a name at the top of a module of papers; what is being made stands for itself by distance."""
+        if thing in self._known:
+            return self._known[thing]
+        depth = len(self._open)
+        if thing in self._open:
+            place = self._open.index(thing)
+            self._lowest[-1] = min(self._lowest[-1], place)
+            return Identity(f"itself, {depth - place} up")
+        self._open.append(thing)
+        self._lowest.append(depth)
+        made = _Reading(self, thing.module).content(self.sources.definition(thing))
+        self._open.pop()
+        lowest = self._lowest.pop()
+        if lowest < depth:  # part of a circle: seen from elsewhere in it, it looks different
+            self._lowest[-1] = min(self._lowest[-1], lowest)
+        else:
+            self._known[thing] = made
+        return made
+
+    def _value(self, parameter: Parameter) -> Any:
+        """The default of a parameter: the value itself where it is written out, else the form of its expression."""
+        assert parameter.default is not None
+        try:
+            return _plain(ast.literal_eval(parameter.default))
+        except ValueError:
+            return f"computed: {_hash(_Reading(self, parameter.module).expression(parameter.default))}"
+
+
+class _Reading:
+    """One definition, read: its normal form, and what was met on the way."""
+
+    def __init__(self, behaviour: Behaviour, module: str) -> None:
+        self.behaviour, self.sources, self.module = behaviour, behaviour.sources, module
+        self.form = NormalForm(self.refer, text=self.text)
+        self.met: dict[str, int] = {}  # names outside of papers, numbered
+        self.outside: set[str] = set()  # these, and those of what it refers to
+        self.classes: list[Thing] = []
+
+    def content(self, statements: Iterable[ast.stmt]) -> Identity:
+        """The identity of what these statements define."""
+        made: list[Any] = []
+        for each in statements:
+            if isinstance(each, FUNCTIONS):
+                made.append(self.form.function(each, defaults=False))
+            elif isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None:
+                one = each.targets[0] if isinstance(each, ast.Assign) else each.target
+                plain = isinstance(one, ast.Name)
+                made.append(self.form.of(each.value) if plain else self.form.of(each))
+            else:
+                made.append(self.form.of(each))
+        return Identity(_hash([made, self._methods()]), frozenset(self.outside))
+
+    def expression(self, node: ast.expr) -> Any:
+        """The form of an expression at the top of the module."""
+        return self.form.of(node)
+
+    def text(self, value: str) -> Any:
+        """What text such as "learning:trained" refers to."""
+        work = self.behaviour._work(value)
+        return None if work is None else self._inside(work, None)
+
+    def refer(self, dotted: str, call: ast.Call | None) -> Any:
+        """What a name stands for that no scope inside the definition binds."""
+        if dotted.startswith("="):  # imported by the function itself
+            return self._imported(dotted[1:], call)
+        module = self.sources.module(self.module)
+        first, _, rest = dotted.partition(".")
+        if module is not None and first in module.definitions:
+            return self._imported(f"{self.module}:{dotted}", call)
+        if module is not None and first in module.imports:
+            return self._imported(".".join(filter(None, (module.imports[first], rest))), call)
+        return ["builtin", dotted]
+
+    def _imported(self, dotted: str, call: ast.Call | None) -> Any:
+        if dotted.replace(":", ".").partition(".")[0] != self.sources.package:
+            return ["library", dotted.replace(":", ".")]
+        thing = self.sources.find(dotted)
+        if thing is None:
+            return ["missing"]
+        if not f"{thing.module}.".startswith(f"{self.behaviour.papers}."):
+            return self._outside(thing, call)
+        if thing.module == f"{self.behaviour.papers}.{CONTRACT}":
+            return ["contract", *thing.attributes]
+        return self._inside(thing, call)
+
+    def _inside(self, thing: Thing, call: ast.Call | None) -> Any:
+        content = self.behaviour._content(thing.top)
+        self.outside |= content.outside
+        defaults = {}
+        if isinstance(next(iter(self.sources.definition(thing.top)), None), FUNCTIONS):
+            takes = parameters(self.sources, thing)
+            defaults = {each.name: self.behaviour._value(each) for each in relied_on(takes, call)}
+        return ["papers", content.digest, *thing.attributes, defaults]
+
+    def _outside(self, thing: Thing, call: ast.Call | None) -> Any:
+        definition = next(iter(self.sources.definition(thing.top)), None)
+        if isinstance(definition, ast.Assign | ast.AnnAssign) and definition.value is not None:
+            try:
+                return ["value", _plain(ast.literal_eval(definition.value)), *thing.attributes]
+            except ValueError:
+                pass
+        if isinstance(definition, ast.ClassDef) and thing.top not in self.classes:
+            self.classes.append(thing.top)
+        name = thing.top.dotted
+        self.outside.add(name)
+        number = self.met.setdefault(name, len(self.met))
+        return ["outside", number, *thing.attributes, self._set(relied_on(parameters(self.sources, thing), call))]
+
+    def _methods(self) -> list[Any]:
+        """The defaults that calls of methods rely on, by name, of the classes outside of papers that were met."""
+        found = []
+        for each in self.classes:
+            for call in self.form.methods:
+                assert isinstance(call.func, ast.Attribute)
+                takes = parameters(self.sources, Thing(each.module, each.name, (call.func.attr,)))
+                if used := self._set(relied_on(takes, call)):
+                    found.append([call.func.attr, used])
+        return found
+
+    def _set(self, left: Iterable[Parameter]) -> dict[str, Any]:
+        """Defaults that are not false, by the name of the parameter; those that are computed count by their form."""
+        values = {}
+        for each in left:
+            assert each.default is not None
+            try:
+                value = ast.literal_eval(each.default)
+            except ValueError:
+                values[each.name] = _Reading(self.behaviour, each.module).expression(each.default)
+                continue
+            if value:
+                values[each.name] = _plain(value)
+        return values
+
+
+@cache
+def of_this_package() -> Behaviour:
+    """What the code of the running package computes."""
+    return Behaviour(Path(__file__).parents[2])
+
+
+def digest(value: Any) -> str:
+    """Twelve hex digits of plain data.
+
+    >>> digest([1, {"b": 2.0}]) == digest([1.0, {"b": 2}])
+    True
+    """
+    return _hash(_plain(value))
+
+
+def _hash(plain: Any) -> str:
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it, with numbers that are equal written alike."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, set | frozenset):
+        return sorted((_plain(each) for each in value), key=repr)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)

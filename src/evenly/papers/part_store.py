@@ -1,0 +1,132 @@
+"""What is kept of the work of experiments: a folder for every part that was done, read again instead of done again."""
+
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evenly import environment
+from evenly.errors import DataError, UsageError
+from evenly.papers import shape
+from evenly.papers.experiment import Context, Found, Measured, Part
+from evenly.records import Run, json_text
+from evenly.records.removal import ID, refusal, remove
+
+PARTS = "parts"  # of a folder of runs
+FOUND = "found.json"
+_log = logging.getLogger(__name__)
+_TEXT, _SEED = re.compile(r".*", re.DOTALL), re.compile(r"-?[0-9]{1,18}")
+_NUMBER = (float, frozenset({"NaN", "Infinity", "-Infinity"}))  # as records spell them
+_FOUND = {"values": {_TEXT: {_SEED: _NUMBER}}, "series": {_TEXT: shape.ANYTHING}}
+_DONE = {"part": str, "work": str, "minutes": float, "checksum": str}
+_STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, None), "cpu": str, "time": str}]
+
+
+def store(context: Context, part: Part, work: Callable[[], Found]) -> None:
+    """Do a part that is not done and keep what it finds; the recipe of its folder is what it computes, not a name."""
+    begun = time.monotonic()
+    recipe = {"code": part.identity.digest, "arguments": part.resolved}
+    with Run.create(context.runs / PARTS, recipe, part.digest, environment=environment.stamp()) as run:
+        if run.state == "done":
+            return
+        found = work()
+        values = {name: {str(seed): float(v) for seed, v in by.items()} for name, by in found.values.items()}
+        path = run.write_json(FOUND, {"values": values, "series": found.series})
+        took = (time.monotonic() - begun) / 60
+        run.finish({"part": part.name, "work": part.address, "minutes": took, "checksum": _checksum(path)})
+
+
+def is_stored(context: Context, part: Part) -> bool:
+    """Whether a part is done and what it found is there; where only that is gone, the part will be done again."""
+    folder = _folder(context, part)
+    if not (folder / "done").is_file():
+        return False
+    if not (folder / FOUND).exists():
+        _log.warning("%s is gone from a part that was done (%s): the part is done again.", folder / FOUND, part.name)
+        remove(folder.parent, folder.name)
+        return False
+    return True
+
+
+def load(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
+    """All that the parts found, and the minutes that they took."""
+    values: dict[str, dict[int, float]] = {}
+    series: dict[str, dict[str, Any]] = {}
+    minutes = 0.0
+    origins: dict[int, dict[str, str]] = {}
+    for part in parts:
+        found, took, origin = _read(_folder(context, part))
+        minutes += took
+        series[part.name] = found["series"]
+        for name, by_seed in found["values"].items():
+            mine = values.setdefault(name, {})
+            for seed, number in by_seed.items():
+                origins[int(seed)] = origin
+                if int(seed) in mine and mine[int(seed)] != number:
+                    raise UsageError(f"two parts measured {name!r} for seed {seed} and do not agree: name them apart.")
+                mine[int(seed)] = number
+    ordered = {name: dict(sorted(by.items())) for name, by in values.items()}
+    return Measured(ordered, series, dict(sorted(origins.items()))), minutes
+
+
+def discard(context: Context, part: Part) -> None:
+    """Leave nothing of a part that was done: neither what it found nor the runs that it trained.
+
+    What it found names these, and only names: whatever is not the ID of a run that evenly made there is left alone.
+    """
+    folder = _folder(context, part)
+    if not (folder / "done").exists():
+        return
+    try:
+        trained = _trained(_read(folder)[0]["series"])
+    except DataError:
+        _log.warning("%s is damaged: the part is done again, and the runs that it trained are kept.", folder)
+        trained = []
+    for name in trained:
+        if (why := refusal(context.runs, name)) is None:
+            remove(context.runs, name)
+        elif not (isinstance(name, str) and ID.fullmatch(name)) or (context.runs / name).exists():
+            _log.warning("%s names as a run what is left alone: %s", folder / FOUND, why)
+    remove(folder.parent, folder.name)
+
+
+def _folder(context: Context, part: Part) -> Path:
+    return context.runs / PARTS / part.digest
+
+
+def _trained(series: Mapping[str, Any]) -> list[Any]:
+    several = series.get("runs", {})
+    return [series["run"]] if "run" in series else list(several.values()) if isinstance(several, dict) else []
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
+    """What a part found, the minutes it took and where it comes from, each as it was written."""
+    remedy = f"Remove the folder {folder}, and the same command does this part again."
+    done = shape.read(folder / "done", _DONE, remedy=remedy)
+    stamps = shape.read(folder / "environment.json", _STAMPS, remedy=remedy)
+    found = shape.read(folder / FOUND, _FOUND, remedy=remedy)
+    if not stamps:
+        raise DataError(f"{folder / 'environment.json'} cannot be read: it holds no stamp. {remedy}")
+    if _checksum(folder / FOUND) != done["checksum"]:
+        raise DataError(f"{folder / FOUND} is not what was written there: something has changed it. {remedy}")
+    origin = {
+        "revision": ", ".join(dict.fromkeys(_revision(stamp) for stamp in stamps)),
+        "cpu": ", ".join(dict.fromkeys(str(stamp["cpu"]) for stamp in stamps)),
+        "date": stamps[-1]["time"],
+    }
+    return json_text.decode(found), float(done["minutes"]), origin
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+
+def _revision(stamp: Mapping[str, Any]) -> str:
+    """The code that did a piece of work, as its stamp tells."""
+    source = stamp["source"]
+    if not source:
+        return f"evenly {stamp['evenly']}"
+    return f"{source['revision']} with changes" if source["dirty"] else str(source["revision"])

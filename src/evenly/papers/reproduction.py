@@ -1,0 +1,203 @@
+"""One command, one row: do the work, judge it, draw it, and put it into the ledger."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evenly.errors import UsageError
+from evenly.papers import ledger as book
+from evenly.papers.catalogue import CATALOGUE
+from evenly.papers.charts import charts_of
+from evenly.papers.experiment import Context, Experiment, Measured
+from evenly.papers.measurement import derive, measure
+from evenly.papers.part_store import is_stored, load
+from evenly.papers.verdict import is_worse
+from evenly.report.wording import duration
+
+LONG = 600.0  # minutes from which on an experiment asks before it begins
+
+
+def reproduce(
+    experiment: Experiment,
+    scale: str,
+    *,
+    seeds: Sequence[int] | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    runs: str | os.PathLike[str] = "runs",
+    data_root: str | None = None,
+    processes: int | None = None,
+    fresh: bool = False,
+) -> book.Row:
+    """Run an experiment at one scale and give its row; with `ledger`, write it there with its figure."""
+    found, minutes = measure(
+        experiment, scale, seeds=seeds, runs=runs, data_root=data_root, processes=processes, fresh=fresh
+    )
+    made = book.row(experiment, scale, found, seeds=seeds or experiment.scales[scale].seeds, minutes=minutes)
+    if ledger is not None:
+        if made["figure"]:
+            draw(experiment, found, Path(ledger) / made["figure"])
+        book.write(ledger, made)
+    return made
+
+
+def grow(
+    experiment: Experiment,
+    scale: str,
+    more: int,
+    *,
+    ledger: str | os.PathLike[str],
+    runs: str | os.PathLike[str] = "runs",
+    data_root: str | None = None,
+    processes: int | None = None,
+) -> book.Row:
+    """Add `more` seeds to the row that the ledger has: the declared ones first, then those that follow.
+
+    The seeds that are there may have been measured on other machines and are not measured again. A row of another
+    identity is refused: its numbers are of something else.
+    """
+    if more < 1:
+        raise UsageError(f"--more {more}: give 1 or more seeds.")
+    before = book.read(ledger, experiment.key, scale)
+    if before is not None and book.stale(before, experiment):
+        raise UsageError(
+            f"the row of {experiment.key} at {scale} in {ledger} measures something else than this version does: its "
+            f"seeds cannot be joined with new ones. Begin a new row: evenly reproduce {experiment.key} --scale {scale}"
+        )
+    old = tuple(before["seeds"]) if before is not None else ()
+    seeds = next_seeds(old, experiment.scales[scale].seeds, more)
+    found, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, processes=processes)
+    if before is not None:
+        found = derive(experiment, _join(before, found))
+        minutes += before["minutes"]
+    made = book.row(experiment, scale, found, seeds=(*old, *seeds), minutes=minutes)
+    context, drawn = Context(Path(runs), data_root), tuple(before["drawn"]) if before is not None else ()
+    parts = experiment.parts(scale, made["seeds"])
+    if made["figure"] and all(is_stored(context, part) for part in parts):
+        draw(experiment, derive(experiment, load(context, parts)[0]), Path(ledger) / made["figure"])
+        drawn = tuple(made["seeds"])
+    elif made["figure"] and not drawn:
+        draw(experiment, found, Path(ledger) / made["figure"])
+        drawn = seeds
+    made["drawn"] = list(drawn)
+    book.write(ledger, made)
+    return made
+
+
+def next_seeds(known: Sequence[int], declared: Sequence[int], more: int) -> tuple[int, ...]:
+    """The seeds that come next: the declared ones that are missing, then the whole numbers from there on.
+
+    >>> next_seeds((0, 1), (0, 1, 2), 3)
+    (2, 3, 4)
+    """
+    candidates = [*declared, *range(max((*known, *declared), default=-1) + 1 + more)]
+    return tuple(list(dict.fromkeys(seed for seed in candidates if seed not in known))[:more])
+
+
+def _join(before: book.Row, found: Measured) -> Measured:
+    """The seeds of a row, and those that were measured now; what is derived from all seeds is derived anew."""
+    old = book.values_of(before)
+    values = {name: {**old.get(name, {}), **by} for name, by in found.values.items()}
+    return replace(found, values=values, origins={**book.origins_of(before), **found.origins})
+
+
+def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
+    """Judge every row by the claims as they are declared now, and give the keys of those whose verdict changed."""
+    changed = []
+    for row in book.rows(ledger):
+        experiment = CATALOGUE.get(row["key"])
+        if experiment is None or book.stale(row, experiment):
+            continue
+        made = book.judge_again(row, experiment)
+        if made != row:
+            book.write(ledger, made)
+        if made["verdict"] != row["verdict"]:
+            changed.append(f"{row['key']} at {row['scale']}: {row['verdict']} → {made['verdict']}")
+    return changed
+
+
+def draw(experiment: Experiment, found: Measured, path: Path) -> None:
+    """The experiment's figure, in the paper's form, as the suffix of `path` says."""
+    from evenly.report.static import figure, save
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save(figure(charts_of(experiment, found), title=experiment.title, note=_num_seeds(found)), path)
+
+
+def _num_seeds(found: Measured) -> str:
+    """How many seeds a figure is of, for its foot."""
+    num = len({seed for by_seed in found.values.values() for seed in by_seed})
+    return f"{num} seed{'s' * (num != 1)}" if num else ""
+
+
+def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """A line for every experiment and scale that is in the ledger, and one for each that is not there at all.
+
+    States: `done`, `stale` (its work or its claims are declared differently now), `not run`.
+
+    >>> line = overview("nowhere")[0]
+    >>> sorted(line), line["state"]
+    (['claim', 'cost', 'key', 'kind', 'scale', 'state', 'verdict'], 'not run')
+    """
+    lines = []
+    for experiment in CATALOGUE.values():
+        known = {scale: book.read(ledger, experiment.key, scale) for scale in ("full", "small")}
+        rows = [row for row in known.values() if row is not None]
+        for row in rows:
+            state = "stale" if book.stale(row, experiment) else "done"
+            lines.append(_line(experiment, row["scale"], state, row["verdict"], row["minutes"]))
+        if not rows:
+            lines.append(_line(experiment, book.scale_given("auto", experiment), "not run", "not run", 0.0))
+    return lines
+
+
+def regressions(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> list[str]:
+    """What is worse than the ledger says, a sentence each: whole experiments, and single claims of them.
+
+    At the smoke scale two seeds decide nothing: only what held and now has the other sign is worse.
+    """
+    found = []
+    for row in rows:
+        before = book.read(ledger, row["key"], row["scale"])
+        if before is None:
+            continue
+        place = f"{row['key']} at {row['scale']}"
+        was = {"": before["verdict"]} | {claim["name"]: claim["verdict"] for claim in before["claims"]}
+        now = {"": row["verdict"]} | {claim["name"]: claim["verdict"] for claim in row["claims"]}
+        for name, verdict in was.items():
+            where = f"{place}, {name}" if name else place
+            if name not in now:
+                found.append(f"{where}: {verdict} → not declared any more")
+            elif is_worse(now[name], verdict) and (row["scale"] != "smoke" or _reversed(now[name], verdict)):
+                found.append(f"{where}: {verdict} → {now[name]}")
+    return found
+
+
+def _reversed(now: str, before: str) -> bool:
+    return (before, now) == ("reproduced", "contradicted")
+
+
+def check_cost(experiment: Experiment, scale: str, *, yes: bool) -> None:
+    """Refuse what takes days unless it is wanted."""
+    minutes = experiment.scales[scale].minutes
+    if minutes > LONG and not yes:
+        smaller = " or take --scale small" if scale == "full" and "small" in experiment.scales else ""
+        raise UsageError(
+            f"{experiment.key} at {scale} takes about {duration(minutes)} on two cores. Add --yes to begin{smaller}."
+        )
+
+
+def _line(experiment: Experiment, scale: str, state: str, verdict: str, minutes: float) -> dict[str, Any]:
+    # What it costs anybody, not what it took on a machine that had other things to do.
+    if scale in experiment.scales:
+        minutes = experiment.scales[scale].minutes
+    return {
+        "key": experiment.key,
+        "claim": experiment.claim,
+        "scale": scale,
+        "kind": experiment.kind(scale) if scale in experiment.scales else "paper",
+        "state": state,
+        "verdict": verdict,
+        "cost": round(minutes, 2),
+    }

@@ -1,0 +1,137 @@
+"""What is known of a plan while it is carried out: one bar for a person, and a file for whoever looks from outside.
+
+On a terminal it is a bar, elsewhere a line every half minute: `12 of 40 runs, 3 running, about 2 h left: sam, seed 3`.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenly import atomic
+from evenly.errors import EvenlyError, SetupError, Stopped
+from evenly.progress import Bar, duration
+from evenly.sweep.plan import Job, Plan
+from evenly.sweep.where import Where
+from evenly.sweep.worker import Outcome, last_lines
+
+WRITE_EVERY = 1.0  # seconds from one writing of the state to the next
+Listener = Callable[[Job, Outcome | None], None]
+
+
+class JobsFailed(EvenlyError):
+    """Some jobs of a plan failed; the others are done."""
+
+    exit_code = 1
+
+
+class Status:
+    """Hears when jobs begin and end, shows it, writes it to `folder/state.json`, and says at the end what came of them.
+
+    `listener(job, None)` is called when a job begins, `listener(job, outcome)` when it has ended.
+    """
+
+    def __init__(
+        self, plan: Plan, where: Where, folder: Path | None, what: str, listener: Listener | None = None
+    ) -> None:
+        self.plan, self.where, self.folder, self.listener = plan, where, folder, listener
+        self.outcomes: dict[str, Outcome] = {}
+        self.running: dict[str, float] = {}
+        self.started = time.time()
+        self._written = 0.0
+        self._bar = Bar(what, total=len(plan), unit="runs")
+
+    def __enter__(self) -> "Status":
+        if self.folder is not None:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise SetupError(
+                    f"cannot make {self.folder}: {error.strerror}. Choose a writable folder for runs."
+                ) from error
+        self._bar.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.__exit__(*error)
+        self._write(now=True)
+
+    def begin(self, job: Job) -> None:
+        """A job begins."""
+        self.running[job.name] = time.time()
+        if self.listener is not None:
+            self.listener(job, None)
+        self.tick()
+
+    def end(self, outcome: Outcome) -> None:
+        """A job has ended, or will never begin."""
+        self.running.pop(outcome.name, None)
+        self.outcomes[outcome.name] = outcome
+        if self.listener is not None:
+            self.listener(self.plan[outcome.name], outcome)
+        self._bar.advance()
+        self.tick()
+
+    def tick(self) -> None:
+        """Time has passed: show it."""
+        self._bar.describe(self.sentence())
+        self._write()
+
+    def sentence(self) -> str:
+        """Where the plan stands, in a line."""
+        ended, total = len(self.outcomes), len(self.plan)
+        words = [f"{ended} of {total} runs"]
+        if self.running:
+            words.append(f"{len(self.running)} running")
+        # Jobs that were found done took no time: they say nothing of those that are left.
+        took = [each.seconds for each in self.outcomes.values() if each.state == "done" and each.seconds > 0.5]
+        if took and ended < total:
+            left = (total - ended) * (sum(took) / len(took)) / max(1, len(self.running))
+            words.append(f"about {duration(left)} left")
+        now = f": {next(iter(self.running))}" if self.running else ""
+        return f"{', '.join(words)}{now}"
+
+    def results(self) -> dict[str, Any]:
+        """What every job returned; an error that names each that failed, its host and its log."""
+        failed = [each for each in self.outcomes.values() if each.state in ("failed", "lost")]
+        if failed:
+            error = JobsFailed(_failures(failed, self.outcomes))
+            codes = {each.exit_code for each in failed}
+            error.exit_code = codes.pop() if len(codes) == 1 else 1
+            raise error
+        if any(each.state == "stopped" for each in self.outcomes.values()) or len(self.outcomes) < len(self.plan):
+            done = sum(each.state == "done" for each in self.outcomes.values())
+            raise Stopped(f"{done} of {len(self.plan)} runs are done. The same command goes on with the others.")
+        return {name: self.outcomes[name].result for name in self.plan}
+
+    def _write(self, *, now: bool = False) -> None:
+        if self.folder is None or (not now and time.time() - self._written < WRITE_EVERY):
+            return
+        self._written = time.time()
+        state: Mapping[str, Any] = {
+            "on": str(self.where),
+            "jobs": len(self.plan),
+            "started": self.started,
+            "now": self._written,
+            "running": self.running,
+            "ended": {name: [each.state, round(each.seconds, 1), each.host] for name, each in self.outcomes.items()},
+        }
+        atomic.write_json(self.folder / "state.json", state)
+
+
+def _failures(failed: list[Outcome], outcomes: Mapping[str, Outcome]) -> str:
+    done = sum(each.state == "done" for each in outcomes.values())
+    lines = [f"{len(failed)} of {len(outcomes)} runs failed, {done} {'is' if done == 1 else 'are'} done:"]
+    by_reason: dict[str, list[Outcome]] = {}
+    for each in failed:
+        by_reason.setdefault(each.error, []).append(each)
+    for reason, alike in by_reason.items():
+        first = alike[0]
+        names = first.name if len(alike) == 1 else f"{first.name} and {len(alike) - 1} more"
+        lines.append(f"  {names}{f' on {first.host}' if first.host else ''}: {reason}")
+        if first.log:
+            lines.append(f"    log: {first.log}")
+            lines += [f"    | {line}" for line in last_lines(first.log).splitlines()[-3:]]
+    if waiting := [each.name for each in outcomes.values() if each.state == "skipped"]:
+        lines.append(f"  not begun, since they need one of these: {', '.join(waiting)}")
+    return "\n".join(lines) + "\nThe same command tries them again and keeps what is done."

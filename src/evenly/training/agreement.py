@@ -1,0 +1,44 @@
+"""Whether a separation lasts: how far those of other seeds and of other epochs call the same examples hard."""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+from evenly import rng
+from evenly.data import Labelled
+from evenly.records import Run
+from evenly.resampling import Agreement, Separation, load, separate
+from evenly.training.evaluate import outputs
+from evenly.training.trained_model import kept_epochs, load_trained
+
+
+def mean_agreement(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """The mean agreement over all pairs of the runs' separations; None unless two or more are of the same data.
+
+    Toy data are drawn by the seed: there, an example of one seed is not that of another.
+    """
+    prints = {(run.stamps() or [{}])[-1].get("data") for run in runs}
+    if len(runs) < 2 or len(prints) > 1:
+        return None
+    separations = [load(run.path / "separation.csv") for run in runs]
+    return {"separations": len(runs), **_mean(one.agreement(two) for one, two in combinations(separations, 2))}
+
+
+def separations_at(
+    run: Run, data: Labelled, *, epochs: Iterable[int] | None = None, data_root: str | None = None, device: str = "cpu"
+) -> dict[int, Separation]:
+    """The separations that the kept weights of a run give, by epoch: one forward pass over the data for each."""
+    found = {}
+    for epoch in kept_epochs(run) if epochs is None else epochs:
+        then = load_trained(run, epoch=epoch, data_root=data_root)
+        logits = outputs(then.model.to(device), then.splits.train, device=device)
+        stream = rng.generator(0, "separate", run.id)
+        # Compared, not trained on: also a network that has fitted everything may be asked.
+        found[epoch] = separate(logits, data.labels, index=data.index, classes=data.classes, rng=stream, max_accuracy=1)
+    return found
+
+
+def _mean(agreements: Iterable[Agreement]) -> dict[str, Any]:
+    found = list(agreements)
+    names = Agreement._fields
+    return {"pairs": len(found), **{name: sum(getattr(a, name) for a in found) / len(found) for name in names}}

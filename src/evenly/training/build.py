@@ -1,0 +1,287 @@
+"""From a recipe to the things that train; every mistake that can be found before the first step is found here."""
+
+import inspect
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evenly import consent, models
+from evenly.data import Splits, load
+from evenly.data.augment import Augmentation
+from evenly.data.batches import Batches
+from evenly.data.checks import check
+from evenly.errors import UsageError, did_you_mean
+from evenly.models.observation import observing
+from evenly.optim.cost import rule_class
+from evenly.recipe import Optimizer, Recipe
+from evenly.rng import generator
+from evenly.rules import RULES
+from evenly.training.distributed import World
+from evenly.training.objective import Objective
+from evenly.training.placement import check_accumulation, place
+from evenly.training.targets import targeted_augmentation
+
+_log = logging.getLogger(__name__)
+# LBFGS wants to evaluate the loss many times a step, SparseAdam gradients that are sparse: loops of another kind.
+_OTHER_LOOPS = {"Optimizer", "LBFGS", "SparseAdam"}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that lives while a recipe is trained. `forward` is the model as it is called: wrapped, compiled."""
+
+    recipe: Recipe
+    splits: Splits
+    model: nn.Module
+    forward: nn.Module
+    optimizer: torch.optim.Optimizer
+    ascent: Any
+    scaler: torch.amp.GradScaler | None
+    objective: Objective
+    augment: Augmentation
+    batches: Batches
+    weights_N: Tensor | None
+    hard_N: Tensor | None
+    world: World
+
+    @property
+    def memory_format(self) -> torch.memory_format:
+        """How images lie in memory."""
+        return torch.channels_last if self.recipe.channels_last else torch.contiguous_format
+
+
+def build_parts(
+    recipe: Recipe,
+    *,
+    world: World,
+    splits: Splits,
+    indices: Tensor | None = None,
+    weights: Tensor | None = None,
+    hard: Tensor | None = None,
+    workers: int = 0,
+) -> Parts:
+    """Make the parts of a recipe for its data.
+
+    `indices` is a multiset of positions in the training set, `weights` a factor for the loss of every training
+    example, and `hard` whether a separation found it hard: statistics of training then tell the two apart.
+    """
+    train = splits.train
+    if workers < 0:
+        raise UsageError(f"--workers {workers}: give 0 or more processes.")
+    if recipe.batch_size > (num := len(train) if indices is None else len(indices)):
+        # A few steps an epoch, and an example at least for every process.
+        usual = max(1 << max(0, (num // 4).bit_length() - 1), world.size)
+        raise UsageError(
+            f"batch_size={recipe.batch_size} is more than the {num} training examples: give {num} or less, such as "
+            f"--batch-size {min(usual, num)}."
+        )
+    _check_groups(recipe, num, world)
+    check_accumulation(recipe, world)
+    augment = Augmentation.parse(recipe.augment, data=train)
+    # Recipes from files were asked about when they were read: who trains this one has named its code.
+    consent.remember(recipe.model.name, recipe.model.options)
+    model = models.build(
+        recipe.model.name,
+        input_shape=augmented_shape(train.shape, augment),
+        num_classes=splits.num_classes,
+        rng=generator(recipe.seed, "init"),
+        weights=recipe.model.weights,
+        **recipe.model.options,
+    )
+    models.check(model, augmented_shape(train.shape, augment), splits.num_classes, name=recipe.model.name)
+    objective = Objective(recipe.loss, recipe.label_smoothing, recipe.logit_penalty)
+    model = model.to(world.device)
+    if recipe.channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
+    _try(objective, model, augmented_shape(train.shape, augment), world)
+    forward = world.wrap(model, sharded=recipe.sharded)
+    # Gradients of half precision would vanish below 6e-8: they are made from a loss that is scaled up.
+    scaler = torch.amp.GradScaler(world.device.type) if recipe.precision == "fp16" else None
+    if recipe.compile:
+        forward = torch.compile(forward)  # type: ignore[assignment]  # stays a module
+    return Parts(
+        recipe=recipe,
+        splits=splits,
+        model=model,
+        forward=forward,
+        optimizer=build_optimizer(recipe, model),
+        ascent=build_ascent(recipe, forward, world, scaler=scaler),
+        scaler=scaler,
+        objective=objective,
+        augment=augment,
+        batches=Batches(
+            place(train, world.device),
+            batch_size=recipe.batch_size,
+            seed=recipe.seed,
+            indices=indices,
+            augment=augment,
+            targeted=targeted_augmentation(recipe, hard),
+            device=world.device,
+            drop_last=recipe.drop_last,
+            workers=workers,
+            share=(world.rank, world.size),
+        ),
+        weights_N=weights,
+        hard_N=hard,
+        world=world,
+    )
+
+
+def load_data(recipe: Recipe, *, data_root: str | None = None) -> Splits:
+    """The data that a recipe names, checked: what cannot be trained on is refused, what is odd is remarked on.
+
+    >>> load_data(Recipe()).name
+    'digits'
+    """
+    chosen = recipe.data
+    seed = recipe.seed if chosen.seed is None else chosen.seed
+    splits = load(chosen.name, root=data_root, seed=seed, validation=chosen.validation or None, **chosen.options)
+    for remark in (*splits.remarks, *check(splits)):
+        _log.warning(remark)
+    return splits
+
+
+def optimizer_class(name: str) -> type[torch.optim.Optimizer]:
+    """The optimizer of `torch.optim` that has this name, in small letters or not."""
+    known = {
+        other.lower(): kind
+        for other, kind in vars(torch.optim).items()
+        if inspect.isclass(kind) and issubclass(kind, torch.optim.Optimizer) and other not in _OTHER_LOOPS
+    }
+    if name.lower() not in known:
+        raise UsageError(f"there is no optimizer {name!r}. {did_you_mean(name.lower(), [*known, *RULES])}")
+    return known[name.lower()]
+
+
+def default_lr(name: str) -> float:
+    """The learning rate that an optimizer begins with where none is given: torch's, but for SGD the recipe's.
+
+    >>> default_lr("sgd"), default_lr("adamw")
+    (0.1, 0.001)
+    """
+    if name.lower() == "sgd":
+        return Optimizer().lr
+    return float(inspect.signature(optimizer_class(name)).parameters["lr"].default)
+
+
+def build_optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
+    """The optimizer of any `torch.optim` name, with the settings it takes.
+
+    >>> build_optimizer(Recipe(), nn.Linear(2, 2)).defaults["momentum"]
+    0.9
+    """
+    chosen = recipe.optimizer
+    kind = optimizer_class(chosen.name)
+    takes = inspect.signature(kind).parameters
+    if "weight_decay" not in takes and chosen.weight_decay:
+        raise UsageError(f"optimizer.weight_decay={chosen.weight_decay:g}: {chosen.name} has none. Set it to 0.")
+    named = ("lr", "weight_decay", "momentum", "nesterov")
+    given: dict[str, Any] = {name: getattr(chosen, name) for name in named if name in takes}
+    for option in chosen.options:
+        if option not in takes:
+            raise UsageError(f"optimizer.options: {chosen.name} has no {option!r}. {did_you_mean(option, takes)}")
+    options = _tuples(chosen.options)
+    if "fused" in takes and not options.keys() & _WAYS and _can_fuse(model):
+        options["fused"] = True
+    try:
+        return kind(_groups(model, chosen.decay, chosen.weight_decay), **given, **options)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"optimizer: {chosen.name} refuses its settings: {error}.") from error
+
+
+#: How torch goes over the parameters; one excludes the others.
+_WAYS = {"fused", "foreach", "differentiable"}
+
+
+def _can_fuse(model: nn.Module) -> bool:
+    """Whether torch can update all parameters in one pass over memory, twice as fast as operator by operator.
+
+    >>> _can_fuse(nn.Linear(2, 2)), _can_fuse(nn.EmbeddingBag(9, 2, sparse=True))
+    (True, False)
+    """
+    plain = all(type(p) is nn.Parameter and p.is_floating_point() for p in model.parameters())
+    devices = {p.device.type for p in model.parameters()}
+    return plain and devices <= {"cpu", "cuda"} and not any(getattr(m, "sparse", False) for m in model.modules())
+
+
+def build_ascent(recipe: Recipe, model: nn.Module, world: World, *, scaler: Any = None) -> Any:
+    """The SAM rule of the recipe, or None for ordinary training.
+
+    What a rule must have in common with the rest of the recipe (seed, momentum, weight decay) comes from there. The
+    whole batch climbs together, however many processes share it, unless the options say otherwise.
+    """
+    chosen = recipe.ascent
+    if chosen.rule == "none":
+        return None
+    kind = rule_class(chosen.rule)
+    takes = inspect.signature(kind).parameters
+    adam = "betas" in inspect.signature(optimizer_class(recipe.optimizer.name)).parameters
+    betas = recipe.optimizer.options.get("betas", (0.9, 0.999))
+    shared = {
+        "seed": recipe.seed,
+        "momentum": betas[0] if adam else recipe.optimizer.momentum,
+        "weight_decay": 0.0 if adam else recipe.optimizer.weight_decay,
+    }
+    own = {field.name for field in fields(kind.rule_type)}
+    given: dict[str, Any] = {name: value for name, value in shared.items() if name in own}
+    given["rho" if "rho" in takes else "sigma"] = chosen.radius
+    if world.size > 1:
+        given["m"] = "all"
+    if scaler is not None:
+        given["scaler"] = scaler
+    try:
+        return kind(model, **(given | _tuples(chosen.options)))
+    except TypeError as error:
+        raise UsageError(f"ascent.options: {chosen.rule} refuses {dict(chosen.options)}: {error}.") from error
+
+
+def augmented_shape(shape: tuple[int, ...], augment: Augmentation) -> tuple[int, ...]:
+    """The shape of an input once it is augmented: crops may change its size.
+
+    >>> augmented_shape((3, 96, 96), Augmentation.parse(["resized-crop:64"]))
+    (3, 64, 64)
+    """
+    if not augment.transforms:
+        return shape
+    blank = torch.zeros((1, *shape), dtype=torch.uint8)
+    return tuple(augment.evaluation(blank, seed=0, epoch=0, index=torch.zeros(1, dtype=torch.int64)).shape[1:])
+
+
+def _groups(model: nn.Module, decay: str, weight_decay: float) -> Any:
+    """All parameters in one group; or biases and normalisation in a second one without weight decay."""
+    params = [p for p in model.parameters() if p.requires_grad]
+    if decay == "all" or not weight_decay:
+        return params
+    return [
+        {"params": [p for p in params if p.ndim > 1]},
+        {"params": [p for p in params if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+
+
+def _check_groups(recipe: Recipe, num: int, world: World) -> None:
+    """An `m` that does not divide the batch, or the short one at the end, is found before the epoch ends with it."""
+    m = recipe.ascent.options.get("m")
+    short = 0 if recipe.drop_last else num % recipe.batch_size
+    for size in (recipe.batch_size, short):
+        # One group may span all processes; what is no number of examples at all is the rule's own to refuse.
+        divides = size == m or not isinstance(m, int) or m < 1 or not (size % world.size or (size // world.size) % m)
+        if not divides:
+            remedy = "set drop_last=true" if size == short else f"give a divisor of {size // world.size}"
+            raise UsageError(f"ascent.options.m={m} does not divide a batch of {size}: {remedy}.")
+
+
+def _tuples(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Recipes hold lists, torch wants tuples (`betas`)."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+
+
+def _try(objective: Objective, model: nn.Module, shape: tuple[int, ...], world: World) -> None:
+    """A loss that does not fit the model's outputs is found before training, not in it."""
+    with torch.no_grad(), observing(model, training=None):
+        model.eval()
+        zeros = torch.zeros((1, *shape), device=world.device)
+        objective(model(zeros), torch.zeros(1, dtype=torch.int64, device=world.device))

@@ -1,0 +1,289 @@
+"""`compare`: methods times seeds as a plan of runs, carried out anywhere, stored while it goes on, and judged.
+
+Every seed has one early run, which all methods that choose examples share; plain training begins where it ended. A
+comparison is stored after each run (`evenly.records.comparison`), so that a page can follow it.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from evenly.data import Splits
+from evenly.errors import EvenlyError, Stopped, UsageError
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, identity_settings, to_mapping
+from evenly.records import comparison as stored
+from evenly.records.identity import data_key
+from evenly.sweep import Job, Plan, Where, launch
+from evenly.sweep.worker import Outcome
+from evenly.training.build import build_parts
+from evenly.training.comparison_jobs import data_loaded_once, load_once
+from evenly.training.distributed import World
+from evenly.training.early import early_recipe
+from evenly.training.evaluate import evaluation_split
+from evenly.training.methods import CONTROLS, Method, parse_all
+from evenly.training.recommendation import judge
+from evenly.typed.mappings import digest, flatten
+
+_log = logging.getLogger(__name__)
+_JOBS = "evenly.training.comparison_jobs"
+UNKNOWN = "0" * 12  # stands for the ID of an early run that is not trained yet
+ONE_AT_ONCE = Where(at_once=1)
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is compared.
+
+    Parameters
+    ----------
+    recipe
+        Plain training; its seed is replaced by each of `seeds`.
+    methods, seeds
+        The names of methods (`evenly.training.methods`), and the seeds that all of them share.
+    until, early_model, early_optimizer, early_ascent
+        When the early run ends, and what stands in for the recipe's own there.
+    factor, keep_suspects
+        How often hard examples are shown where a method does not say, and whether those that look mislabelled are too.
+    split
+        Where the error is taken; by default `test`, or `validation` where there is no such split.
+    """
+
+    recipe: Recipe
+    methods: Sequence[str] = ("plain", "sam", "useful", "sam+useful", "random", "steps")
+    seeds: Sequence[int] = (0, 1, 2)
+    until: Until = Until("gain")  # noqa: RUF009  # frozen
+    factor: int = 2
+    keep_suspects: bool = True
+    early_model: Model | None = None
+    early_optimizer: Optimizer | None = None
+    early_ascent: Ascent | None = None
+    split: str | None = None
+
+    @property
+    def parsed(self) -> list[Method]:
+        """The methods; names that cannot be meant are refused."""
+        if not self.methods or not self.seeds:
+            raise UsageError("a comparison needs one method and one seed at least.")
+        return parse_all(self.methods)
+
+    @property
+    def needs_early(self) -> bool:
+        """Whether any method needs an early run."""
+        return any(method.needs_early for method in self.parsed)
+
+    def plain(self, seed: int) -> Recipe:
+        """The recipe that methods change, for one seed."""
+        return replace(self.recipe, seed=seed)
+
+    def early(self, seed: int) -> Recipe:
+        """The recipe of the early run of one seed."""
+        stand_ins = {"model": self.early_model, "optimizer": self.early_optimizer, "ascent": self.early_ascent}
+        first = early_recipe(self.plain(seed), self.until, **stand_ins)  # type: ignore[arg-type]
+        if self.recipe.resampling.start == "early" and first.model != self.recipe.model:
+            raise UsageError("resampling.start=early goes on with the early network: leave the early model out.")
+        return first
+
+    def check(self) -> None:
+        """Raise, before anything is trained, for methods whose recipes cannot be made."""
+        for method in self.parsed:
+            method.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor)
+        if self.needs_early:
+            self.early(self.seeds[0])
+
+
+def compare(
+    design: Design,
+    *,
+    runs: str | os.PathLike[str] = "runs",
+    where: Where = ONE_AT_ONCE,
+    splits: Splits | None = None,
+    command: str = "",
+    refuse: bool = False,
+    stop_at_failure: bool = False,
+    **running: Any,
+) -> dict[str, Any]:
+    """Train what is missing of a comparison and give it as it is stored, judged.
+
+    Parameters
+    ----------
+    where
+        Where the runs are trained: `evenly.sweep.parse("local:2")`; by default one after the other in this process.
+    splits
+        The data, where they are loaded already; then everything is trained in this process.
+    refuse
+        Whether outputs of an early run that cannot be separated end everything that follows from it.
+    stop_at_failure
+        Whether the first run that fails ends the others, in this process.
+    running
+        What `train` takes beside a recipe: device, data_root, workers, pace.
+
+    >>> import tempfile
+    >>> from evenly.recipe import Data
+    >>> small = Recipe(data=Data("parity", {"dim": 5}), epochs=2, batch_size=50)
+    >>> found = compare(Design(small, ("plain", "sam"), (0, 1)), runs=tempfile.mkdtemp(), device="cpu")
+    >>> [(method["name"], method["cost"]) for method in found["methods"]], found["state"]
+    ([('plain', 1.0), ('sam', 2.0)], 'done')
+    """
+    design.check()
+    if splits is not None and where != ONE_AT_ONCE:
+        raise UsageError("data that are only in memory can be trained on in this process only: leave `where` out.")
+    with data_loaded_once(splits):
+        first = design.plain(design.seeds[0])
+        data = load_once(first, data_root=running.get("data_root"))
+        split = evaluation_split(data, design.split)
+        # What does not fit together is an error now, not once in every run.
+        world = World.join(running.get("device", "auto"))
+        build_parts(replace(first, resampling=Resampling()), world=world, splits=data)
+        record = _Record(design, data, split, Path(runs), command, leads=world.leads)
+        plan = plan_runs(design, split=split, refuse=refuse, running=running)
+        try:
+            launch(plan, where, runs=Path(runs), what="runs", listener=record.hear, stop_at_failure=stop_at_failure)
+        except (KeyboardInterrupt, Stopped):
+            record.close("stopped")
+            raise
+        except EvenlyError as error:
+            record.close("done" if not stop_at_failure else "stopped")
+            error.comparison = record.content  # type: ignore[attr-defined]  # what is done can still be shown
+            raise
+        record.close("done")
+    return record.content
+
+
+def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapping[str, Any]) -> Plan:
+    """The runs of a comparison as a graph: for each seed the early run, and the methods that need it or begin there."""
+    jobs = []
+    for seed in design.seeds:
+        recipe, early, first = to_mapping(design.plain(seed)), None, f"early run, seed {seed}"
+        has_plain = any(method.name == "plain" for method in design.parsed)
+        if design.needs_early:
+            early = to_mapping(design.early(seed))
+            keep_end = has_plain and _begins_alike(design)
+            settings = {"recipe": early, "factor": design.factor, "refuse": refuse, "keep_end": keep_end}
+            jobs.append(Job(first, f"{_JOBS}:train_early", settings | {"running": dict(running)}))
+        for method in design.parsed:
+            waits = early is not None and (method.needs_early or (method.name == "plain" and _begins_alike(design)))
+            arguments = {
+                "recipe": recipe,
+                "early": early if waits else None,
+                "method": method.name,
+                "factor": design.factor,
+                "keep_suspects": design.keep_suspects,
+                "split": split,
+                "running": dict(running),
+            }
+            needs = (first,) if waits else ()
+            jobs.append(Job(_job_name(method.name, seed), f"{_JOBS}:train_method", arguments, needs))
+    return Plan(jobs)
+
+
+def _begins_alike(design: Design) -> bool:
+    """Whether the early run is the beginning of plain training."""
+    return (design.early_model, design.early_optimizer, design.early_ascent) == (None, None, None)
+
+
+def _job_name(method: str, seed: int) -> str:
+    return f"{method}, seed {seed}"
+
+
+class _Record:
+    """The stored comparison, kept up to date while its runs are trained."""
+
+    def __init__(self, design: Design, data: Splits, split: str, runs: Path, command: str, *, leads: bool) -> None:
+        self.runs, self.leads = runs, leads
+        methods = design.parsed
+        names = [method.name for method in methods]
+        recipe = design.plain(0)
+        plain = flatten(to_mapping(replace(recipe, resampling=Resampling())))
+        self._methods = {
+            _job_name(method.name, seed): (method.name, str(seed)) for method in methods for seed in design.seeds
+        }
+        self.content: dict[str, Any] = {
+            "id": _identity(design, data, split),
+            "created": round(time.time(), 3),
+            "command": command,
+            "state": "running",
+            "data": data.name,
+            "data_fingerprint": data_key(data.identity()),
+            "model": recipe.model.name,
+            "optimizer": recipe.optimizer.name + (f" + {recipe.ascent.rule}" if recipe.ascent.rule != "none" else ""),
+            "split": split,
+            "epochs": recipe.epochs,
+            "seeds": list(design.seeds),
+            "baseline": "plain" if "plain" in names else names[0],
+            "early": {},
+            "methods": [
+                {
+                    "name": method.name,
+                    "label": method.label,
+                    "control": method.name in CONTROLS,
+                    "controls": list(method.controls),
+                    "settings": _settings(method, design, plain),
+                    "cost": None,
+                    "runs": {str(seed): {"run": None, "state": "planned"} for seed in design.seeds},
+                    "error": None,
+                    "difference": None,
+                }
+                for method in methods
+            ],
+            "recommendation": None,
+        }
+        self._write()
+
+    def hear(self, job: Job, outcome: Outcome | None) -> None:
+        """A run began, or ended."""
+        seed = job.name.rpartition(" ")[2]
+        if job.name not in self._methods:
+            if outcome is not None and outcome.state == "done":
+                early = dict(outcome.result)
+                for caution in early.pop("cautions"):
+                    _log.warning("seed %s: %s", seed, caution)
+                self.content["early"][seed] = early
+            return
+        name, seed = self._methods[job.name]
+        rows = next(method["runs"] for method in self.content["methods"] if method["name"] == name)
+        if outcome is None:
+            rows[seed] = {"run": None, "state": "running"}
+        elif outcome.state == "done":
+            rows[seed] = outcome.result
+        else:
+            state = "stopped" if outcome.state == "stopped" else "failed"
+            rows[seed] = {"run": None, "state": state, "reason": outcome.error}
+        self._write()
+
+    def close(self, state: str) -> None:
+        """The comparison is over, or stopped."""
+        self.content["state"] = state
+        for method in self.content["methods"]:
+            for row in method["runs"].values():
+                if row["state"] == "running":
+                    row["state"] = "stopped"
+        self._write()
+
+    def _write(self) -> None:
+        judge(self.content)
+        if self.leads:
+            stored.write(self.runs, self.content)
+
+
+def _settings(method: Method, design: Design, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings by which a method differs from plain training."""
+    made = flatten(to_mapping(method.recipe(design.plain(0), early=UNKNOWN, share=None, factor=design.factor)))
+    return {name: value for name, value in made.items() if plain.get(name) != value and name != "resampling.early"}
+
+
+def _identity(design: Design, data: Splits, split: str) -> str:
+    """Twelve hex digits that name a comparison: equal for the same question about the same data."""
+    stand_ins: Iterable[Any] = (design.early_model, design.early_optimizer, design.early_ascent)
+    question = [
+        identity_settings(design.plain(0)),
+        [method.name for method in design.parsed],
+        list(design.seeds),
+        [design.until.rule, design.until.value, design.factor, design.keep_suspects, split],
+        [None if each is None else repr(each) for each in stand_ins],
+        data_key(data.identity()),
+    ]
+    return digest(question, digits=12)

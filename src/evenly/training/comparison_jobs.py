@@ -1,0 +1,140 @@
+"""The jobs of a comparison: train an early run, train a method; each gives plain JSON, wherever it runs."""
+
+import contextlib
+import multiprocessing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenly.data import Splits
+from evenly.recipe import Recipe, from_mapping
+from evenly.records import Run
+from evenly.records.comparison import relative_cost
+from evenly.training.build import load_data
+from evenly.training.continuation import forget_end
+from evenly.training.cost import gradients_per_example
+from evenly.training.early import outputs_epoch
+from evenly.training.guards import cautions
+from evenly.training.identify import identify
+from evenly.training.methods import parse
+from evenly.training.selection import shorten
+from evenly.training.separations import separation_of
+from evenly.training.train import train_from
+
+_data: dict[str, Splits] | None = None  # what was loaded, while it may be kept
+
+
+@contextlib.contextmanager
+def data_loaded_once(splits: Splits | None = None) -> Iterator[None]:
+    """Within the context, the jobs of this process load their data once; or take `splits` for all of them."""
+    global _data
+    previous, _data = _data, ({} if splits is None else {"": splits})
+    try:
+        yield
+    finally:
+        _data = previous
+
+
+def load_once(recipe: Recipe, *, data_root: str | None) -> Splits:
+    """The data of a recipe, loaded once in a comparison; where the seed draws them, once for each seed."""
+    if _data is not None and "" in _data:
+        return _data[""]
+    # A process that was started for a plan ends with it, and what it has loaded stays as it is until then.
+    if _data is None and multiprocessing.parent_process() is None:
+        return load_data(recipe, data_root=data_root)
+    kept = _data if _data is not None else _of_this_process
+    key = repr((recipe.data, data_root))
+    drawn = f"{key} {recipe.seed}"
+    if key in kept or drawn in kept:
+        return kept[key] if key in kept else kept[drawn]
+    splits = load_data(recipe, data_root=data_root)
+    by_seed = bool(splits.identity().get("drawn_from")) and recipe.data.seed is None
+    kept.clear()  # the data of one seed at a time
+    kept[drawn if by_seed else key] = splits
+    return splits
+
+
+_of_this_process: dict[str, Splits] = {}
+
+
+def train_early(
+    runs: str, *, recipe: Mapping[str, Any], factor: int, refuse: bool, keep_end: bool, running: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Train an early run and separate its outputs.
+
+    With `refuse`, outputs that cannot be separated are an error now, before anything long is trained.
+    """
+    first = from_mapping(Recipe, recipe)
+    data = load_once(first, data_root=running.get("data_root"))
+    run = train_from(None, first, runs=runs, splits=data, keep_end=keep_end, **running)
+    summary = run.summary()
+    answer = {
+        "run": run.id,
+        "epoch": outputs_epoch(run),
+        "rule_fired": bool(summary.get("rule_fired", True)),
+        "gradients": summary["gradients"],
+        "cautions": [],
+    }
+    if refuse:
+        separation = separation_of(run, data.train)
+        answer["cautions"] = list(cautions(run, separation, first, factor=factor))
+    return answer
+
+
+def train_method(
+    runs: str,
+    *,
+    recipe: Mapping[str, Any],
+    early: Mapping[str, Any] | None,
+    method: str,
+    factor: int,
+    keep_suspects: bool,
+    split: str,
+    running: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Train one method with one seed: `recipe` is that of plain training, `early` that of the early run."""
+    base, chosen = from_mapping(Recipe, recipe), parse(method)
+    data = load_once(base, data_root=running.get("data_root"))
+    first, share = None, None
+    if early is not None:
+        first = Run(Path(runs) / identify(from_mapping(Recipe, early), data).id)
+        share = separation_of(first, data.train).share if chosen.has("steps") else None
+    settings: dict[str, Any] = {"factor": factor, "keep_suspects": keep_suspects, "share": share}
+    wanted = chosen.recipe(base, early=first.id if first is not None else None, **settings)
+    if chosen.resamples and first is not None:
+        wanted = shorten(wanted, first)
+    is_plain = chosen.name == "plain"
+    run = train_from(first if is_plain else None, wanted, runs=runs, splits=data, **running)
+    if is_plain and first is not None:
+        forget_end(first)
+    summary = run.summary()
+    worst, group = _worst(summary, split)
+    before = first.summary()["gradients"] if chosen.resamples and first is not None else 0
+    baseline = base.epochs * summary["training_examples"] * gradients_per_example(base.ascent)
+    return {
+        "run": run.id,
+        "state": "done",
+        "error": summary[f"{split}.error"],
+        "worst": worst,
+        "worst_group": group,
+        "hard_share": summary.get("hard_share"),
+        "gradients": summary["gradients"],
+        "cost": 1.0 if is_plain else relative_cost(summary["gradients"], early=before, baseline=baseline),
+        "collapsed": summary.get("collapsed"),
+    }
+
+
+def _worst(summary: Mapping[str, Any], split: str) -> tuple[float, str | None]:
+    """The error of the worst group, and which it is; that of the worst class where the data have no groups."""
+    start = f"{split}.worst."
+    ends = {name.removeprefix(start): value for name, value in summary.items() if name.startswith(start)}
+    groups = {name: value for name, value in ends.items() if name != "class"}
+    if not groups:
+        return float(ends["class"]), None
+    attribute = max(groups, key=lambda name: float(groups[name]))
+    errors = {
+        name.removeprefix(f"{split}.error."): value
+        for name, value in summary.items()
+        if name.startswith(f"{split}.error.{attribute}.")
+    }
+    return float(groups[attribute]), max(errors, key=lambda name: float(errors[name]), default=attribute)

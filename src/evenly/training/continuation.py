@@ -1,0 +1,38 @@
+"""Plain training that begins where an early run ended: the shared epochs are trained once.
+
+An early run is the beginning of plain training: the same seed, settings and data, ended early. Order, augmentation and
+dropout are functions of (seed, epoch, batch), so the state at its end is the state of plain training after these
+epochs, bit for bit.
+"""
+
+import contextlib
+from dataclasses import replace
+
+from evenly.errors import EvenlyError
+from evenly.recipe import Recipe, Until, from_record
+from evenly.records import Run
+from evenly.records.identity import Identity
+from evenly.training.loop import END
+
+
+def is_beginning(early: Run, recipe: Recipe, identity: Identity) -> bool:
+    """Whether `early` has kept the state after the first epochs of the run of `recipe` with this identity."""
+    if early.state != "done" or not (early.path / END).is_file():
+        return False
+    try:
+        first, kept, taken = from_record(early.recipe), early.identity, int(early.summary()["epoch"])
+    except (EvenlyError, KeyError):  # a damaged early run is nothing to begin with
+        return False
+    if first.until.rule == "end" or kept is None:
+        return False
+    same_data = kept["data"].get("fingerprint") == identity.data["fingerprint"] and kept["given"] == identity.given
+    same_recipe = replace(first, until=Until(), keep_epochs=recipe.keep_epochs) == recipe
+    # The early run has not kept the weights of these epochs, nor the losses of single examples in this run's folder.
+    leaves_more = recipe.record_examples or any(epoch <= taken for epoch in recipe.keep_epochs)
+    return same_data and same_recipe and not leaves_more
+
+
+def forget_end(early: Run) -> None:
+    """Delete the state that an early run kept at its end, once nothing begins there any more."""
+    with contextlib.suppress(OSError):
+        (early.path / END).unlink(missing_ok=True)

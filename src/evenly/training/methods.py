@@ -1,0 +1,219 @@
+"""The methods of a comparison: each a word that changes some settings of a recipe; words combine by `+`.
+
+A word may carry a value: `useful:8` shows hard examples eight times, `sam:0.1` takes the radius 0.1, `batch:32` takes
+batches of 32. To add a method, add a line to `WORDS`.
+
+>>> method = parse("sam+useful:8")
+>>> method.label, method.needs_early, method.controls
+('SAM + USEFUL ×8', True, ('random-perturbation', 'random', 'steps', 'batch'))
+>>> method.recipe(Recipe(), early="c0ffee").resampling.factor
+8
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from evenly.errors import UsageError, did_you_mean
+from evenly.recipe import Recipe, Resampling, override
+from evenly.records.comparison import epochs_of_equal_steps
+from evenly.rules import FORMER_NAMES, RULES
+from evenly.training.selection import second_recipe
+
+
+class Word(NamedTuple):
+    """One change to plain training.
+
+    Parameters
+    ----------
+    label
+        What tables and pages call it.
+    settings
+        What it sets, each `path=value`.
+    value
+        The setting that `word:VALUE` gives, as `path={}`; nothing where the word takes no value.
+    default
+        Its value where none is given; a function takes it from the recipe. None leaves the setting as it is.
+    controls
+        The methods that could explain its gain: what to compare it with.
+    """
+
+    label: str
+    settings: tuple[str, ...] = ()
+    value: str = ""
+    default: str | Callable[[Recipe], str] | None = None
+    controls: tuple[str, ...] = ()
+
+
+def _resample(label: str, method: str, *controls: str, factor: str | None = None) -> Word:
+    return Word(label, (f"resampling.method={method}",), "resampling.factor={}", factor, controls)
+
+
+def _augmentations(recipe: Recipe) -> str:
+    return ", ".join(recipe.resampling.augment or ("noise:0.2",))
+
+
+_STEPS = ("random", "steps", "batch")
+WORDS: dict[str, Word] = {
+    "plain": Word("plain"),
+    "useful": _resample("USEFUL", "useful", *_STEPS),
+    "random": _resample("random", "random"),
+    "upweight": _resample("upweight", "upweight", *_STEPS),
+    "reweight": _resample("reweight", "reweight", "batch"),
+    "quantile": _resample("quantile", "quantile", *_STEPS),
+    "misclassified": _resample("misclassified", "misclassified", *_STEPS),
+    "jtt": _resample("JTT", "misclassified", *_STEPS, factor="5"),
+    "balance": _resample("balance", "balance", *_STEPS),
+    "steps": Word("equal steps"),
+    "noise": Word("noise", (), "resampling.augment=[noise:{}]", "0.2", ("augment-all",)),
+    "augment-all": Word("augment all", ("resampling.augment_target=all",), "resampling.augment=[{}]", _augmentations),
+    "logit-penalty": Word("logit penalty", (), "logit_penalty={}", "0.01", ("label-smoothing",)),
+    "label-smoothing": Word("label smoothing", (), "label_smoothing={}", "0.1", ("logit-penalty",)),
+    "batch": Word("smaller batch", (), "batch_size={}", lambda recipe: str(max(1, recipe.batch_size // 4))),
+    "random-perturbation": Word("random perturbation", ("ascent.rule=random",), "ascent.rho={}"),
+    **{
+        rule: Word(known.kind, (f"ascent.rule={rule}",), "ascent.rho={}", None, ("random-perturbation",))
+        for rule, known in RULES.items()
+        if rule != "random"  # in a comparison that is random upsampling
+    },
+}
+#: Other spellings, which older commands and records have.
+SPELLINGS = {"original": "plain"} | {old: new for old, new in FORMER_NAMES.items() if new != "random"}
+#: Methods that are there to explain another one's gain.
+CONTROLS = frozenset(control for word in WORDS.values() for control in word.controls) - {
+    "logit-penalty",
+    "label-smoothing",
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """Words, in the order they were given, each with its value or None."""
+
+    name: str
+    words: tuple[tuple[str, str | None], ...]
+
+    @property
+    def label(self) -> str:
+        """What tables and pages call it.
+
+        >>> parse("useful:8+noise").label
+        'USEFUL ×8 + noise'
+        """
+        return " + ".join(_label(word, value) for word, value in self.words)
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """The methods that could explain its gain."""
+        return tuple(dict.fromkeys(control for word, _ in self.words for control in WORDS[word].controls))
+
+    @property
+    def resamples(self) -> bool:
+        """Whether an early run chooses examples for it."""
+        return any(
+            setting.startswith("resampling.method") for word, _ in self.words for setting in WORDS[word].settings
+        )
+
+    @property
+    def needs_early(self) -> bool:
+        """Whether it needs an early run: to choose examples, or to know how many steps that takes."""
+        return self.resamples or self.has("steps")
+
+    def has(self, word: str) -> bool:
+        """Whether it contains a word."""
+        return any(own == word for own, _ in self.words)
+
+    def recipe(
+        self,
+        base: Recipe,
+        *,
+        early: str | None = None,
+        share: float | None = None,
+        factor: int = 2,
+        keep_suspects: bool = True,
+    ) -> Recipe:
+        """The recipe of this method, given that of plain training.
+
+        `early` is the ID of the early run, `share` the hard share that its separation found, `factor` how often hard
+        examples are shown where the method itself does not say.
+        """
+        settings = [setting for word, value in self.words for setting in _settings(word, value, base)]
+        _refuse_contradictions(self.name, settings)
+        plain = replace(base, resampling=Resampling())
+        if self.resamples:
+            chosen = next(s.partition("=")[2] for s in settings if s.startswith("resampling.method="))
+            base = second_recipe(base, early or "unknown", chosen, factor=factor, keep_suspects=keep_suspects)
+        else:
+            base, settings = plain, [_for_all(setting, plain, self.name) for setting in settings]
+            settings = [setting for setting in settings if setting]
+        made = override(base, settings)
+        if self.has("steps"):
+            made = replace(made, epochs=epochs_of_equal_steps(made.epochs, share=share or 0.0, factor=factor))
+        elif made == plain and self.name != "plain":
+            raise UsageError(f"{self.name} changes nothing: plain training is set so already. Leave it out.")
+        return made
+
+
+def parse(name: str) -> Method:
+    """The method of a name; one that does not exist is refused with what was meant.
+
+    >>> parse("smaller")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: there is no method 'smaller'. ...
+    """
+    words = []
+    for part in name.split("+"):
+        word, colon, value = part.strip().partition(":")
+        word = SPELLINGS.get(word, word)
+        if word not in WORDS:
+            raise UsageError(f"there is no method {word!r}. {did_you_mean(word, [*WORDS, 'original'])}")
+        if colon and not (value and WORDS[word].value):
+            raise UsageError(f"{name}: {word} takes no value. Write {word}." if value else f"{name}: {word}: what?")
+        words.append((word, value or None))
+    if len(words) > 1 and any(word == "plain" for word, _ in words):
+        raise UsageError(f"{name}: plain is training without any other method. Leave `plain` out of it.")
+    if len({word for word, _ in words}) < len(words):
+        raise UsageError(f"{name}: each word once.")
+    spelled = "+".join(word if value is None else f"{word}:{value}" for word, value in words)
+    return Method(spelled, tuple(words))
+
+
+def parse_all(names: Iterable[str]) -> list[Method]:
+    """Several methods, each once."""
+    methods = [parse(name) for name in names]
+    if twice := [each.name for each in methods if sum(other.name == each.name for other in methods) > 1]:
+        raise UsageError(f"{twice[0]} is given twice: name each method once.")
+    return methods
+
+
+def _label(word: str, value: str | None) -> str:
+    if value is None:
+        return WORDS[word].label
+    return f"{WORDS[word].label} {'×' if WORDS[word].value == 'resampling.factor={}' else ''}{value}"
+
+
+def _settings(word: str, value: str | None, base: Recipe) -> list[str]:
+    known = WORDS[word]
+    if value is None:
+        value = known.default(base) if callable(known.default) else known.default
+    return [*known.settings, *([] if value is None else [known.value.format(value)])]
+
+
+def _for_all(setting: str, plain: Recipe, name: str) -> str:
+    """A setting of resampling, where nothing is resampled: augmentation of all examples is the recipe's own."""
+    path, _, value = setting.partition("=")
+    if not path.startswith("resampling."):
+        return setting
+    if "augment-all" not in name:
+        raise UsageError(
+            f"{name}: noise is for the examples that another method chooses: useful+noise. For all of them: augment-all"
+        )
+    kept = ", ".join(plain.augment)
+    return f"augment=[{kept}{', ' if kept else ''}{value[1:-1]}]" if path == "resampling.augment" else ""
+
+
+def _refuse_contradictions(name: str, settings: list[str]) -> None:
+    paths = [setting.partition("=")[0] for setting in settings]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise UsageError(f"{name}: two of its words set {path}. Leave one of them out.")

@@ -1,0 +1,212 @@
+"""What a comparison comes to: an interval for every method, its paired difference to plain training, and one advice.
+
+Works on stored comparisons (`evenly.records.comparison`) and needs no torch.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evenly.intervals import Interval, between, interval, num_seeds, paired
+
+MATTERS = 0.1  # of the baseline's error: an interval within this much around zero is no difference
+LEAST = 0.001  # and never less than a tenth of a point
+MOST_SEEDS = 50  # beyond this, hardly anybody settles a difference by more seeds
+FEWEST = 3  # pairs: with two, test errors that happen to be equal would look certain
+PROSE = {"plain": "plain training", "random": "random upsampling", "equal steps": "as many steps on plain data"}
+
+
+def judge(comparison: dict[str, Any]) -> None:
+    """Fill in `error`, `cost`, `difference` and `recommendation`, from the runs that are done."""
+    baseline = comparison["baseline"]
+    plain = _errors(_method(comparison, baseline))
+    for method in comparison["methods"]:
+        errors = _errors(method)
+        method["error"] = _record(interval(list(errors.values()))) if errors else None
+        costs = [row["cost"] for row in _done(method).values()]
+        method["cost"] = math.fsum(costs) / len(costs) if costs else None
+        method["difference"] = None
+        both = [seed for seed in errors if seed in plain]
+        if method["name"] != baseline and both:
+            method["difference"] = _difference(
+                paired([errors[seed] for seed in both], [plain[seed] for seed in both]),
+                to=baseline,
+                margin=max(LEAST, MATTERS * math.fsum(plain.values()) / len(plain)),
+            )
+    comparison["recommendation"] = recommend(comparison)
+
+
+def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
+    """One advice in plain words, no stronger than the numbers: badge, sentence, and a command that would tell more."""
+    methods, baseline = comparison["methods"], comparison["baseline"]
+    runs = [row for method in methods for row in _done(method).values()]
+    collapsed = [row for row in runs if row.get("collapsed")]
+    before = ""
+    if collapsed:
+        before = f"{len(collapsed)} of {len(runs)} runs learned nothing ({_first_symptom(collapsed)}). "
+        own = list(_done(_method(comparison, baseline)).values())
+        if 2 * sum(bool(row.get("collapsed")) for row in own) >= len(own):
+            hint = _remedy(collapsed[0]["collapsed"])
+            return _advice("learned nothing", f"{before}Nothing can be compared before these are mended. {hint}", None)
+    judged = [method for method in methods if method["difference"] is not None]
+    if not judged:
+        return _advice("too few seeds", f"{before}{_nothing_yet(comparison)}", None)
+    best = _best(judged, comparison)
+    sentences = []
+    if best is not None:
+        sentences.append(
+            f"Use {_prose(best)}: {between(_interval(best['difference']))} points for {best['cost']:.1f}× the cost."
+        )
+        badge = "helped"
+    else:
+        verdicts = {method["difference"]["verdict"] for method in judged if not _is_control(method)}
+        verdicts = verdicts or {method["difference"]["verdict"] for method in judged}
+        badge = next((each for each in ("too few seeds", "no difference") if each in verdicts), "hurt")
+        badge = "no difference" if "helped" in verdicts and badge == "hurt" else badge
+        sentences.append(
+            "Too early to say." if badge == "too few seeds" else f"Stay with {_prose(_method(comparison, baseline))}."
+        )
+    sentences += [said for method in judged if method is not best and (said := _beside(method, comparison, best))]
+    if hopeless := [_prose(method) for method in judged if _is_hopeless(method)]:
+        sentences.append(f"More than {MOST_SEEDS} seeds would be needed to settle {_listed(hopeless)}.")
+    wanted = [each["difference"]["seeds_to_settle"] for each in judged if not _is_control(each)]
+    return _advice(badge, before + " ".join(sentences), _more_seeds(comparison, max(filter(None, wanted), default=0)))
+
+
+def _best(judged: Sequence[Mapping[str, Any]], comparison: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The method to use: it helped, no control explains that, and nothing cheaper does as well."""
+    able = [each for each in judged if each["difference"]["verdict"] == "helped" and not _explained(each, comparison)]
+    if not able:
+        return None
+    best = min(able, key=lambda each: float(each["difference"]["mean"]))
+    for other in sorted(able, key=lambda each: float(each["cost"])):
+        if other["cost"] < best["cost"] and not _beats(best, other):
+            return other
+    return best
+
+
+def _explained(method: Mapping[str, Any], comparison: Mapping[str, Any]) -> str | None:
+    """The label of a control that does as well, if there is one."""
+    for control in comparison["methods"]:
+        if control["name"] in method.get("controls", ()) and not _beats(method, control) and len(_errors(control)) > 1:
+            return _prose(control)
+    return None
+
+
+def _beats(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether the error of one is lower than that of the other, pair by pair, with an interval that excludes zero."""
+    mine, theirs = _errors(one), _errors(other)
+    both = [seed for seed in mine if seed in theirs]
+    return len(both) > 1 and paired([mine[seed] for seed in both], [theirs[seed] for seed in both]).high < 0
+
+
+def _beside(method: Mapping[str, Any], comparison: Mapping[str, Any], best: Mapping[str, Any] | None) -> str | None:
+    """What else is to be said of a method."""
+    difference, name = method["difference"], _prose(method)
+    if difference["verdict"] == "hurt":
+        return f"{_capital(name)} hurts: {between(_interval(difference))} points."
+    if _is_control(method):
+        return None
+    if difference["verdict"] == "too few seeds":
+        more = (difference["seeds_to_settle"] or 0) - difference["n"]
+        return f"{more} more {'seed' if more == 1 else 'seeds'} would settle {name}." if more > 0 else None
+    if difference["verdict"] == "no difference":
+        return f"{_capital(name)} makes no difference: {between(_interval(difference))} points."
+    if explained := _explained(method, comparison):
+        return f"{_capital(name)} adds nothing beyond {explained}."
+    return f"{_capital(name)} does no better for {method['cost']:.1f}×." if best is not None else None
+
+
+def _is_hopeless(method: Mapping[str, Any]) -> bool:
+    difference = method["difference"]
+    is_open = difference["verdict"] == "too few seeds" and difference["seeds_to_settle"] is None
+    return is_open and not _is_control(method)
+
+
+def _prose(method: Mapping[str, Any]) -> str:
+    """What a sentence calls a method."""
+    label = str(method["label"])
+    return PROSE.get(label, label)
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _difference(gap: Interval, *, to: str, margin: float) -> dict[str, Any]:
+    settle: int | None = None
+    if gap.n < FEWEST:
+        verdict, settle = "too few seeds", FEWEST
+    elif gap.excludes_zero:
+        verdict = "helped" if gap.high < 0 else "hurt"
+    elif -margin <= gap.low and gap.high <= margin:
+        verdict = "no difference"
+    else:
+        verdict = "too few seeds"
+    if verdict == "too few seeds" and gap.n > 1:
+        settle = num_seeds(gap.mean, gap.deviation)
+        settle = None if settle is None or settle > MOST_SEEDS else max(settle, gap.n + 1, FEWEST)
+    return {"to": to, **_record(gap), "verdict": verdict, "seeds_to_settle": settle}
+
+
+def _more_seeds(comparison: Mapping[str, Any], seeds: int) -> str | None:
+    """The same command with as many seeds as would settle what is open."""
+    command, own = comparison.get("command"), comparison["seeds"]
+    if not command or max(seeds, 3 if len(own) < 3 else 0) <= len(own):
+        return None
+    last = max(own) + max(seeds, 3) - len(own)
+    words = str(command).split(" --seeds ")
+    rest = words[1].partition(" ")[2] if len(words) > 1 else ""
+    first = min(own)
+    return f"{words[0]}{' ' + rest if rest else ''} --seeds {first}-{last}"
+
+
+def _nothing_yet(comparison: Mapping[str, Any]) -> str:
+    errors = [method for method in comparison["methods"] if method["error"] is not None]
+    if not errors:
+        return "No run is done yet."
+    shown = ", ".join(f"{method['label']} {method['error']['mean'] * 100:.2f} %" for method in errors)
+    return f"There is nothing to compare yet: {shown}."
+
+
+def _first_symptom(rows: Sequence[Mapping[str, Any]]) -> str:
+    return str(rows[0]["collapsed"]).split(". ")[0].rstrip(".")
+
+
+def _remedy(sentence: str) -> str:
+    return sentence.partition(". ")[2] or "Try another learning rate: --lr 0.01."
+
+
+def _advice(badge: str, sentence: str, following: str | None) -> dict[str, Any]:
+    return {"badge": badge, "sentence": sentence.strip(), "next": following}
+
+
+def _method(comparison: Mapping[str, Any], name: str) -> dict[str, Any]:
+    own: dict[str, Any] = next(method for method in comparison["methods"] if method["name"] == name)
+    return own
+
+
+def _done(method: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {seed: row for seed, row in method["runs"].items() if row.get("state") == "done"}
+
+
+def _errors(method: Mapping[str, Any]) -> dict[str, float]:
+    return {seed: float(row["error"]) for seed, row in _done(method).items()}
+
+
+def _is_control(method: Mapping[str, Any]) -> bool:
+    return bool(method.get("control"))
+
+
+def _record(found: Interval) -> dict[str, Any]:
+    low, high = (None if math.isnan(end) else end for end in (found.low, found.high))
+    return {"mean": found.mean, "low": low, "high": high, "n": found.n}
+
+
+def _interval(record: Mapping[str, Any]) -> Interval:
+    low, high = (math.nan if record[end] is None else record[end] for end in ("low", "high"))
+    return Interval(record["mean"], low, high, record["n"])

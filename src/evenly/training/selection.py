@@ -1,0 +1,106 @@
+"""What a resampling means for the training set, and the recipe of the run that trains by it.
+
+The second stage of USEFUL, and each of its controls, is a run of its own whose recipe names the early run. Whatever
+stops the method, the same call finds what is done and goes on with the rest.
+"""
+
+import os
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from evenly import rng
+from evenly.data import Labelled
+from evenly.errors import DataError, UsageError
+from evenly.recipe import Recipe, from_record
+from evenly.records import Run
+from evenly.resampling import Separation, matching
+from evenly.resampling.balance import balance_factors
+from evenly.resampling.baselines import random_like, reweighted, upweighted
+from evenly.training import checkpoint
+from evenly.training.separations import separation_of, suspect_rows
+
+
+class Selection(NamedTuple):
+    """Indices to train on, or weights of losses, and which examples are hard, by the separation of an early run."""
+
+    early: Run
+    separation: Separation
+    indices: Tensor | None
+    weights: Tensor | None
+    hard_N: Tensor
+
+
+def select(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> Selection:
+    """What the recipe's resampling selects from `data`, by the outputs of its early run."""
+    wanted = recipe.resampling
+    early = Run.open(str(wanted.early), runs)
+    _refuse_other_data(early, data)
+    rule = wanted.method if wanted.method in ("quantile", "misclassified") else "k-means"
+    separation = separation_of(early, data, method=rule, among=wanted.among)
+    if wanted.method == "random":
+        separation = random_like(separation, rng=rng.generator(recipe.seed, "random upsampling"))
+    hard_N = torch.zeros(len(data), dtype=torch.bool)
+    hard_N[matching.positions(data, separation.index, separation.labels)] = separation.hard
+    if wanted.method in ("upweight", "reweight"):
+        weigh = upweighted if wanted.method == "upweight" else reweighted
+        return Selection(early, separation, None, weigh(separation, factor=wanted.factor, dataset=data), hard_N)
+    factor = balance_factors(separation, most=wanted.factor) if wanted.method == "balance" else wanted.factor
+    once = None if wanted.keep_suspects else suspect_rows(early, separation)
+    return Selection(early, separation, separation.positions(data, factor, once=once), None, hard_N)
+
+
+def _refuse_other_data(early: Run, data: Labelled) -> None:
+    kept = early.identity
+    if kept is not None and kept["data"].get("splits", {}).get("train") != {"examples": len(data), **data.digests}:
+        raise DataError(
+            f"the early run {early.id} was trained on other data than {data.name} is now: its outputs say nothing of "
+            "them. `evenly useful` trains an early run on these."
+        )
+
+
+def second_recipe(recipe: Recipe, early: str, method: str, *, factor: int = 2, keep_suspects: bool = True) -> Recipe:
+    """The recipe of the second stage: training on the examples that `method` selects by the outputs of run `early`."""
+    wanted = replace(
+        recipe.resampling,
+        method=method,  # type: ignore[arg-type]  # checked there
+        factor=factor,
+        early=early,
+        keep_suspects=keep_suspects,
+        # A rule without clusters cannot take this setting, and it is no part of its run.
+        among="all" if method in ("quantile", "misclassified") else recipe.resampling.among,
+    )
+    return replace(recipe, resampling=wanted)
+
+
+def shorten(recipe: Recipe, early: Run) -> Recipe:
+    """The recipe for the epochs that the early run left, if the second stage starts from the early run's weights.
+
+    The weights are those of the early run; momentum, schedule and order begin anew.
+    """
+    if recipe.resampling.start == "scratch":
+        return recipe
+    taken = int(early.summary()["epoch"])
+    if taken >= recipe.epochs:
+        raise UsageError(
+            f"resampling.start=early: the early run took all {recipe.epochs} epochs, and none is left to go on with. "
+            "Separate earlier (--at-epoch), or use resampling.start=scratch."
+        )
+    return replace(recipe, epochs=recipe.epochs - taken)
+
+
+def load_early_weights(early: Run, recipe: Recipe, model: nn.Module) -> None:
+    """Fill `model` with the weights that the early run ended with, if the recipe says so."""
+    if recipe.resampling.start == "scratch":
+        return
+    first = from_record(early.recipe)
+    if first.model != recipe.model:
+        raise UsageError(
+            f"resampling.start=early goes on with the weights of run {early.id}, which has another model "
+            f"({first.model.name}) than this one ({recipe.model.name}). Use resampling.start=scratch."
+        )
+    if recipe.sharded:
+        raise UsageError("resampling.start=early is not possible with sharded=true: use resampling.start=scratch.")
+    model.load_state_dict(checkpoint.load_weights(early, "weights.safetensors"))

@@ -1,0 +1,122 @@
+"""A run, looked at again: its model with the weights of any kept epoch, and its data as the model sees them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from evenly import consent, models
+from evenly.data import Augmentation, Labelled, Splits
+from evenly.errors import DataError, UsageError
+from evenly.recipe import Recipe, from_record
+from evenly.records import Run
+from evenly.records.identity import check_data
+from evenly.rng import generator
+from evenly.training.build import augmented_shape, load_data
+from evenly.training.checkpoint import load_weights
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """What a run has trained: recipe, model in eval mode, and splits with the run's own normalisation applied."""
+
+    recipe: Recipe
+    model: nn.Module
+    splits: Splits
+    epoch: int
+
+
+def open_run(which: str, root: str = "runs") -> tuple[Run, int | None]:
+    """The run that `which` names and the epoch it points at, None for the last.
+
+    `which` is what `Run.open` takes, or the path of a run's weights: RUN/weights.safetensors, or
+    RUN/checkpoints/epoch-0001.safetensors.
+
+    >>> open_run("model.safetensors")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: model.safetensors is not the weights file of a run...
+    """
+    path = Path(which)
+    if path.suffix != ".safetensors":
+        return Run.open(which, root), None
+    if path.name == "weights.safetensors" and (path.parent / "recipe.yaml").is_file():
+        folder, epoch = path.parent, None
+    elif (kept := re.fullmatch(r"epoch-(\d+)", path.stem)) and (path.parent.parent / "recipe.yaml").is_file():
+        folder, epoch = path.parent.parent, int(kept[1])
+    else:
+        raise UsageError(
+            f"{which} is not the weights file of a run: expected runs/ID/weights.safetensors or "
+            "runs/ID/checkpoints/epoch-0001.safetensors. For weights of your own call evenly.measure(model, data)."
+        )
+    if not path.is_file():
+        raise UsageError(f"{which} does not exist. `evenly measure {folder}` measures the last epoch that was kept.")
+    return Run.open(folder), epoch
+
+
+def kept_epochs(run: Run) -> list[int]:
+    """The epochs of which a run has kept the weights, the last among them when it is done."""
+    kept = [int(path.stem.removeprefix("epoch-")) for path in (run.path / "checkpoints").glob("epoch-*.safetensors")]
+    if (run.path / "weights.safetensors").exists():
+        # What the run said when it ended: its last line of metrics may be lost.
+        ended = [run.summary()] if "epoch" in run.summary() else run.metrics()[-1:]
+        kept += [line["epoch"] for line in ended if isinstance(line.get("epoch"), int)]
+    return sorted(set(kept))
+
+
+def load_trained(run: Run, *, epoch: int | None = None, data_root: str | None = None) -> TrainedModel:
+    """The model of a run after `epoch`, the last by default, and its data."""
+    kept = kept_epochs(run)
+    if not kept:
+        raise UsageError(f"run {run.id} is {run.state} and has kept no weights yet. Let `evenly train` finish it.")
+    epoch = kept[-1] if epoch is None else epoch
+    if epoch not in kept:
+        raise UsageError(
+            f"run {run.id} has not kept the weights of epoch {epoch}; it has those of {', '.join(map(str, kept))}. "
+            f"Train with --set keep_epochs=[{epoch}] to keep them."
+        )
+    recipe = from_record(run.recipe)
+    consent.require(recipe.model.name, recipe.model.options, source=run.path)  # the folder may be a stranger's
+    splits = load_data(recipe, data_root=data_root)
+    check_data(run.path, splits.identity())
+    augment = Augmentation.parse(recipe.augment, data=splits.train)
+    model = models.build(
+        recipe.model.name,
+        input_shape=augmented_shape(splits.train.shape, augment),
+        num_classes=splits.num_classes,
+        rng=generator(recipe.seed, "init"),
+        **recipe.model.options,
+    )
+    try:
+        model.load_state_dict(_weights(run, epoch, last=kept[-1]))
+    except RuntimeError as error:
+        raise DataError(
+            f"the weights of run {run.id} do not fit its model: {error}. Was the code of the model changed since?"
+        ) from error
+    return TrainedModel(recipe, model.eval(), seen(splits, augment), epoch)
+
+
+def seen(splits: Splits, augment: Augmentation) -> Splits:
+    """The splits as the model sees them in evaluation: resized and normalised where the recipe says so."""
+    still = augment.evaluation
+    if not still.transforms and still.normalise is None:
+        return splits
+
+    def applied(part: Labelled) -> Labelled:
+        raw = part.in_memory()
+        pieces = []
+        for start in range(0, len(part), 512):
+            where = range(start, min(start + 512, len(part)))
+            pieces.append(still(raw.gather(where), seed=0, epoch=0, index=part.index[where.start : where.stop]))
+        return replace(part, inputs=torch.cat(pieces))
+
+    return Splits(splits.name, {split: applied(part) for split, part in splits.items()}, drawn_from=splits.drawn_from)
+
+
+def _weights(run: Run, epoch: int, *, last: int) -> Mapping[str, Tensor]:
+    name = f"checkpoints/epoch-{epoch:04d}.safetensors"
+    if not (run.path / name).exists() and epoch == last:
+        name = "weights.safetensors"
+    return load_weights(run, name)

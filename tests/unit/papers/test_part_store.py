@@ -1,0 +1,146 @@
+"""What is kept of the work of experiments may be lost, damaged or hostile: it is done again, or refused in words."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenly.cli import main
+from evenly.errors import DataError
+from evenly.papers.claim import Claim
+from evenly.papers.experiment import Context, Experiment, Part, Scale
+from evenly.papers.measurement import measure
+from evenly.papers.part_store import load
+
+RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16, "epochs": 1}
+TOY = Experiment(
+    key="nguyen2024/kept",
+    title="One run",
+    claim="It runs.",
+    plan=lambda seeds: [Part("only", "learning:trained", {"recipe": RECIPE, "seed": seeds[0], "name": "x"})],
+    claims=(Claim("error", "it has an error", "x.train_error", "greater"),),
+    scales={"smoke": Scale((0,), 0.1)},
+    charts="verdict:judge",
+)
+PLACES = ["../../precious", "../precious", "", ".", "..", "/", "parts", 3, None, {}, ["x"]]
+
+
+def do(runs: Path, **how: Any) -> Any:
+    return measure(TOY, "smoke", runs=runs, processes=1, **how)[0]
+
+
+def part_of(runs: Path) -> Path:
+    [done] = runs.glob("parts/*/done")
+    return done.parent
+
+
+def forge(part: Path, series: Any) -> None:
+    """What a part found, with another series, and a checksum that fits."""
+    found = json.loads((part / "found.json").read_text()) | {"series": series}
+    (part / "found.json").write_text(json.dumps(found))
+    done = json.loads((part / "done").read_text())
+    done["checksum"] = hashlib.blake2b((part / "found.json").read_bytes(), digest_size=16).hexdigest()
+    (part / "done").write_text(json.dumps(done))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("kept")
+    (root / "precious").mkdir()
+    (root / "precious" / "thesis.txt").write_text("years of work")
+    do(root / "project" / "runs")
+    return root
+
+
+@pytest.fixture
+def runs(finished: Path, tmp_path: Path) -> Path:
+    """A folder of runs in which the experiment is done, beside something precious."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "project" / "runs"
+
+
+@pytest.mark.parametrize("place", PLACES, ids=repr)
+@pytest.mark.parametrize("where", ["run", "runs"])
+def test_beginning_afresh_deletes_nothing_that_a_file_names_but_runs(runs: Path, where: str, place: Any):
+    (runs / "notes").mkdir()
+    forge(part_of(runs), {where: place if where == "run" else {"early": place}})
+    do(runs, fresh=True)
+    assert (runs.parents[1] / "precious" / "thesis.txt").read_text() == "years of work"
+    assert (runs / "notes").is_dir()
+    assert part_of(runs).is_dir()
+
+
+def test_beginning_afresh_removes_the_part_and_the_run_it_trained(runs: Path):
+    [trained] = runs.glob("*/done")
+    before = trained.stat().st_mtime_ns, (part_of(runs) / "done").stat().st_mtime_ns
+    do(runs, fresh=True)
+    after = trained.stat().st_mtime_ns, (part_of(runs) / "done").stat().st_mtime_ns
+    assert all(now > then for now, then in zip(after, before, strict=True))
+
+
+def test_the_command_leaves_what_is_precious(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    project = tmp_path / "far" / "project"
+    project.mkdir(parents=True)
+    (tmp_path / "far" / "precious").mkdir()
+    (tmp_path / "precious").mkdir()
+    monkeypatch.chdir(project)
+    words = ["reproduce", "nguyen2024/theorem3.2", "--scale", "smoke", "--processes", "1"]
+    assert main(words) == 0
+    for done in Path("runs").glob("parts/*/done"):
+        forge(done.parent, {"run": "../../precious"})
+    assert main([*words, "--fresh"]) == 0
+    assert (tmp_path / "precious").is_dir()
+    assert (tmp_path / "far" / "precious").is_dir()
+
+
+def test_a_part_whose_finding_is_gone_is_done_again(runs: Path):
+    expected = do(runs).values
+    (part_of(runs) / "found.json").unlink()
+    assert do(runs).values == expected
+
+
+def damaged(value: Any) -> Iterator[Any]:
+    """The value with each of its nodes, one at a time, replaced by others."""
+    for other in (None, True, 7, "text", [], {}, [[1]], {"a": {"b": 1}}):
+        if other != value or type(other) is not type(value):
+            yield other
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, each in list(inner)[:6]:
+        for other in damaged(each):
+            copy = json.loads(json.dumps(value))
+            copy[name] = other
+            yield copy
+        if isinstance(value, dict):
+            yield {key: kept for key, kept in value.items() if key != name}
+
+
+@pytest.mark.parametrize("name", ["found.json", "done", "environment.json"])
+def test_a_part_with_any_damage_is_refused_with_a_remedy_that_works(runs: Path, name: str):
+    path = part_of(runs) / name
+    text = path.read_text()
+    whole = json.loads(text)
+    refused = []
+    parts = TOY.parts("smoke")
+    for wrong in damaged(whole):
+        path.write_text(json.dumps(wrong))
+        try:
+            load(Context(runs), parts)
+        except DataError as error:
+            refused.append(str(error))
+    assert len(refused) >= (20 if name == "environment.json" else 40)
+    assert all(f"Remove the folder {path.parent}" in told for told in refused)
+    for raw in (b"[" * 100_000, b"\xff\xfe", b"", b'{"a": 1' + b"0" * 5000 + b"}", text.encode()[:-5]):
+        path.write_bytes(raw)
+        with pytest.raises(DataError, match=f"{name} cannot be read"):
+            load(Context(runs), parts)
+    shutil.rmtree(path.parent)
+    assert do(runs).values
+
+
+def test_beginning_afresh_needs_nothing_of_a_damaged_part(runs: Path):
+    (part_of(runs) / "found.json").write_text("[" * 100_000)
+    assert do(runs, fresh=True).values

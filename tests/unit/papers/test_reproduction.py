@@ -1,0 +1,335 @@
+"""An experiment is declared, run, stopped, continued, judged, written and checked: with real training throughout."""
+
+import json
+import multiprocessing
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenly.cli import main
+from evenly.errors import DataError, SetupError, UsageError
+from evenly.papers import ledger as book
+from evenly.papers.catalogue import CATALOGUE, PAPERS, paper
+from evenly.papers.claim import Claim
+from evenly.papers.experiment import Experiment, Part, Scale
+from evenly.papers.measurement import check, measure
+from evenly.papers.reproduction import check_cost, grow, next_seeds, overview, regressions, reproduce
+
+RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16}
+
+
+def plan(seeds: tuple[int, ...], *, epochs: int) -> list[Part]:
+    return [
+        Part(f"{name} {seed}", "learning:trained", {"recipe": RECIPE | {"epochs": n}, "seed": seed, "name": name})
+        for name, n in (("short", 1), ("long", epochs))
+        for seed in seeds
+    ]
+
+
+def toy(**more: Any) -> Experiment:
+    settings: dict[str, Any] = {
+        "key": "nguyen2024/toy",
+        "title": "Longer training",
+        "claim": "Training longer fits better.",
+        "plan": plan,
+        "claims": (Claim("fit", "longer fits better", "long.train_error", "less", "short.train_error"),),
+        "scales": {"smoke": Scale((0, 1), 0.1, {"epochs": 8}), "full": Scale((0, 1, 2), 9000, {"epochs": 200})},
+        "charts": "verdict:judge",
+    }
+    return Experiment(**settings | more)
+
+
+def test_a_wrong_keyword_is_an_error_where_it_is_declared():
+    with pytest.raises(UsageError, match=r"nguyen2024/toy at smoke.*epoch"):
+        toy(scales={"smoke": Scale((0,), 0.1, {"epoch": 8})})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"key": "toy"}, "a key is paper/what"),
+        ({"scales": {"tiny": Scale((0,), 1, {"epochs": 2})}}, "no scale 'tiny'"),
+        ({"scales": {"full": Scale((0,), 1, {"epochs": 2})}}, "declare a smoke scale"),
+        ({"claims": ()}, "no claim"),
+        ({"primary": "fat"}, "no claim 'fat'"),
+        ({"remark": True}, "no claim"),
+    ],
+)
+def test_what_cannot_be_judged_cannot_be_declared(wrong: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=message):
+        toy(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"direction": "down"}, "less, greater or equal"),
+        ({"direction": "equal"}, "needs a margin"),
+        ({"direction": "less", "paper": 1.0}, "needs a margin, set in advance"),
+    ],
+)
+def test_a_claim_is_whole_before_anything_runs(wrong: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=message):
+        Claim("name", "says", "value", **wrong)
+
+
+def test_work_that_is_not_there_or_takes_other_arguments_is_found_before_it_runs(tmp_path: Path):
+    missing = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:trian", {})])
+    with pytest.raises(UsageError, match="'learning:trian' names nothing"):
+        check(missing, "smoke", seeds=None, data_root=None)
+    other = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:trained", {"recipes": 1})])
+    with pytest.raises(UsageError, match=r"learning:trained.*recipe"):
+        check(other, "smoke", seeds=None, data_root=None)
+
+
+def test_missing_data_are_named_with_the_command_that_gets_them(tmp_path: Path):
+    needs = toy(scales={"smoke": Scale((0,), 0.1, {"epochs": 2}, data=("cifar-mnist",))})
+    with pytest.raises(DataError, match=r"needs cifar-mnist.*evenly data get cifar10; evenly data get mnist"):
+        check(needs, "smoke", seeds=None, data_root=str(tmp_path))
+
+
+def test_the_row_holds_every_seed_and_two_processes_find_what_one_finds(tmp_path: Path):
+    row = reproduce(toy(), "smoke", runs=tmp_path / "one", processes=1, ledger=tmp_path / "claims")
+    again = reproduce(toy(), "smoke", runs=tmp_path / "two", processes=2)
+    assert row["quantities"] == again["quantities"]
+    assert row["quantities"]["long.train_error"].keys() == {"0", "1"}
+    [claim] = row["claims"]
+    assert claim["ours"]["mean"] < claim["ours_against"]["mean"]
+    assert claim["difference"]["n"] == 2
+    assert row["verdict"] == claim["verdict"] != "contradicted"
+    assert book.read(tmp_path / "claims", "nguyen2024/toy", "smoke") == json.loads(json.dumps(row))
+    assert not book.stale(row, toy())
+    assert not book.stale(row, toy(claims=(replace(toy().claims[0], margin=1.0),))), "its numbers can be judged again"
+    assert book.stale(row, toy(claims=(replace(toy().claims[0], value="long.weight_norm"),))), "it did not measure that"
+
+
+def test_parts_that_are_done_are_read_and_the_rest_is_done(tmp_path: Path):
+    first, _ = measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    done = sorted(path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/done"))
+    both, _ = measure(toy(), "smoke", seeds=[0, 1], runs=tmp_path, processes=1)
+    assert sorted(path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/done"))[: len(done)] == done
+    assert both.values["long.train_error"].keys() == {0, 1}
+    assert first.values["long.train_error"][0] == both.values["long.train_error"][0]
+
+
+def test_a_failing_part_leaves_the_others_done_and_says_why(tmp_path: Path):
+    broken = {"recipe": RECIPE | {"epochs": 1, "optimizer": {"lr": 1e30}}, "seed": 0, "name": "x"}
+    wrong = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), Part("x", "learning:trained", broken)])
+    with pytest.raises(UsageError, match="lr"):
+        measure(wrong, "smoke", runs=tmp_path, processes=1)
+    assert len([*tmp_path.glob("parts/*/done")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"model": {"name": "mpl"}}, "Did you mean 'mlp'"),
+        ({"data": {"name": "parities"}}, "Did you mean 'parity'"),
+        ({"epoch": 3}, "unknown setting 'epoch'"),
+        ({"model": {"name": "mlp", "weights": "nowhere.safetensors"}}, "nowhere.safetensors are not there"),
+    ],
+)
+def test_a_recipe_that_cannot_be_meant_is_found_before_anything_is_trained(wrong: dict, message: str, tmp_path: Path):
+    part = Part("last", "learning:trained", {"recipe": RECIPE | wrong, "seed": 0, "name": "x"})
+    bad = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), part])
+    with pytest.raises((UsageError, DataError), match=f"part 'last': .*{message}"):
+        measure(bad, "smoke", runs=tmp_path, processes=1)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_fresh_trains_again(tmp_path: Path):
+    measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
+    measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")} == before
+    measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1, fresh=True)
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
+    assert after.keys() == before.keys()
+    assert all(after[path] > before[path] for path in before)
+
+
+def test_other_seeds_make_another_row_and_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    row = reproduce(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    assert not row["declared_seeds"]
+    assert "--seeds 0" in row["command"]
+    assert row["origins"]["0"]["revision"]
+    assert main(["reproduce", "chang2025/theorem3.3", "--scale", "smoke", "--seeds", "7,8"]) == 2
+    assert "--ledger DIR" in capsys.readouterr().err
+
+
+def test_a_scale_that_only_some_have_leaves_the_others_out(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    words = ["reproduce", "chang2025", "--scale", "small", "--dry-run", "--json", "--data-root", str(tmp_path)]
+    (tmp_path / "cifar-10-batches-bin").mkdir()
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert {line["scale"] for line in json.loads(told.out)} == {"small"}
+    assert "have no scale small and are left out" in told.err
+
+
+def test_a_row_of_a_scale_that_is_gone_is_stale(tmp_path: Path):
+    row = reproduce(toy(), "smoke", runs=tmp_path, processes=1)
+    assert book.stale(row | {"scale": "small"}, toy())
+
+
+KILLED = """
+from evenly.papers.measurement import measure
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("declared", sys.argv[1])
+declared = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(declared)
+if __name__ == "__main__":
+    measure(declared.toy(), "smoke", seeds=range(4), runs=sys.argv[2], processes=2)
+"""
+
+
+def test_a_process_that_the_system_kills_is_told_of_and_what_is_done_stays(tmp_path: Path):
+    """As when memory runs out: the parent lives on, and must not answer with a traceback."""
+
+    def strike() -> None:
+        while not list(tmp_path.glob("parts/*/done")):
+            time.sleep(0.02)
+        multiprocessing.active_children()[0].kill()
+
+    threading.Thread(target=strike, daemon=True).start()
+    with pytest.raises(SetupError, match=r"was killed.*the same command goes on"):
+        measure(toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 3000})}), "smoke", runs=tmp_path, processes=2)
+    assert list(tmp_path.glob("parts/*/done"))
+
+
+def test_killed_at_any_moment_the_same_call_goes_on_and_finds_the_same(tmp_path: Path):
+    (tmp_path / "script.py").write_text(KILLED)
+    words = [sys.executable, str(tmp_path / "script.py"), __file__, str(tmp_path / "runs")]
+    process = subprocess.Popen(words)
+    while not [*tmp_path.glob("runs/parts/*/done")]:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    time.sleep(1)  # the orphans notice within a fifth of a second
+    found, _ = measure(toy(), "smoke", seeds=range(4), runs=tmp_path / "runs", processes=1)
+    whole, _ = measure(toy(), "smoke", seeds=range(4), runs=tmp_path / "whole", processes=1)
+    assert found.values == whole.values
+
+
+def test_days_are_asked_for(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"takes about 6.2 days.*--yes"):
+        check_cost(toy(), "full", yes=False)
+    check_cost(toy(), "full", yes=True)
+
+
+def test_what_is_worse_than_the_ledger_is_said_claim_by_claim(tmp_path: Path):
+    row = reproduce(toy(), "smoke", runs=tmp_path, processes=1)
+    better = json.loads(json.dumps(row))
+    better["verdict"] = better["claims"][0]["verdict"] = "reproduced"
+    book.write(tmp_path / "claims", better)
+    bad = json.loads(json.dumps(row))
+    bad["verdict"] = bad["claims"][0]["verdict"] = "contradicted"
+    assert regressions([bad], tmp_path / "claims") == [
+        "nguyen2024/toy at smoke: reproduced → contradicted",
+        "nguyen2024/toy at smoke, fit: reproduced → contradicted",
+    ]
+    assert regressions([better], tmp_path / "claims") == []
+    half = json.loads(json.dumps(bad))
+    half["verdict"] = half["claims"][0]["verdict"] = "inconclusive"
+    assert regressions([half], tmp_path / "claims") == [], "two seeds decide nothing"
+    book.write(tmp_path / "claims", better | {"scale": "full"})
+    assert len(regressions([half | {"scale": "full"}], tmp_path / "claims")) == 2
+    renamed = json.loads(json.dumps(better))
+    renamed["claims"][0]["name"] = "another"
+    assert regressions([renamed], tmp_path / "claims") == [
+        "nguyen2024/toy at smoke, fit: reproduced → not declared any more"
+    ]
+    assert regressions([bad], tmp_path / "nowhere") == []
+
+
+def test_more_seeds_are_added_to_those_of_the_ledger_and_none_is_measured_again(tmp_path: Path):
+    claims = tmp_path / "claims"
+    first = grow(toy(), "smoke", 1, ledger=claims, runs=tmp_path / "here", processes=1)
+    assert (first["seeds"], first["verdict"]) == ([0], "inconclusive")
+    # On another machine, whose folder of runs knows nothing of the first seed.
+    grown = grow(toy(), "smoke", 2, ledger=claims, runs=tmp_path / "there", processes=1)
+    assert grown["seeds"] == [0, 1, 2]
+    assert len(list((tmp_path / "there" / "parts").glob("*/done"))) == 4
+    at_once = reproduce(toy(), "smoke", seeds=[0, 1, 2], runs=tmp_path / "once", processes=1)
+    assert grown["quantities"] == at_once["quantities"]
+    assert (grown["digest"], grown["claims"]) == (at_once["digest"], at_once["claims"])
+    assert grown["origins"].keys() == {"0", "1", "2"}
+    assert grown["origins"]["0"] == first["origins"]["0"]
+
+
+def test_rows_of_another_identity_are_never_joined(tmp_path: Path):
+    grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", processes=1)
+    longer = toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 9})})
+    with pytest.raises(UsageError, match="cannot be joined"):
+        grow(longer, "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", processes=1)
+
+
+def test_a_row_that_was_edited_by_hand_is_refused(tmp_path: Path):
+    grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", processes=1)
+    path = book.path_of(tmp_path, "nguyen2024/toy", "smoke")
+    row = json.loads(path.read_text())
+    row["quantities"]["long.train_error"]["0"] -= 1.0
+    path.write_text(json.dumps(row))
+    with pytest.raises(DataError, match="was edited"):
+        book.read(tmp_path, "nguyen2024/toy", "smoke")
+
+
+def test_seeds_that_come_next_are_the_declared_ones_first():
+    assert next_seeds((), (0, 1, 2), 2) == (0, 1)
+    assert next_seeds((0, 2), (0, 1, 2), 3) == (1, 3, 4)
+    assert next_seeds((5,), (0, 1), 4) == (0, 1, 2, 3)
+
+
+def test_a_damaged_row_is_named(tmp_path: Path):
+    (tmp_path / "nguyen2024-toy-full.json").write_text('{"key": ')
+    with pytest.raises(DataError, match=r"nguyen2024-toy-full\.json cannot be read"):
+        book.rows(tmp_path)
+
+
+def test_the_list_has_a_line_for_every_experiment(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    assert main(["reproduce", "--list", "--json", "--ledger", str(tmp_path)]) == 0
+    lines = json.loads(capsys.readouterr().out)
+    assert {line["key"] for line in lines} == set(CATALOGUE)
+    assert all(set(line) == {"key", "claim", "scale", "kind", "state", "verdict", "cost"} for line in lines)
+    assert {line["state"] for line in lines} == {"not run"}
+    assert lines == overview(tmp_path)
+
+
+def test_listing_needs_no_torch():
+    code = "import sys; from evenly.cli import main; main(['reproduce', '--list']); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nguyen2024/fgi2"], "Did you mean 'nguyen2024/fig2'"),
+        ([], "give the KEY"),
+        (["--all", "nguyen2024/fig2"], "give the KEY"),
+        (["nguyen2024/fig2", "--seeds", "a"], "--seeds 'a'"),
+        (["nguyen2024/fig2", "--scale", "tiny"], "there is no 'tiny'"),
+    ],
+)
+def test_wrong_words_are_answered_before_anything_runs(words: list[str], message: str, capsys, tmp_path: Path):
+    try:
+        code = main(["reproduce", *words, "--runs", str(tmp_path / "runs")])
+    except SystemExit as leaving:
+        code = leaving.code
+    assert code == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("key", sorted(PAPERS))
+def test_every_paper_can_be_cited(key: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["cite", key]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("@")
+    assert printed.count("{") == printed.count("}")
+    assert paper(f"{key}/anything").key == key

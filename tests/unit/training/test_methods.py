@@ -1,0 +1,88 @@
+"""The table of methods: every word makes a recipe that differs from plain training, and words combine."""
+
+from dataclasses import replace
+
+import pytest
+
+from evenly.errors import UsageError
+from evenly.recipe import Recipe, Resampling, override
+from evenly.training.methods import WORDS, parse, parse_all
+
+ALONE = [word for word in WORDS if word not in ("plain", "noise", "steps")]
+
+
+@pytest.mark.parametrize("word", ALONE)
+def test_every_word_makes_a_recipe_of_its_own(word: str) -> None:
+    made = parse(word).recipe(Recipe(), early="c0ffee")
+    assert made != Recipe()
+    assert (made.resampling.early == "c0ffee") == parse(word).resamples
+    for control in WORDS[word].controls:
+        assert control in WORDS
+
+
+def test_plain_training_is_the_recipe_without_what_is_for_chosen_examples() -> None:
+    augmented = override(Recipe(), ["resampling.augment=[noise:0.3]"])
+    assert parse("plain").recipe(augmented) == parse("original").recipe(Recipe()) == Recipe()
+    assert parse("useful").recipe(augmented, early="x").resampling.augment == ("noise:0.3",)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("useful:8", {"method": "useful", "factor": 8}),
+        ("jtt", {"method": "misclassified", "factor": 5}),
+        ("useful:8+noise:0.4", {"factor": 8, "augment": ("noise:0.4",), "augment_target": "hard"}),
+        ("random+noise", {"method": "random", "augment": ("noise:0.2",)}),
+        ("useful+augment-all", {"augment": ("noise:0.2",), "augment_target": "all"}),
+    ],
+)
+def test_words_set_what_they_say_about_resampling(name: str, settings: dict) -> None:
+    made = parse(name).recipe(Recipe(), early="c0ffee").resampling
+    assert {path: getattr(made, path) for path in settings} == settings
+
+
+def test_words_set_what_they_say_about_training() -> None:
+    assert parse("batch").recipe(Recipe(batch_size=128)).batch_size == 32
+    assert parse("batch:16").recipe(Recipe()).batch_size == 16
+    assert parse("logit-penalty:0.03").recipe(Recipe()).logit_penalty == 0.03
+    assert parse("label-smoothing").recipe(Recipe()).label_smoothing == 0.1
+    sam = parse("sam:0.2+batch").recipe(Recipe())
+    assert (sam.ascent.rule, sam.ascent.rho, sam.batch_size) == ("sam", 0.2, 32)
+    assert parse("lsam").recipe(Recipe()).ascent.rho == 0.05
+    assert parse("random-perturbation").recipe(Recipe()).ascent.rule == "random"
+    all_of_them = parse("augment-all").recipe(Recipe(augment=("mirror",)))
+    assert (all_of_them.augment, all_of_them.resampling) == (("mirror", "noise:0.2"), Resampling())
+    assert parse("steps").recipe(Recipe(epochs=30), share=0.4, factor=3).epochs == 54
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("smaal", "there is no method 'smaal'"),
+        ("usefull", "Did you mean 'useful'"),
+        ("useful+random", "two of its words set resampling.method"),
+        ("sam+asam", "two of its words set ascent.rule"),
+        ("plain+sam", "Leave `plain` out"),
+        ("sam+sam", "each word once"),
+        ("steps:3", "steps takes no value"),
+        ("noise", "useful\\+noise. For all of them: augment-all"),
+        ("useful:x", "resampling.factor"),
+        ("useful:", "what\\?"),
+    ],
+)
+def test_what_cannot_be_meant_is_answered_with_what_can(name: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        parse(name).recipe(Recipe(), early="c0ffee")
+
+
+def test_a_method_that_changes_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="sam changes nothing"):
+        parse("sam").recipe(override(Recipe(), ["ascent.rule=sam"]))
+    with pytest.raises(UsageError, match="given twice"):
+        parse_all(["original", "plain"])
+
+
+def test_rules_without_clusters_take_no_setting_of_clusters() -> None:
+    base = replace(Recipe(), resampling=Resampling(among="right"))
+    assert parse("jtt").recipe(base, early="x").resampling.among == "all"
+    assert parse("useful").recipe(base, early="x").resampling.among == "right"
