@@ -16,12 +16,13 @@ from evenly.demo.findings import (
     toy_findings,
 )
 from evenly.demo.pictures import grey, heat, shelves
-from evenly.intervals import Interval, interval, paired
+from evenly.intervals import interval, paired
 from evenly.report import palette
 from evenly.report.blocks import Gallery, Lead, Listing, Plot, Prose, Section, Table
 from evenly.report.chart import Bars, Chart, Line, Rule
 from evenly.report.figures.training import FEW, possible
 from evenly.report.page import render
+from evenly.report.wording import percent
 
 NEXT = {
     "evenly useful photos/ --model resnet18": "the method and its controls on a folder of your own images",
@@ -66,7 +67,7 @@ def _bias(toy: Plain, lean: str) -> Section:
         f"({setting['alpha']:.0%}) an easy patch, {1 / setting['beta_hard']:.3g} times as strong as the difficult one. "
         f"A network with 40 cubic filters is trained by full-batch gradient descent. {lean}"
     )
-    layers = [
+    layers: list[Line | Rule] = [
         _curve(toy, "plain", "easy", name="easy feature"),
         _curve(toy, "plain", "hard", name="difficult feature"),
         Rule(x=toy["setting"]["separate_at"], name="outputs separated here"),
@@ -171,7 +172,7 @@ def _image_rows(images: Plain) -> list[list[str]]:
         for split in ("test", "balanced"):
             own = errors(images, method, split)
             row += [
-                error_interval(interval(own)),
+                percent(interval([error / 100 for error in own])),
                 "" if method == "plain" else signed(paired(own, errors(images, "plain", split))),
             ]
         cost = interval([each["cost"] for each in images["rows"] if each["method"] == method]).mean
@@ -226,16 +227,6 @@ def _quartiles(values: list[float]) -> tuple[float, float, float]:
 def _spread(values: list[float]) -> str:
     low, middle, high = _quartiles(values)
     return f"{middle:.2f} ({low:.2f}–{high:.2f})"
-
-
-def error_interval(error: Interval) -> str:
-    """A mean error in per cent with its interval, cut at 0 and 100 %.
-
-    >>> error_interval(interval([1.0, 3.0])), error_interval(interval([1.0]))
-    ('2.00 [0.00, 14.71]', '1.00')
-    """
-    ends = ", ".join(f"{min(max(end, 0.0), 100.0):.2f}" for end in (error.low, error.high))
-    return f"{error.mean:.2f} [{ends}]" if error.n > 1 else f"{error.mean:.2f}"
 
 
 def _medians(toy: Plain) -> str:

@@ -192,7 +192,9 @@ def extent(chart: Chart) -> tuple[float, float] | None:
         if isinstance(layer, Heat):
             return None
         own = [getattr(layer, name, None) for name in ("y", "low", "high", "counts")]
-        columns = [column if isinstance(column, tuple) else (column,) for column in own if column is not None]
+        columns: list[Sequence[Any]] = [
+            column if isinstance(column, tuple) else (column,) for column in own if column is not None
+        ]
         columns += list(layer.dots) if isinstance(layer, Bars) and layer.dots is not None else []
         values += [v for column in columns for v in column if isinstance(v, int | float) and math.isfinite(v)]
         if isinstance(layer, Histogram) or (isinstance(layer, Bars) and layer.bar):
@@ -218,16 +220,16 @@ def share_y_axes(charts: Sequence[Chart]) -> list[Chart]:
         if chart.y and chart.y_range is None and ends is not None:
             by_axis.setdefault((chart.y, chart.y_log), []).append(ends)
     ranges: dict[tuple[str, bool], tuple[float, float]] = {}
-    for axis, ends in by_axis.items():
-        low, high = min(a for a, _ in ends), max(b for _, b in ends)
+    for axis, pairs in by_axis.items():
+        low, high = min(a for a, _ in pairs), max(b for _, b in pairs)
         if axis[1]:
-            spans, margin = [math.log(b / a) for a, b in ends], (high / low) ** 0.05
+            spans, margin = [math.log(b / a) for a, b in pairs], (high / low) ** 0.05
             shared = (low / margin, high * margin)
         else:
-            spans, margin = [b - a for a, b in ends], 0.05 * (high - low)
+            spans, margin = [b - a for a, b in pairs], 0.05 * (high - low)
             shared = (low - margin * (low != 0), high + margin)
         whole = math.log(high / low) if axis[1] else high - low
-        if len(ends) > 1 and whole > 0 and min(spans) >= whole / 8:
+        if len(pairs) > 1 and whole > 0 and min(spans) >= whole / 8:
             ranges[axis] = shared
     return [
         replace(chart, y_range=ranges.get((chart.y, chart.y_log)))

@@ -55,7 +55,7 @@ def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title
     foot = 0.22 if note else 0.0
     height = HEIGHT * num_rows + head + foot
     made = Figure(figsize=(WIDTH * columns, height), layout="constrained")
-    made.get_layout_engine().set(rect=(0, foot / height, 1, 1 - foot / height))  # type: ignore[union-attr]
+    made.get_layout_engine().set(rect=(0, foot / height, 1, 1 - foot / height))  # type: ignore[union-attr, call-arg]  # the constrained layout
     if title:
         made.suptitle("\n".join(lines), fontsize=TITLE, color=INK)
     if note:
@@ -94,7 +94,7 @@ def wrap(text: str, *, points: float, inches: float, bold: bool = False) -> list
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=points, weight="bold" if bold else "normal")  # type: ignore[arg-type]
+    font = FontProperties(size=points, weight="bold" if bold else "normal")
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()

@@ -8,7 +8,7 @@ from evenly import recipe as recipes
 from evenly.errors import UsageError
 from evenly.recipe import Recipe
 from evenly.typed import yaml_text
-from evenly.typed.mappings import flat
+from evenly.typed.mappings import flatten
 
 NAMED = {
     "model.name": "--model",
@@ -61,10 +61,10 @@ def shell_line(words: Sequence[str]) -> str:
 def _words(recipe: dict[str, Any]) -> list[str]:
     """A recipe as the words of a command: what differs from the defaults, the usual settings by name."""
     try:
-        known = flat(recipes.to_mapping(recipes.from_mapping(Recipe, recipe), defaults=False))
+        known = flatten(recipes.to_mapping(recipes.from_mapping(Recipe, recipe), defaults=False))
     except UsageError:  # a recipe of another version: every setting as it stands
-        known = flat(recipe)
-    words = [str(flat(recipe).get("data.name", "digits"))]
+        known = flatten(recipe)
+    words = [str(flatten(recipe).get("data.name", "digits"))]
     rest = []
     for path, value in known.items():
         text = yaml_text.render({"v": value}).removeprefix("v:").strip() if not isinstance(value, str) else value

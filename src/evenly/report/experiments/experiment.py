@@ -10,7 +10,7 @@ from evenly.errors import DataError, SetupError
 from evenly.records import Run
 from evenly.records.run import DONE, RECIPE
 from evenly.report import palette
-from evenly.typed.mappings import flat
+from evenly.typed.mappings import flatten
 
 EARLY = "early run"
 # The numbers of a summary, besides errors, that a page counts with.
@@ -28,7 +28,7 @@ class Member:
     @cached_property
     def recipe(self) -> dict[str, Any]:
         """The settings by their full names."""
-        return flat(self.run.recipe)
+        return flatten(self.run.recipe)
 
     @cached_property
     def metrics(self) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ class Experiment:
 
 def of_run(run: Run) -> Experiment:
     """The experiment of a run that belongs to no comparison."""
-    settings = flat(run.recipe)
+    settings = flatten(run.recipe)
     early = settings.get("until.rule", "end") != "end"
     chosen = str(settings.get("resampling.method", "none"))
     method = EARLY if early else {"none": "plain"}.get(chosen, chosen)

@@ -33,7 +33,13 @@ class Folder:
         return [name for name, record in self.comparisons.items() if run in members(record)]
 
     def loose(self) -> list[str]:
-        """The names of the runs that belong to no comparison, those of the latest change first."""
+        """The names of the runs that belong to no comparison, those of the latest change first.
+
+        While a comparison runs, a run that is being trained is taken for one of it: its ID is stored when it is done.
+        """
+        busy = any(
+            not isinstance(record, str) and record.get("state") == "running" for record in self.comparisons.values()
+        )
         known = {run for record in self.comparisons.values() for run in members(record)}
         with os.scandir(self.path) as entries:
             found = [
@@ -45,7 +51,8 @@ class Folder:
                 and entry.is_dir()
                 and any(os.path.exists(os.path.join(entry.path, name)) for name in RESERVED)
             ]
-        return [name for _, name in sorted(found, reverse=True)]
+        names = [name for _, name in sorted(found, reverse=True)]
+        return [name for name in names if not busy or Run(self.path / name).state != "running"]
 
     def experiment(self, name: str, *, asked: frozenset[str] = frozenset()) -> Experiment:
         """The experiment of a comparison; one that cannot be read has only a remark that says so."""

@@ -4,13 +4,14 @@ import time
 from typing import Any
 
 from evenly.errors import DataError, SetupError
+from evenly.intervals import between
 from evenly.records import Run
 from evenly.report import palette
 from evenly.report.blocks import Badge, Block, Link, Section, Table
 from evenly.report.experiments.experiment import label_of
 from evenly.report.experiments.finding import Folder, Stored
 from evenly.report.experiments.lead import interval_of
-from evenly.report.gain import between, percent
+from evenly.report.wording import percent
 
 MOST_ROWS = 2000
 
@@ -26,7 +27,8 @@ def index_section(folder: Folder, shown: dict[str, str]) -> Section:
     if loose:
         cells = [_loose(Run(folder.path / name), shown) for name in loose[:MOST_ROWS]]
         more = f" The {MOST_ROWS:,} latest are listed." if len(loose) > MOST_ROWS else ""
-        caption = f"{len(loose):,} runs that belong to no comparison.{more}"
+        num = f"{len(loose):,} runs belong" if len(loose) != 1 else "1 run belongs"
+        caption = f"{num} to no comparison.{more}"
         blocks.append(Table(["run", "state", "error %"], cells, caption))
     return Section("index", "Index", blocks)
 

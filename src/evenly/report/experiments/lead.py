@@ -4,13 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.intervals import Interval
+from evenly.intervals import Interval, between
 from evenly.report import palette
 from evenly.report.blocks import Lead
 from evenly.report.experiments.command import compare_command, stored_command, train_command
 from evenly.report.experiments.experiment import EARLY, Experiment, Member, label_of
-from evenly.report.gain import between, percent
-from evenly.report.wording import duration
+from evenly.report.wording import duration, percent
 
 
 def lead(experiment: Experiment) -> Lead:
@@ -25,20 +24,30 @@ def progress(experiment: Experiment) -> str:
 
     The time is that of the runs that are done, over the runs that are not.
     """
-    cells = [(method["name"], seed) for method in experiment.record.get("methods", []) for seed in method["runs"]]
+    cells = [
+        (label_of(method), seed, cell)
+        for method in experiment.record.get("methods", [])
+        for seed, cell in method["runs"].items()
+    ]
+    early = {member.early.path: member.early for member in experiment.members if member.early is not None}
+    waiting = len(experiment.record.get("early") or {}) - sum(run.state == "done" for run in early.values())
+    total = len(cells) + len(experiment.record.get("early") or {})
     done = [member for member in experiment.members if member.summary]
-    told = f"{len(done)} of {len(cells)} runs done"
+    finished = total - (len(cells) - len(done)) - waiting
+    text = f"{finished} of {total} runs done"
     running = next((member for member in experiment.members if member.run.state == "running"), None)
+    begun = next(((label, seed) for label, seed, cell in cells if cell.get("state") == "running"), None)
     part = 0.0
     if running is not None:
-        told = f"run {len(done) + 1} of {len(cells)}, {running.label}, seed {running.seed}, epoch {running.epochs}"
-        epochs = running.recipe.get("epochs") or 1
-        part = (running.metrics[-1].get("epoch", 0) if running.metrics else 0) / epochs
+        text = f"run {finished + 1} of {total}, {running.label}, seed {running.seed}, epoch {running.epochs}"
+        part = (running.metrics[-1].get("epoch", 0) if running.metrics else 0) / (running.recipe.get("epochs") or 1)
+    elif begun is not None and experiment.state == "running":
+        text = f"run {finished + 1} of {total}, {begun[0]}, seed {begun[1]}"
     times = [member.summary["seconds"] for member in done if isinstance(member.summary.get("seconds"), int | float)]
     left = len(cells) - len(done) - part
     if times and left > 0 and experiment.state == "running":
-        told += f", about {duration(sum(times) / len(times) * left / 60)} left"
-    return told
+        text += f", about {duration(sum(times) / len(times) * left / 60)} left"
+    return text
 
 
 def interval_of(numbers: Any) -> Interval | None:

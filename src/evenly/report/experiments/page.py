@@ -83,7 +83,10 @@ def page_of(
     places = {experiment.id: chapter.id for experiment, (chapter, _) in zip(experiments, made, strict=True)}
     indices = [index_section(Folder(folder), places) for folder in folders[:1]]
     total = len(made) + left
-    finding = f"{total:,} experiments." + (f" The latest {len(made)} are shown below the index." if left else "")
+    badges = [chapter.lead.badge for chapter, _ in made if chapter.lead.badge]
+    told = ", ".join(f"{badges.count(badge)} {badge}" for badge in dict.fromkeys(badges))
+    finding = f"{total:,} experiments{f': {told}' if told else ''}."
+    finding += f" The latest {len(made)} are shown below the index." if left else ""
     command = "evenly report " + " ".join(quote(os.fspath(word)) for word in which)
     where = ", ".join(str(folder) for folder in folders)
     title = f"Experiments in {where}" if folders else "Experiments"

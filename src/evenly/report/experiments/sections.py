@@ -5,12 +5,13 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenly.intervals import between
 from evenly.report import figures, palette
 from evenly.report.blocks import Block, Download, Plot, Prose, Section, Table
 from evenly.report.chart import Chart, share_y_axes
 from evenly.report.experiments.experiment import Experiment, label_of
 from evenly.report.experiments.lead import interval_of
-from evenly.report.gain import between, percent
+from evenly.report.wording import percent
 
 
 def plots(charts: Sequence[Chart | None], **more: Any) -> list[Block]:

@@ -133,18 +133,30 @@ def test_a_comparison_that_runs_says_which_run_of_how_many_and_goes_on(compariso
     record["methods"][2]["runs"]["3"] = {"run": None, "state": "planned"}
     path.write_text(json.dumps(record))
     page = page_of([path])
-    assert page.state == "9 of 11 runs done"
+    assert page.state == "12 of 14 runs done"
     assert not page.over
     with Run.create(tmp_path / "runs", to_mapping(waiting), digest(waiting)) as run:
         run.log(epoch=4, **{"test.error": 0.5})
         page = page_of([path])
-        assert page.state == "run 10 of 11, USEFUL, seed 3, epoch 4 of 10"
+        assert page.state == "run 13 of 14, USEFUL, seed 3, epoch 4 of 10"
         assert page.lead.badge == "running"
         assert not page.over
         run.finish({"test.error": 0.1})
     assert made["useful", 0].state == "done"
     path.write_text(json.dumps(record | {"state": "done"}))
     assert page_of([path]).over
+
+
+def test_a_run_that_its_comparison_does_not_name_yet_is_no_experiment_of_its_own(
+    comparison: Maker, tmp_path: Path
+) -> None:
+    comparison()
+    change(tmp_path / "runs", state="running")
+    recipe = Recipe(epochs=14)
+    with Run.create(tmp_path / "runs", to_mapping(recipe), digest(recipe)) as run:
+        run.log(epoch=1, **{"test.error": 0.5})
+        assert page_of([tmp_path / "runs"]).chapters == []
+    assert len(page_of([tmp_path / "runs"]).chapters) == 2, "stopped, and of no comparison"
 
 
 def test_the_time_left_is_that_of_the_runs_done(comparison: Maker, tmp_path: Path) -> None:
@@ -156,7 +168,7 @@ def test_the_time_left_is_that_of_the_runs_done(comparison: Maker, tmp_path: Pat
     for method in ("plain", "useful"):
         done = made[method, 0].path / "done"
         done.write_text(json.dumps(json.loads(done.read_text()) | {"seconds": 120.0}))
-    assert page_of([path]).state == "2 of 5 runs done, about 6 min left"
+    assert page_of([path]).state == "3 of 6 runs done, about 6 min left"
 
 
 def test_more_experiments_than_fit_are_in_the_index(tmp_path: Path) -> None:
@@ -167,7 +179,7 @@ def test_more_experiments_than_fit_are_in_the_index(tmp_path: Path) -> None:
     page = page_of([tmp_path])
     assert len(page.chapters) == 12
     assert len(tables(page, "index")[0].rows) == 15
-    assert "15 experiments. The latest 12 are shown" in page.lead.finding
+    assert page.lead.finding == "15 experiments. The latest 12 are shown below the index."
 
 
 def test_a_run_alone_is_told_as_one_and_led_to_a_comparison(tmp_path: Path) -> None:
