@@ -36,13 +36,14 @@ def progress(experiment: Experiment) -> str:
     finished = total - (len(cells) - len(done)) - waiting
     text = f"{finished} of {total} runs done"
     running = next((member for member in experiment.members if member.run.state == "running"), None)
-    begun = next(((label, seed) for label, seed, cell in cells if cell.get("state") == "running"), None)
+    over = {member.id for member in done}
+    training = [cell for cell in cells if cell[2].get("state") == "running" and cell[2].get("run") not in over]
     part = 0.0
     if running is not None:
         text = f"run {finished + 1} of {total}, {running.label}, seed {running.seed}, epoch {running.epochs}"
         part = (running.metrics[-1].get("epoch", 0) if running.metrics else 0) / (running.recipe.get("epochs") or 1)
-    elif begun is not None and experiment.state == "running":
-        text = f"run {finished + 1} of {total}, {begun[0]}, seed {begun[1]}"
+    elif training and experiment.state == "running":
+        text = f"run {finished + 1} of {total}, {training[0][0]}, seed {training[0][1]}"
     times = [member.summary["seconds"] for member in done if isinstance(member.summary.get("seconds"), int | float)]
     left = len(cells) - len(done) - part
     if times and left > 0 and experiment.state == "running":
