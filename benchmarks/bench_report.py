@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from evenly.report.run_page import run_page
+from evenly.report.run_page.reading import Reader, _arrays, _gallery
 
 import evenly
 from benchmarks.bench_data import cifar10_root
@@ -13,8 +15,6 @@ from evenly import atomic
 from evenly.data import Splits, load
 from evenly.recipe import Data, Model, Recipe, Resampling, Until, to_mapping
 from evenly.records import Run, runs
-from evenly.report.run_page import run_page
-from evenly.report.run_page.reading import Reader, _arrays, _gallery
 from evenly.training.identify import identify
 
 # Sixteen pictures a class: eight of the easiest, eight of the hardest.

@@ -86,7 +86,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "importance_map:measure_importance",
         "how evenly examples drive the gradient, at the weights and SAM's",
         "features",
-        {"gini": "Gini of the importance", "phantom_gini": "Gini at the phantom weights"},
+        {"gini": "Gini of the importance", "phantom_gini": "Gini at SAM's displaced weights"},
         quick=True,
         source="Springer et al., section 6",
     ),

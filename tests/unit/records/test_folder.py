@@ -226,7 +226,7 @@ def test_a_page_of_one_run_opens_that_run_and_its_siblings_and_no_other(
     siblings = [made(root, identity(seed)) for seed in range(2)]
     strangers = [made(root, identity(seed, batch_size=seed)) for seed in range(60)]
     others = [made(root, identity(seed, data="2e")) for seed in range(2)]
-    code = "from evenly.report.run_page import run_page; run_page([sys.argv[1] + '/' + sys.argv[2]])"
+    code = "from evenly.report.experiments import page_of; page_of([sys.argv[1] + '/' + sys.argv[2]])"
     files = opened(code, str(root), siblings[0].id)
     names = {Path(path).relative_to(root).parts[0] for path in files}
     assert names == {run.id for run in siblings}

@@ -81,7 +81,8 @@ def manifest(
     require_files(path, path.parent, columns[path_column])
     names = Names(columns.pop(path_column))
     del table
-    attributes, values = {}, {}
+    attributes: dict[str, Tensor] = {}
+    values: dict[str, tuple[str, ...]] = {}
     for name in list(columns):  # each is let go as soon as it is numbers
         if (coded := _attribute(columns.pop(name))) is not None:
             attributes[name], words = coded
