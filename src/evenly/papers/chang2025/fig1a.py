@@ -65,7 +65,7 @@ def charts(measured: Measured) -> list[Chart]:
 
 EXPERIMENT = Experiment(
     key="chang2025/fig1a",
-    title="Figure 1a: where SAM diverges, and the lines of theorems 3.2 and 3.3",
+    title="Figure 1a: where SAM diverges, with two lines",
     claim="The stability lines of SAM leave a gap at small batches and are accurate at larger ones.",
     plan=plan,
     primary="accurate",

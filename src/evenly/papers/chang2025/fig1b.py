@@ -37,12 +37,12 @@ CLAIMS = (
 def charts(measured: Measured) -> list[Chart]:
     """The three simulated boundaries."""
     methods = {"SGD": "sgd", "random perturbation": "random", "SAM, ρ/α = 0.2": "sam0.2"}
-    return [boundary_chart(measured, methods, "Boundaries of three methods")]
+    return [boundary_chart(measured, methods, "SGD, random perturbation, SAM")]
 
 
 EXPERIMENT = Experiment(
     key="chang2025/fig1b",
-    title="Figure 1b: boundaries of SGD, random perturbation and SAM",
+    title="Figure 1b: boundaries of three methods",
     claim="Random perturbation diverges where SGD does; SAM diverges in more cells.",
     plan=plan,
     primary="cells",

@@ -21,7 +21,7 @@ CLAIMS = (
 def charts(measured: Measured) -> list[Chart]:
     """SAM's simulated boundaries, from ρ = 0 on."""
     methods = {"ρ/α = 0 (SGD)": "sgd"} | {f"ρ/α = {ratio:g}": f"sam{ratio:g}" for ratio in RATIOS}
-    return [boundary_chart(measured, methods, "SAM's boundary at several ρ/α")]
+    return [boundary_chart(measured, methods, "ρ/α from 0 to 0.4")]
 
 
 EXPERIMENT = Experiment(
