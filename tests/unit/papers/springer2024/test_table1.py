@@ -1,7 +1,6 @@
 """Table 1 on images that ship with scikit-learn: what is trained, probed and chosen, and which margins judge it."""
 
 import pytest
-from evenly.training.trained_model import load_trained
 
 from evenly.diagnostics import probing_errors
 from evenly.papers.experiment import Context
@@ -9,6 +8,7 @@ from evenly.papers.springer2024.image_training import DIGITS
 from evenly.papers.springer2024.table1 import EXPERIMENTS, chosen, sweep_errors
 from evenly.records import Run
 from evenly.rng import generator
+from evenly.training.trained_model import load_trained
 
 GIVEN = {"seed": 0, "recipe": dict(DIGITS), "rates": [0.01, 0.1], "rhos": [0.0, 0.1], "refits": 1}
 
