@@ -101,7 +101,8 @@ def two_sides(x_BNE: Tensor, count_B: Tensor, center_BD: Tensor, draws_BR2: Tens
     _, side_BRN, between_BR = _lloyd(x_BNE, count_B, _take(cut_BRE, best_BR), LONGEST)
     side_BN = _take(side_BRN, between_BR.argmax(dim=1, keepdim=True))[:, 0] > 0
     on_B = side_BN.sum(dim=1)
-    return side_BN & (differ_B & (on_B > 0) & (on_B < count_B))[:, None]
+    in_second_BN: Tensor = side_BN & (differ_B & (on_B > 0) & (on_B < count_B))[:, None]
+    return in_second_BN
 
 
 def means(x_BND: Tensor, *side_BN: Tensor) -> Tensor:

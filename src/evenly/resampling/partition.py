@@ -134,7 +134,7 @@ def separate(
                     splits += left_out.values()
                     continue
                 x_MD = outputs.read(members_M, scratch_ME)
-        classes_C, sizes_C = outputs.labels[members_M].unique_consecutive(return_counts=True)
+        classes_C, sizes_C = torch.unique_consecutive(outputs.labels[members_M], return_counts=True)
         batch = ClassBatch.pad(outputs.points(x_MD, scratch_ME), scratch_ME, sizes_C, loss_M)
         draws_BR2 = draws_CR2[classes_C]
         hard_BK = batch.harder_cluster(draws_BR2) if chosen_N is None else batch.place(chosen_N[members_M])
@@ -159,8 +159,8 @@ def separate(
         unsplit = on_unsplit(outputs, splits)
         clusters = on_clusters(outputs.name, distinct)
         fit = on_fit(accuracy, max_accuracy, distinct)
-        left_out = on_right_only(len(outputs), right) if among == "right" else ()
-        remarks = (*unsplit, *left_out, *fit, *clusters)
+        wrong = on_right_only(len(outputs), right) if among == "right" else ()
+        remarks = (*unsplit, *wrong, *fit, *clusters)
         spoken = (*unsplit, *fit, *(clusters if not any(facts.distinct for facts in distinct.values()) else ()))
         for remark in spoken:
             warnings.warn(remark, SeparationWarning, stacklevel=2)

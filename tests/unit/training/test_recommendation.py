@@ -64,7 +64,11 @@ def less(by: float) -> list[float]:
         ),
         ({"plain": STEADY[:1], "useful": STEADY[1:2]}, "too few seeds", ["2 more seeds would settle USEFUL."]),
         ({"plain": [0.1, 0.1], "sam": [0.09, 0.09]}, "too few seeds", ["1 more seed would settle SAM."]),
-        ({"random": STEADY, "useful": less(0.012)}, "helped", ["Use USEFUL: −1.20 ["]),
+        (
+            {"random": STEADY, "useful": less(0.012)},
+            "helped",
+            ["Use USEFUL: −1.20 [", "points against random upsampling"],
+        ),
         ({"useful": STEADY}, "too few seeds", ["There is nothing to compare yet: USEFUL 10.50 %."]),
         (
             {"plain": STEADY, "sam": less(0.0121)[::-1], "useful": less(0.012), "random": less(0.0)},
@@ -82,7 +86,7 @@ def test_the_advice_follows_the_intervals(errors: dict[str, list[float]], badge:
 
 def test_runs_that_learned_nothing_are_never_averaged_in_silence() -> None:
     one = comparison({"sam": 1}, plain=STEADY, sam=less(0.012))["recommendation"]
-    assert one["sentence"].startswith("1 of 10 runs learned nothing (learned nothing: the training error ended at 75.0")
+    assert one["sentence"].startswith("1 of 10 runs learned nothing (the training error ended at 75.0 %).")
     assert one["badge"] == "helped"
     most = comparison({"plain": 3}, plain=STEADY, sam=less(0.012))["recommendation"]
     assert most["badge"] == "learned nothing"

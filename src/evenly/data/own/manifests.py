@@ -67,7 +67,7 @@ def manifest(
             raise DataError(
                 f"{path}: there is no column {column!r}; its columns: {', '.join(columns)}. "
                 f"{near}{_misread(path, list(columns))}"
-                f"Name the column with {option}=, or --set data.options.{option}=NAME."
+                f"Name the column with {option}=, or --set {option}=NAME."
             )
     if not len(table):
         raise DataError(f"{path}: lists no images: there is no row below the header.")
@@ -81,7 +81,8 @@ def manifest(
     require_files(path, path.parent, columns[path_column])
     names = Names(columns.pop(path_column))
     del table
-    attributes, values = {}, {}
+    attributes: dict[str, Tensor] = {}
+    values: dict[str, tuple[str, ...]] = {}
     for name in list(columns):  # each is let go as soon as it is numbers
         if (coded := _attribute(columns.pop(name))) is not None:
             attributes[name], words = coded

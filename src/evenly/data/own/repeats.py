@@ -22,6 +22,8 @@ _COPIES_PER_ROW, _COPIES = 100, 1_000_000
 class Repeated(Splits):
     """Splits whose training examples occur more than once: nothing can be held out of them without its copies."""
 
+    repeated = True
+
     def __or__(self, more: Mapping[str, Labelled]) -> Splits:
         if "train" in more:
             raise UsageError(
@@ -50,7 +52,7 @@ def repeats(
             raise DataError(
                 f"{source}, {place(row)}: {column!r} is {cell!r}: an example occurs a whole number of times, at least "
                 "once. To leave one out, remove its row. If the column means something else, name another with "
-                "repeat_column=, or --set data.options.repeat_column=NAME."
+                "repeat_column=, or --set repeat_column=NAME."
             )
         if number > 1 and split != "train":
             raise DataError(

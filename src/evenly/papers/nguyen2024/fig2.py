@@ -186,8 +186,9 @@ def median_curve(
     stride = -(-len(part["steps"]) // NUM_DRAWN)
     low, middle, high = (part["curves"][rule][what][each][::stride] for each in ("low", "middle", "high"))
     steps = part["steps"][::stride]
-    colour = COLOURS[rule]
-    return Line(name, steps, middle, *((low, high) if band else (None, None)), dashed=dashed, colour=colour)
+    if not band:
+        low = high = None
+    return Line(name, steps, middle, low, high, dashed=dashed, colour=COLOURS[rule])
 
 
 EXPERIMENT = Experiment(
