@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from evenly.errors import UsageError
-from evenly.resampling.class_split import described_all
+from evenly.resampling.class_statistics import splits_by_loss
 from evenly.resampling.matching import positions
 from evenly.resampling.multiset import whole_factor
 from evenly.resampling.separation import Separation
@@ -65,13 +65,13 @@ def random_like(separation: Separation, *, rng: torch.Generator) -> Separation:
     The total is the same, so that both see as many examples; the number in each class is left to chance, since which
     classes are hard is part of what the method finds.
 
-    >>> from evenly.resampling.separating import separate
+    >>> from evenly.resampling import separate
     >>> found = separate(torch.tensor([[4.0, 0], [5, 0], [0, 0.1], [0, 4], [0, 5], [0.1, 0]]), [0, 0, 0, 1, 1, 1])
     >>> random_like(found, rng=torch.Generator().manual_seed(0)).num_hard == found.num_hard
     True
     """
     hard_N = drawn(len(separation), separation.num_hard, rng=rng)
-    splits = described_all(hard_N, separation.labels, separation.losses)
+    splits = splits_by_loss(hard_N, separation.labels, separation.losses)
     return replace(separation, hard=hard_N, splits=splits, method="random", remarks=(), distinctness={})
 
 
@@ -81,7 +81,7 @@ def upweighted(separation: Separation, *, factor: float = 2.0, dataset: Any = No
     In the order of `dataset`, which must be the one that was separated; without it, of the separated rows. Nguyen et
     al. (2024), table 5: the loss of the hard ones is doubled and nothing is normalised.
 
-    >>> from evenly.resampling.separating import separate
+    >>> from evenly.resampling import separate
     >>> upweighted(separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])).tolist()
     [1.0, 2.0, 1.0, 2.0]
     """
@@ -102,7 +102,7 @@ def reweighted(separation: Separation, *, factor: float = 2.0, dataset: Any = No
     learning rate keeps its meaning, and an epoch has as many steps as before. Every example counts in an epoch's
     gradient as it would with `factor` copies, but each step sees it at most once.
 
-    >>> from evenly.resampling.separating import separate
+    >>> from evenly.resampling import separate
     >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
     >>> reweighted(found, factor=3).tolist()
     [0.5, 1.5, 0.5, 1.5]
@@ -116,7 +116,7 @@ def equal_steps(
 ) -> int:
     """The control of equal steps: how many optimizer steps the original data must be given to match `epochs` of ours.
 
-    >>> from evenly.resampling.separating import separate
+    >>> from evenly.resampling import separate
     >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
     >>> equal_steps(found, epochs=10, batch_size=2)
     30
@@ -134,7 +134,7 @@ def cost(separation: Separation, *, factor: int = 2, early: float = 0.0) -> floa
 
     `early` is t/T, the part of the epochs that was trained before separating.
 
-    >>> from evenly.resampling.separating import separate
+    >>> from evenly.resampling import separate
     >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
     >>> cost(found, early=0.1)
     1.6

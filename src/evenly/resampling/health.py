@@ -89,11 +89,11 @@ def _distinctness(separation: Separation, outputs: Outputs, *, sample: int) -> d
     if separation.method != "k-means":
         return found
     known = {split.label: split.silhouette for split in separation.splits}
-    room, looked_at = outputs.room(), examined(outputs.labels)
+    scratch, looked_at = outputs.scratch(), examined(outputs.labels)
     for label, members_K in outputs.by_class():
         if label not in looked_at:
             continue
-        x_KD = outputs.points(outputs.read(members_K, room), room)
+        x_KD = outputs.points(outputs.read(members_K, scratch), scratch)
         silhouette = known.get(label, math.nan)
         facts = distinctness(
             x_KD,

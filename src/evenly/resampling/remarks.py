@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from evenly.errors import DataError
-from evenly.resampling.class_split import ClassSplit
 from evenly.resampling.distinctness import Distinctness
 from evenly.resampling.outputs import Outputs
+from evenly.resampling.separation import ClassSplit
 
 MOST_EXAMINED = 64  # classes whose clusters are compared with clouds: of a thousand, these tell enough
 FEWEST = 20  # examples of a class below which its clusters are not judged

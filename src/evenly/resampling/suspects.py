@@ -73,7 +73,7 @@ def suspects(
     predicted_N, surely_N = torch.empty(num, dtype=torch.int64), torch.zeros(num, dtype=torch.bool)
     for label, members_K in outputs.by_class():
         x_KD = outputs.read(members_K)
-        loss_K = outputs.losses(x_KD, members_K, label)
+        loss_K, _ = outputs.judge(x_KD, members_K)
         probability_K, predicted_K = outputs.probabilities(x_KD).cpu().max(dim=1)
         ordered_K = loss_K.sort().values
         low, high = ordered_K[(len(ordered_K) - 1) // 4], ordered_K[(3 * (len(ordered_K) - 1) + 3) // 4]

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from evenly import consent, models
-from evenly.data.catalogue import CATALOGUE, is_path
+from evenly.data.catalogue import CATALOGUE, HUGGING_FACE, is_path
 from evenly.data.input_format import InputFormat
 from evenly.errors import DataError
 from evenly.recipe import Recipe
@@ -82,7 +82,7 @@ def model_record(parts: Parts) -> ModelRecord:
 def absolute_path(recipe: Recipe) -> str | None:
     """Where the data of a recipe lie, for a command given in another folder; None for a data set known by name."""
     name = recipe.data.name
-    return os.path.abspath(name) if is_path(name) and not name.startswith("hf:") else None
+    return os.path.abspath(name) if is_path(name) and not name.startswith(HUGGING_FACE) else None
 
 
 def read_record(run: Run) -> ModelRecord | None:
@@ -97,7 +97,7 @@ def read_record(run: Run) -> ModelRecord | None:
 def data_source(run: Run, recipe: Recipe) -> str:
     """Where to load the data of a run: as its recipe says, or the same place seen from the folder it was started in."""
     name = recipe.data.name
-    if name in CATALOGUE or name.startswith("hf:") or Path(name).exists():
+    if name in CATALOGUE or name.startswith(HUGGING_FACE) or Path(name).exists():
         return name
     record = read_record(run)
     path = record.data.get("path") if record is not None else None

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from evenly.training.parts import load_data
 
 from evenly.recipe import Data, Optimizer, Recipe, Until
+from evenly.training.build import load_data
 from evenly.training.collapse import describe
-from evenly.training.evidence import moment_of
+from evenly.training.evidence import moment_record
 from evenly.training.train import train
 
 
@@ -37,6 +37,11 @@ def test_a_training_error_that_stays_high_is_told_from_one_that_still_falls() ->
     assert describe(history(falling), num_classes=4) is None
 
 
+def test_a_standstill_at_the_end_of_a_schedule_is_as_it_should_be() -> None:
+    rows = history([0.7, 0.62, 0.57, 0.53]) + history([0.50, 0.499], lr=0.01) + history([0.498, 0.498], lr=0.001)
+    assert describe(rows, num_classes=4) is None
+
+
 @pytest.mark.parametrize("errors", [[0.4, 0.2, 0.1], [0.5, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3], [0.9, 0.88, 0.80]])
 def test_a_run_that_learned_is_not_accused(errors: list[float]) -> None:
     assert describe(history(errors), num_classes=10) is None
@@ -51,12 +56,21 @@ def test_with_one_large_class_its_share_is_what_guessing_gives() -> None:
 
 
 def test_a_tiny_rate_is_advised_upwards_and_a_large_radius_downwards() -> None:
-    slow = describe(history([0.75], lr=1e-5), num_classes=4)
+    slow = describe(history([0.75] * 4, lr=1e-5), num_classes=4)
     assert slow is not None
     assert "higher learning rate than 1e-05: --lr 0.0001." in slow
-    wide = describe(history([0.75]), num_classes=4, rho=2.0)
+    wide = describe(history([0.75] * 4), num_classes=4, rho=2.0)
     assert wide is not None
     assert wide.endswith("or a smaller radius than 2: --rho 0.2.")
+
+
+def test_a_short_run_and_a_rate_that_is_neither_large_nor_tiny_are_sent_to_the_test() -> None:
+    short = describe(history([0.75]), num_classes=4)
+    assert short is not None
+    assert "too few epochs (1), or another learning rate is needed: --lr auto." in short
+    middling = describe(history([0.75] * 4, lr=0.001), num_classes=4)
+    assert middling is not None
+    assert middling.endswith("Try another learning rate than 0.001: --lr auto.")
 
 
 def test_without_a_training_error_nothing_is_said() -> None:
@@ -84,7 +98,7 @@ def test_a_separating_moment_that_never_came_is_recorded_and_said(
     assert run.summary()["separated_at"] == 3
     assert "was separated after epoch 3 although its moment had not come" in caplog.text
     data = load_data(recipe).train
-    assert moment_of(run, data)["rule_fired"] is False
+    assert moment_record(run, data)["rule_fired"] is False
 
 
 def test_a_moment_that_came_is_recorded_as_that(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from evenly.training.loaded import loaded
 from PIL import Image
 
 import evenly
@@ -17,6 +16,7 @@ from evenly.errors import DataError, UsageError
 from evenly.recipe import Data, Model, Optimizer, Recipe
 from evenly.records import Run
 from evenly.training.train import train
+from evenly.training.trained_model import load_trained
 
 CLASSES = ["b, 2", "cat's & co", "№ 1"]
 
@@ -54,7 +54,7 @@ def run(home: Path) -> Run:
             batch_size=12,
         )
         done = train(recipe, runs="runs", device="cpu")
-        trained = loaded(done)
+        trained = load_trained(done)
         logits = trained.model(trained.splits.train.gather(range(6)))
         torch.save(logits.detach(), home / "logits.pt")
     finally:
@@ -140,7 +140,7 @@ def test_the_data_of_a_run_are_found_from_another_folder(home: Path, run: Run, t
     assert kept["data"]["path"] == str(home / "photos")
     shutil.move(home / "away", home / "photos")
     try:
-        assert loaded(run).splits.name == "photos"
+        assert load_trained(run).splits.name == "photos"
     finally:
         shutil.move(home / "photos", home / "away")
 
