@@ -238,7 +238,8 @@ class _Record:
             ],
             "recommendation": None,
         }
-        self._write()
+        self._written = 0.0
+        self._write(now=True)
 
     def hear(self, job: Job, outcome: Outcome | None) -> None:
         """A run began, or ended."""
@@ -268,9 +269,14 @@ class _Record:
             for row in method["runs"].values():
                 if row["state"] == "running":
                     row["state"] = "stopped"
-        self._write()
+        self._write(now=True)
 
-    def _write(self) -> None:
+    def _write(self, *, now: bool = False) -> None:
+        """Judge and store what is known; of thousands of runs not after each, which would cost their square."""
+        pause = len(self._methods) / 1000 if len(self._methods) > 200 else 0.0
+        if not now and time.monotonic() - self._written < pause:
+            return
+        self._written = time.monotonic()
         judge(self.content)
         if self.leads:
             stored.write(self.runs, self.content)
