@@ -82,8 +82,8 @@ def train_and_measure(context: Context, *, recipe: Mapping[str, Any], seed: int,
     from evenly.diagnostics.rank import feature_rank
     from evenly.recipe import Recipe
     from evenly.rng import generator
-    from evenly.training.trained_model import load_trained
     from evenly.training.train import train
+    from evenly.training.trained_model import load_trained
     from evenly.typed import from_mapping
 
     run = train(replace(from_mapping(Recipe, recipe), seed=seed), runs=context.runs, data_root=context.data_root)
