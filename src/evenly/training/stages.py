@@ -20,8 +20,8 @@ from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, r
 from evenly.records import Run
 from evenly.resampling import Separation, matching, separate
 from evenly.resampling.balance import balance_factors
-from evenly.resampling.baselines import random_like, reweighted, upweighted
-from evenly.resampling.moment import MAX_ACCURACY, AtEpoch, GainShrinks, Moment, at_fraction
+from evenly.resampling.baselines import random_like, reweight, upweight
+from evenly.resampling.moment import MAX_ACCURACY, AtEpoch, GainShrinks, SeparationRule, at_fraction
 from evenly.resampling.remarks import Fitted
 from evenly.resampling.separation import SeparationWarning
 from evenly.resampling.suspects import suspects
@@ -64,7 +64,7 @@ def early_recipe(
     )
 
 
-def moment(until: Until, *, epochs: int) -> Moment | None:
+def moment(until: Until, *, epochs: int) -> SeparationRule | None:
     """The rule by which training ends early; None for training to the end.
 
     >>> moment(Until("fraction", 0.05), epochs=200)
@@ -179,9 +179,9 @@ def chosen(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> C
     hard_N = torch.zeros(len(data), dtype=torch.bool)
     hard_N[matching.positions(data, separation.index, separation.labels)] = separation.hard
     if wanted.method == "upweight":
-        return Chosen(early, separation, None, upweighted(separation, factor=wanted.factor, dataset=data), hard_N)
+        return Chosen(early, separation, None, upweight(separation, factor=wanted.factor, dataset=data), hard_N)
     if wanted.method == "reweight":
-        return Chosen(early, separation, None, reweighted(separation, factor=wanted.factor, dataset=data), hard_N)
+        return Chosen(early, separation, None, reweight(separation, factor=wanted.factor, dataset=data), hard_N)
     factor = balance_factors(separation, most=wanted.factor) if wanted.method == "balance" else wanted.factor
     once = None if wanted.keep_suspects else suspected(early, separation)
     return Chosen(early, separation, separation.positions(data, factor, once=once), None, hard_N)
