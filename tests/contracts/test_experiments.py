@@ -11,6 +11,7 @@ from evenly.papers.charts import charts_of
 from evenly.papers.claim import Claim
 from evenly.papers.measurement import measure
 from evenly.papers.reproduction import draw, overview, regressions
+from evenly.sweep.where import Where
 
 LEDGER = Path(__file__).parents[2] / "claims"
 KEYS = sorted(CATALOGUE)
@@ -34,7 +35,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("key", KEYS)
 def test_the_experiment_runs_is_judged_and_drawn_and_is_no_worse_than_in_the_ledger(key: str, kept: Path):
     experiment = CATALOGUE[key]
-    found, minutes = measure(experiment, "smoke", runs=kept, processes=1)
+    found, minutes = measure(experiment, "smoke", runs=kept, where=Where(at_once=1))
     row = book.row(experiment, "smoke", found, seeds=experiment.scales["smoke"].seeds, minutes=minutes)
     json.dumps(row, allow_nan=False)
     charts = charts_of(experiment, found)

@@ -83,14 +83,14 @@ def add_where(parser: Parser) -> None:
     group.add_argument("--account", metavar="A", help="whom Slurm charges")
 
 
-def take_where(given: dict[str, Any]) -> "Where":
-    """Take `--on` and its companions out of the arguments; without `--on`, one run after the other in this process."""
+def take_where(given: dict[str, Any], *, default: str = "local:1") -> "Where":
+    """Take `--on` and its companions out of the arguments; by default one run after the other in this process."""
     from evenly.sweep import parse
 
     names = {"threads_per_run": "threads", "gpus": "gpus", "devices_per_run": "devices", "time": "time"}
     companions = {new: given.pop(old) for old, new in (names | {"account": "account"}).items()}
     on = given.pop("on")
-    return parse(on or ("local" if companions["devices"] > 1 else "local:1"), **companions)
+    return parse(on or ("local" if companions["devices"] > 1 else default), **companions)
 
 
 def design(

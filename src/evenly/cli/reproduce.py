@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenly.cli.compare import add_where, take_where
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
 from evenly.errors import DataError, EvenlyError, UsageError
@@ -50,7 +51,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--fresh", action="store_true", help="do again what is done")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="where rows and figures are kept (default: claims)")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where the work is kept (default: %(default)s)")
-    parser.add_argument("--processes", type=int, metavar="N", help="how many at once (default: as many as cores)")
+    add_where(parser)
     add_root(parser)
     add_json(parser)
 
@@ -72,9 +73,9 @@ def reproduce(
     fresh: bool,
     ledger: Path | None,
     runs: str,
-    processes: int | None,
     data_root: str | None,
     json: bool,
+    **companions: Any,
 ) -> None:
     """Run experiments and print their verdicts, or list all of them."""
     from evenly.cli.useful import numbers
@@ -84,9 +85,7 @@ def reproduce(
     if listing:
         _list(kept_in(ledger), json=json)
         return
-    if processes is not None and processes < 1:
-        raise UsageError(f"--processes {processes}: give 1 or more.")
-    how: dict[str, Any] = {"runs": runs, "data_root": data_root, "processes": processes}
+    how: dict[str, Any] = {"runs": runs, "data_root": data_root, "where": take_where(companions, default="local")}
     if hours is not None and not (campaign and hours > 0):
         raise UsageError(f"--hours {hours:g}: it limits a campaign, above 0: evenly reproduce --next --hours 8")
     if judge:

@@ -16,6 +16,8 @@ from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment, Scale
 from evenly.papers.reproduction import grow
 from evenly.report.wording import duration
+from evenly.sweep.launch import HERE
+from evenly.sweep.where import Where
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +75,7 @@ def run(
     runs: str | os.PathLike[str] = "runs",
     hours: float | None = None,
     data_root: str | None = None,
-    processes: int | None = None,
+    where: Where = HERE,
 ) -> Iterator[dict[str, Any]]:
     """Do one step after the other at low priority, and give every row as it grows, until nothing is left or time is up.
 
@@ -90,9 +92,9 @@ def run(
                 return
             step = possible[0]
             _log.warning("next: %s", step)
-            where: dict[str, Any] = {"ledger": ledger, "runs": runs, "data_root": data_root, "processes": processes}
+            how: dict[str, Any] = {"ledger": ledger, "runs": runs, "data_root": data_root, "where": where}
             try:
-                yield grow(step.experiment, step.scale, step.seeds, **where)
+                yield grow(step.experiment, step.scale, step.seeds, **how)
             except (DataError, SetupError) as error:
                 _log.warning("%s at %s is passed over: %s", step.experiment.key, step.scale, error)
                 impossible.add((step.experiment.key, step.scale))

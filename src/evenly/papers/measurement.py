@@ -1,26 +1,21 @@
-"""Doing the work of an experiment: part by part, on all cores, each kept when it is done."""
+"""Doing the work of an experiment: part by part, as a plan of jobs, each kept when it is done."""
 
-import functools
 import json
-import multiprocessing
 import os
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from evenly import environment
 from evenly.data.catalogue import data_root as root_of
 from evenly.data.catalogue import entry
-from evenly.errors import DataError, EvenlyError, SetupError, Stopped, UsageError, did_you_mean
+from evenly.errors import DataError, EvenlyError, UsageError, did_you_mean
 from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, resolve
 from evenly.papers.part_store import discard, is_stored, load, store
-from evenly.progress import Bar
 from evenly.recipe import Recipe
+from evenly.sweep.launch import HERE, launch
+from evenly.sweep.plan import Job, Plan
+from evenly.sweep.where import Where
 from evenly.typed import from_mapping
 
 Values = Mapping[str, Mapping[int, float]]  # of a quantity, by seed
@@ -67,38 +62,36 @@ def measure(
     seeds: Sequence[int] | None = None,
     runs: str | os.PathLike[str] = "runs",
     data_root: str | None = None,
-    processes: int | None = None,
+    where: Where = HERE,
     fresh: bool = False,
 ) -> tuple[Measured, float]:
     """What the parts of an experiment find, and the minutes they took (also those done before).
 
-    Parts that are done are read, the others done on `processes` (by default as many as there are cores and parts);
-    stopped at any moment, the same call goes on with what is left. `fresh` does all again.
+    Parts that are done are read, the others done `where` it says (by default as many at once as this machine has
+    cores); stopped at any moment, the same call goes on with what is left. `fresh` does all again.
     """
     parts = check(experiment, scale, seeds=seeds, data_root=data_root)
     context = Context(Path(runs), data_root)
     if fresh:
         for part in parts:
             discard(context, part)
-    waiting = [part for part in parts if not is_stored(context, part)]
-    cores = environment.stamp()["usable_cpus"] or 1
-    workers = min(processes or cores, len(waiting))
-    if processes is not None and processes < 1:
-        raise UsageError(f"processes = {processes}: give 1 or more.")
-    with Bar(f"{experiment.key} at {scale}", total=len(parts)) as bar:
-        bar.advance(len(parts) - len(waiting))
-        if workers <= 1:
-            for part in waiting:
-                do_part(context, part)
-                bar.advance()
-        else:
-            with _pool(workers, cores) as pool:
-                futures: dict[Future[None], Part] = {pool.submit(do_part, context, part): part for part in waiting}
-                for future in as_completed(futures):
-                    future.result()
-                    bar.advance()
+    jobs = [
+        Job(
+            f"{experiment.key}, {part.name}",
+            "evenly.papers.measurement:do_job",
+            {"name": part.name, "work": part.address, "given": dict(part.arguments), "data_root": data_root},
+        )
+        for part in parts
+        if not is_stored(context, part)
+    ]
+    launch(Plan(jobs), where, runs=context.runs, what=f"{experiment.key} at {scale}", stop_at_failure=True)
     found, minutes = load(context, parts)
     return derive(experiment, found), minutes
+
+
+def do_job(runs: str, *, name: str, work: str, given: Mapping[str, Any], data_root: str | None) -> None:
+    """One part as a job of a plan, in whatever process it runs."""
+    do_part(Context(Path(runs), data_root), Part(name, work, given))
 
 
 def derive(experiment: Experiment, found: Measured) -> Measured:
@@ -119,47 +112,3 @@ def do_part(context: Context, part: Part) -> None:
         return found
 
     store(context, part, work)
-
-
-@contextmanager
-def _pool(workers: int, cores: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that share the cores between them; the work that has not begun is dropped when one fails."""
-    pool = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=functools.partial(_share, max(1, cores // workers)),
-    )
-    try:
-        yield pool
-    except (KeyboardInterrupt, Stopped):
-        # Training answers by keeping where it stands; Ctrl-C reaches only this process.
-        for process in list(pool._processes.values()):
-            process.terminate()
-        raise
-    except BrokenProcessPool:
-        # The others were asked to end, which training answers at its next step and the next part then does not.
-        for process in list(pool._processes.values()):
-            process.kill()
-        raise SetupError(
-            "a process that did a part was killed, most likely for want of memory. The parts that are done are kept: "
-            "the same command goes on with the others, and --processes 1 needs the least memory."
-        ) from None
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _share(threads: int) -> None:
-    """What a working process does first: leave the terminal to the one bar, and take its part of the cores."""
-    import torch
-
-    os.environ["TERM"] = "dumb"
-    os.setpgrp()  # out of reach of the terminal's Ctrl-C, which the parent passes on once
-    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
-    torch.set_num_threads(threads)
-
-
-def _leave_with(parent: int) -> None:
-    """End when the parent was killed: nobody waits for the work, and its lock would be in the way of the next."""
-    while os.getppid() == parent:
-        time.sleep(0.2)
-    os._exit(1)

@@ -15,6 +15,8 @@ from evenly.papers.measurement import derive, measure
 from evenly.papers.part_store import is_stored, load
 from evenly.papers.verdict import is_worse
 from evenly.report.wording import duration
+from evenly.sweep.launch import HERE
+from evenly.sweep.where import Where
 
 LONG = 600.0  # minutes from which on an experiment asks before it begins
 
@@ -27,13 +29,11 @@ def reproduce(
     ledger: str | os.PathLike[str] | None = None,
     runs: str | os.PathLike[str] = "runs",
     data_root: str | None = None,
-    processes: int | None = None,
+    where: Where = HERE,
     fresh: bool = False,
 ) -> book.Row:
     """Run an experiment at one scale and give its row; with `ledger`, write it there with its figure."""
-    found, minutes = measure(
-        experiment, scale, seeds=seeds, runs=runs, data_root=data_root, processes=processes, fresh=fresh
-    )
+    found, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where, fresh=fresh)
     made = book.row(experiment, scale, found, seeds=seeds or experiment.scales[scale].seeds, minutes=minutes)
     if ledger is not None:
         if made["figure"]:
@@ -50,7 +50,7 @@ def grow(
     ledger: str | os.PathLike[str],
     runs: str | os.PathLike[str] = "runs",
     data_root: str | None = None,
-    processes: int | None = None,
+    where: Where = HERE,
 ) -> book.Row:
     """Add `more` seeds to the row that the ledger has: the declared ones first, then those that follow.
 
@@ -67,7 +67,7 @@ def grow(
         )
     old = tuple(before["seeds"]) if before is not None else ()
     seeds = next_seeds(old, experiment.scales[scale].seeds, more)
-    found, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, processes=processes)
+    found, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where)
     if before is not None:
         found = derive(experiment, _join(before, found))
         minutes += before["minutes"]

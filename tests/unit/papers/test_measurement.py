@@ -7,13 +7,14 @@ import pytest
 from evenly.errors import UsageError
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.measurement import check, measure
+from evenly.sweep.where import Where
 
 TABLE = CATALOGUE["springer2024/table1-cifar-mnist"]
 
 
 def test_derived_values_stand_beside_the_measured_ones(tmp_path):
-    found, _ = measure(TABLE, "smoke", runs=tmp_path, processes=1)
-    plain, _ = measure(replace(TABLE, derived=""), "smoke", runs=tmp_path, processes=1)
+    found, _ = measure(TABLE, "smoke", runs=tmp_path, where=Where(at_once=1))
+    plain, _ = measure(replace(TABLE, derived=""), "smoke", runs=tmp_path, where=Where(at_once=1))
     assert "sam.hard" not in plain.values
     assert found.values["sam.hard"] == plain.values["lr=0.01.rho=0.1.hard"]
     assert found.values["sgd.hard"] == plain.values["lr=0.01.rho=0.hard"]

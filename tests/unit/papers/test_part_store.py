@@ -15,6 +15,7 @@ from evenly.papers.claim import Claim
 from evenly.papers.experiment import Context, Experiment, Part, Scale
 from evenly.papers.measurement import measure
 from evenly.papers.part_store import load
+from evenly.sweep.where import Where
 
 RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16, "epochs": 1}
 TOY = Experiment(
@@ -30,7 +31,7 @@ PLACES = ["../../precious", "../precious", "", ".", "..", "/", "parts", 3, None,
 
 
 def do(runs: Path, **how: Any) -> Any:
-    return measure(TOY, "smoke", runs=runs, processes=1, **how)[0]
+    return measure(TOY, "smoke", runs=runs, where=Where(at_once=1), **how)[0]
 
 
 def part_of(runs: Path) -> Path:

@@ -20,6 +20,7 @@ from evenly.papers.claim import Claim
 from evenly.papers.experiment import Experiment, Part, Scale
 from evenly.papers.measurement import check, measure
 from evenly.papers.reproduction import check_cost, grow, next_seeds, overview, regressions, reproduce
+from evenly.sweep.where import Where
 
 RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16}
 
@@ -95,8 +96,8 @@ def test_missing_data_are_named_with_the_command_that_gets_them(tmp_path: Path):
 
 
 def test_the_row_holds_every_seed_and_two_processes_find_what_one_finds(tmp_path: Path):
-    row = reproduce(toy(), "smoke", runs=tmp_path / "one", processes=1, ledger=tmp_path / "claims")
-    again = reproduce(toy(), "smoke", runs=tmp_path / "two", processes=2)
+    row = reproduce(toy(), "smoke", runs=tmp_path / "one", where=Where(at_once=1), ledger=tmp_path / "claims")
+    again = reproduce(toy(), "smoke", runs=tmp_path / "two", where=Where(at_once=2))
     assert row["quantities"] == again["quantities"]
     assert row["quantities"]["long.train_error"].keys() == {"0", "1"}
     [claim] = row["claims"]
@@ -110,9 +111,9 @@ def test_the_row_holds_every_seed_and_two_processes_find_what_one_finds(tmp_path
 
 
 def test_parts_that_are_done_are_read_and_the_rest_is_done(tmp_path: Path):
-    first, _ = measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    first, _ = measure(toy(), "smoke", seeds=[0], runs=tmp_path, where=Where(at_once=1))
     done = sorted(path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/done"))
-    both, _ = measure(toy(), "smoke", seeds=[0, 1], runs=tmp_path, processes=1)
+    both, _ = measure(toy(), "smoke", seeds=[0, 1], runs=tmp_path, where=Where(at_once=1))
     assert sorted(path.stat().st_mtime_ns for path in tmp_path.glob("parts/*/done"))[: len(done)] == done
     assert both.values["long.train_error"].keys() == {0, 1}
     assert first.values["long.train_error"][0] == both.values["long.train_error"][0]
@@ -122,7 +123,7 @@ def test_a_failing_part_leaves_the_others_done_and_says_why(tmp_path: Path):
     broken = {"recipe": RECIPE | {"epochs": 1, "optimizer": {"lr": 1e30}}, "seed": 0, "name": "x"}
     wrong = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), Part("x", "learning:train_recipe", broken)])
     with pytest.raises(UsageError, match="lr"):
-        measure(wrong, "smoke", runs=tmp_path, processes=1)
+        measure(wrong, "smoke", runs=tmp_path, where=Where(at_once=1))
     assert len([*tmp_path.glob("parts/*/done")]) == 2
 
 
@@ -139,23 +140,23 @@ def test_a_recipe_that_cannot_be_meant_is_found_before_anything_is_trained(wrong
     part = Part("last", "learning:train_recipe", {"recipe": RECIPE | wrong, "seed": 0, "name": "x"})
     bad = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), part])
     with pytest.raises((UsageError, DataError), match=f"part 'last': .*{message}"):
-        measure(bad, "smoke", runs=tmp_path, processes=1)
+        measure(bad, "smoke", runs=tmp_path, where=Where(at_once=1))
     assert not [*tmp_path.iterdir()]
 
 
 def test_fresh_trains_again(tmp_path: Path):
-    measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    measure(toy(), "smoke", seeds=[0], runs=tmp_path, where=Where(at_once=1))
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
-    measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    measure(toy(), "smoke", seeds=[0], runs=tmp_path, where=Where(at_once=1))
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")} == before
-    measure(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1, fresh=True)
+    measure(toy(), "smoke", seeds=[0], runs=tmp_path, where=Where(at_once=1), fresh=True)
     after = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
     assert after.keys() == before.keys()
     assert all(after[path] > before[path] for path in before)
 
 
 def test_other_seeds_make_another_row_and_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    row = reproduce(toy(), "smoke", seeds=[0], runs=tmp_path, processes=1)
+    row = reproduce(toy(), "smoke", seeds=[0], runs=tmp_path, where=Where(at_once=1))
     assert not row["declared_seeds"]
     assert "--seeds 0" in row["command"]
     assert row["origins"]["0"]["revision"]
@@ -173,7 +174,7 @@ def test_a_scale_that_only_some_have_leaves_the_others_out(capsys: pytest.Captur
 
 
 def test_a_row_of_a_scale_that_is_gone_is_stale(tmp_path: Path):
-    row = reproduce(toy(), "smoke", runs=tmp_path, processes=1)
+    row = reproduce(toy(), "smoke", runs=tmp_path, where=Where(at_once=1))
     assert book.stale(row | {"scale": "small"}, toy())
 
 
@@ -184,7 +185,7 @@ spec = importlib.util.spec_from_file_location("declared", sys.argv[1])
 declared = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(declared)
 if __name__ == "__main__":
-    measure(declared.toy(), "smoke", seeds=range(4), runs=sys.argv[2], processes=2)
+    measure(declared.toy(), "smoke", seeds=range(4), runs=sys.argv[2], where=Where(at_once=2))
 """
 
 
@@ -198,7 +199,9 @@ def test_a_process_that_the_system_kills_is_told_of_and_what_is_done_stays(tmp_p
 
     threading.Thread(target=strike, daemon=True).start()
     with pytest.raises(SetupError, match=r"was killed.*the same command goes on"):
-        measure(toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 3000})}), "smoke", runs=tmp_path, processes=2)
+        measure(
+            toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 3000})}), "smoke", runs=tmp_path, where=Where(at_once=2)
+        )
     assert list(tmp_path.glob("parts/*/done"))
 
 
@@ -212,8 +215,8 @@ def test_killed_at_any_moment_the_same_call_goes_on_and_finds_the_same(tmp_path:
     process.kill()
     process.wait()
     time.sleep(1)  # the orphans notice within a fifth of a second
-    found, _ = measure(toy(), "smoke", seeds=range(4), runs=tmp_path / "runs", processes=1)
-    whole, _ = measure(toy(), "smoke", seeds=range(4), runs=tmp_path / "whole", processes=1)
+    found, _ = measure(toy(), "smoke", seeds=range(4), runs=tmp_path / "runs", where=Where(at_once=1))
+    whole, _ = measure(toy(), "smoke", seeds=range(4), runs=tmp_path / "whole", where=Where(at_once=1))
     assert found.values == whole.values
 
 
@@ -224,7 +227,7 @@ def test_days_are_asked_for(tmp_path: Path):
 
 
 def test_what_is_worse_than_the_ledger_is_said_claim_by_claim(tmp_path: Path):
-    row = reproduce(toy(), "smoke", runs=tmp_path, processes=1)
+    row = reproduce(toy(), "smoke", runs=tmp_path, where=Where(at_once=1))
     better = json.loads(json.dumps(row))
     better["verdict"] = better["claims"][0]["verdict"] = "reproduced"
     book.write(tmp_path / "claims", better)
@@ -250,13 +253,13 @@ def test_what_is_worse_than_the_ledger_is_said_claim_by_claim(tmp_path: Path):
 
 def test_more_seeds_are_added_to_those_of_the_ledger_and_none_is_measured_again(tmp_path: Path):
     claims = tmp_path / "claims"
-    first = grow(toy(), "smoke", 1, ledger=claims, runs=tmp_path / "here", processes=1)
+    first = grow(toy(), "smoke", 1, ledger=claims, runs=tmp_path / "here", where=Where(at_once=1))
     assert (first["seeds"], first["verdict"]) == ([0], "inconclusive")
     # On another machine, whose folder of runs knows nothing of the first seed.
-    grown = grow(toy(), "smoke", 2, ledger=claims, runs=tmp_path / "there", processes=1)
+    grown = grow(toy(), "smoke", 2, ledger=claims, runs=tmp_path / "there", where=Where(at_once=1))
     assert grown["seeds"] == [0, 1, 2]
     assert len(list((tmp_path / "there" / "parts").glob("*/done"))) == 4
-    at_once = reproduce(toy(), "smoke", seeds=[0, 1, 2], runs=tmp_path / "once", processes=1)
+    at_once = reproduce(toy(), "smoke", seeds=[0, 1, 2], runs=tmp_path / "once", where=Where(at_once=1))
     assert grown["quantities"] == at_once["quantities"]
     assert (grown["digest"], grown["claims"]) == (at_once["digest"], at_once["claims"])
     assert grown["origins"].keys() == {"0", "1", "2"}
@@ -264,14 +267,14 @@ def test_more_seeds_are_added_to_those_of_the_ledger_and_none_is_measured_again(
 
 
 def test_rows_of_another_identity_are_never_joined(tmp_path: Path):
-    grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", processes=1)
+    grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1))
     longer = toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 9})})
     with pytest.raises(UsageError, match="cannot be joined"):
-        grow(longer, "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", processes=1)
+        grow(longer, "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1))
 
 
 def test_a_row_that_was_edited_by_hand_is_refused(tmp_path: Path):
-    grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", processes=1)
+    grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1))
     path = book.path_of(tmp_path, "nguyen2024/toy", "smoke")
     row = json.loads(path.read_text())
     row["quantities"]["long.train_error"]["0"] -= 1.0

@@ -14,6 +14,7 @@ from evenly.papers.chang2025.mistake10 import first_rows, misfit, product_moment
 from evenly.papers.measurement import measure
 from evenly.papers.verdict import HOLDS
 from evenly.stability import feature_solution
+from evenly.sweep.where import Where
 
 #: Statements of the paper that hold, and are named beside ours.
 TRUE_OF_THE_PAPER = {"bias, 0.1", "bias, 0.5"}
@@ -35,7 +36,7 @@ def test_what_the_paper_does_not_say_is_not_put_in_its_mouth(number: int) -> Non
 @pytest.mark.parametrize("number", [2, 3, 4, 5, 6, 9, 10])
 def test_a_correction_holds_and_what_it_corrects_does_not(number: int, tmp_path: Path) -> None:
     experiment = CATALOGUE[f"chang2025/mistake{number}"]
-    seen, minutes = measure(experiment, "smoke", runs=tmp_path, processes=1)
+    seen, minutes = measure(experiment, "smoke", runs=tmp_path, where=Where(at_once=1))
     row = ledger.row(experiment, "smoke", seen, seeds=experiment.scales["smoke"].seeds, minutes=minutes)
     assert (row["kind"], row["verdict"]) == ("remark", "reproduced")
     for claim in row["claims"]:
