@@ -11,7 +11,7 @@ from evenly.papers.charts import bars
 from evenly.papers.claim import Claim
 from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
 from evenly.papers.nguyen2024.fig2 import NETWORKS, SEEDS, SHOWN, TINY, WITH_BIAS, median_curve
-from evenly.report.chart import Chart, Rule
+from evenly.report.chart import Chart, Layer, Rule
 
 CLAIMS = (
     Claim(
@@ -85,7 +85,10 @@ def charts(measured: Measured) -> list[Chart]:
         for network, shown in (("", "with bias"), ("eq1 ", "eq. 1, no bias"))
     ]
     quantities = {"as named": "1.gap", "first ahead": "1.favoured", "size": "1.size"}
-    layers = [bars(measured, quantities, name="(G_e − G_d) − (S_e − S_d)", bar=True), Rule(y=0.25, name="the paper")]
+    layers: list[Layer] = [
+        bars(measured, quantities, name="(G_e − G_d) − (S_e − S_d)", bar=True),
+        Rule(y=0.25, name="the paper"),
+    ]
     sentence = "The gap of GD less that of SAM from 250 iterations on: mean, 95 % interval and every seed."
     return [*panels, Chart("GD's gap less SAM's, with bias", "", "difference", layers, sentence)]
 
