@@ -127,7 +127,7 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
     from dataclasses import asdict
 
     from evenly.cli.run_rows import method_of
-    from evenly.records import pairs
+    from evenly.report import run_pairs as pairs
     from evenly.report.gain import between, percent
 
     if len(ids) < 2:

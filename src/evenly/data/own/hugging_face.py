@@ -108,7 +108,7 @@ def label_of(table: Any, source: str) -> str:
     kinds = [name for name, kind in table.features.items() if type(kind).__name__ == "ClassLabel"]
     usual = [name for name in ("label", "labels") if name in table.column_names]
     if len(kinds) == 1:
-        return kinds[0]
+        return str(kinds[0])
     if usual and (not kinds or usual[0] in kinds):
         return usual[0]
     raise UsageError(
@@ -123,7 +123,7 @@ def input_of(table: Any, label: str, source: str) -> str:
     others = [name for name in table.column_names if name != label]
     chosen = images if images else others
     if len(chosen) == 1:
-        return chosen[0]
+        return str(chosen[0])
     raise UsageError(f"{source}: which column holds the inputs? Give --set input_column=NAME, of {', '.join(others)}.")
 
 
