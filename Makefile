@@ -24,7 +24,7 @@ NUMERICAL := tests/numerics tests/golden tests/contracts src \
 	$(addprefix tests/unit/,stability diagnostics optim models resampling)
 APART := --ignore tests/contracts/test_experiments.py --ignore tests/contracts/test_sharpness_aware_distributed.py
 
-.PHONY: help demo test lint types tests arithmetic docs tables bench soak soak-quick campaign install clean
+.PHONY: help demo test lint types tests coverage arithmetic docs tables bench soak soak-quick campaign install clean
 
 help:
 	@echo "make demo    install, run the method on embedded data, end with a page to open"
@@ -61,6 +61,9 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 tests: $(INSTALLED)
+	$(BIN)/pytest --numprocesses 2
+
+coverage: $(INSTALLED)
 	$(BIN)/pytest --numprocesses 2 --cov --cov-report term
 
 arithmetic: $(INSTALLED)

@@ -81,11 +81,11 @@ def measure() -> Callable[[Any], None]:
 @pytest.fixture
 def page_of(tmp_path: Path) -> Callable[[Path], Path]:
     """`page_of(folder)` writes the page of a run and gives its path."""
-    from evenly.report.run_page import run_page
+    from evenly.report.experiments import page_of as page
 
     def written(folder: Path) -> Path:
         path = tmp_path / "page.html"
-        path.write_text(run_page([folder]).html(), encoding="utf-8")
+        page([folder]).write(path)
         return path
 
     return written

@@ -104,7 +104,8 @@ def show(
 
 def draw_sheet(part: "Labelled", out: Path, *, per_class: int, max_classes: int) -> None:
     """Write a picture of the first examples of each class."""
-    from evenly.report.sheet import save, sheet
+    from evenly.report.contact_sheet import contact_sheet
+    from evenly.report.static import save
 
     # A scatter needs many points, pictures only a few.
     num = 150 if part.shape == (4,) else per_class
@@ -114,7 +115,7 @@ def draw_sheet(part: "Labelled", out: Path, *, per_class: int, max_classes: int)
         if len(positions):
             examples[name] = part.gather(positions).cpu().numpy()
     more = f", the first {max_classes} of {part.num_classes} classes" if part.num_classes > max_classes else ""
-    save(sheet(examples, title=f"{part.name}, {part.split}: {len(part):,} examples{more}"), out)
+    save(contact_sheet(examples, title=f"{part.name}, {part.split}: {len(part):,} examples{more}"), out)
 
 
 def get(*, names: list[str], data_root: str | None, json: bool) -> None:

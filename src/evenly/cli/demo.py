@@ -20,6 +20,7 @@ EXAMPLES = """
   evenly demo --quick --out /tmp/demo
 """
 PAGE, MARK = "index.html", 'name="generator" content="evenly"'
+FORMAT = 2  # of what is kept of the toy
 
 
 def fill(parser: Parser) -> None:
@@ -33,31 +34,31 @@ def fill(parser: Parser) -> None:
 
 
 def demo(*, out: Path, runs: Path | None, quick: bool, force: bool, open: bool) -> None:
-    """Tell the story on the terminal and leave it as a page; what is finished already is used again."""
+    """Show the bias and its cure on the terminal and write them as a page; what is finished already is used again."""
     runs = runs or out / "runs"
     _check(out, runs, force=force)
-    from evenly.report.demo_findings import image_findings, toy_findings
-    from evenly.report.demo_page import demo_page
-    from evenly.training.story import images, toy
+    from evenly.demo import images, toy
+    from evenly.demo.findings import headline, image_findings, toy_findings
+    from evenly.demo.page import demo_page
 
-    _make_room()
+    _limit_threads()
     say("1 of 2: an easy feature and a difficult one, in toy data")
     toys = toy.QUICK if quick else toy.Toy()
-    seen = _kept(out / "toy.json", toys, lambda: toy.toy_story(toys))
-    _tell(toy_findings(seen))
+    toy_results = _kept(out / "toy.json", toys, lambda: toy.toy_story(toys))
+    _tell([headline(toy_results), *toy_findings(toy_results)])
     say("2 of 2: the whole method on real images, beside its controls")
     pictures = images.QUICK if quick else images.Images()
-    came = images.image_story(pictures, runs=runs)
-    _tell(image_findings(came))
+    image_results = images.image_story(pictures, runs=runs)
+    _tell(image_findings(image_results))
     command = "evenly demo" + (" --quick" if quick else "") + f" --out {quote(str(out))}"
     page = out / PAGE
-    atomic.write_text(page, demo_page(seen, came, command=command, runs=quote(str(runs))))
+    atomic.write_text(page, demo_page(toy_results, image_results, command=command, runs=quote(str(runs))))
     print(page)
     show(page.resolve().as_uri(), open=open)
 
 
 def _check(out: Path, runs: Path, *, force: bool) -> None:
-    """What cannot be written is said before anything is trained."""
+    """Refuse folders that cannot be written to before anything is trained."""
     for option, folder in (("--out", out), ("--runs", runs)):
         taken = next((path for path in (folder, *folder.parents) if path.exists()), None)
         if taken is not None and not taken.is_dir():
@@ -74,7 +75,7 @@ def _check(out: Path, runs: Path, *, force: bool) -> None:
             ) from error
 
 
-def _make_room() -> None:
+def _limit_threads() -> None:
     """One thread where other work keeps the processors busy: threads that wait for each other then take far longer."""
     import torch
 
@@ -88,10 +89,10 @@ def _opening(page: Path) -> str:
 
 
 def _kept(path: Path, setting: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `path` holds, if the same version made it with the same setting; else it is made and kept there."""
+    """The content of `path`, if the same version wrote it with the same setting; else it is made and kept there."""
     from dataclasses import asdict
 
-    wanted = {"version": __version__, "setting": asdict(setting)}
+    wanted = {"version": __version__, "format": FORMAT, "setting": asdict(setting)}
     try:
         kept: dict[str, Any] = json.loads(path.read_bytes())
         if {name: kept.get(name) for name in wanted} == wanted:

@@ -1,4 +1,4 @@
-"""`evenly report`: a run and its comparison as one page, live while it trains, or the papers' claims as a site."""
+"""`evenly report`: experiments as one page, live while they train, or the papers' claims as a site."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -8,10 +8,10 @@ from evenly.cli.parser import Parser, add_json
 from evenly.errors import UsageError
 
 EXAMPLES = """
+  evenly report runs --out page.html --open
   evenly report 3f2a --out page.html
-  evenly report runs/ --out page.html --open
   evenly report 3f2a --sections features,geometry --out page.html
-  evenly report --serve 3f2a
+  evenly report --serve
   evenly report --claims --out site/
 """
 OUT = "report.html"
@@ -21,7 +21,7 @@ def fill(parser: Parser) -> None:
     """The arguments of `evenly report`."""
     parser.calls(report, examples=EXAMPLES)
     parser.add_argument(
-        "run_ids", metavar="RUN", nargs="*", help="the ID of a run, its beginning, its folder, or a folder of runs"
+        "run_ids", metavar="RUN", nargs="*", help="the ID of a run or a comparison, its beginning, or a folder of runs"
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page to write (default: {OUT})")
     parser.add_argument("--force", action="store_true", help="replace a page that exists")
@@ -29,7 +29,11 @@ def fill(parser: Parser) -> None:
     parser.add_argument(
         "--sections", metavar="S,S", help="only these, which must be there (default: all that have data)"
     )
-    parser.add_argument("--serve", action="store_true", help="show a training as it goes, to this machine alone")
+    parser.add_argument(
+        "--serve",
+        action="store_true",
+        help="follow training as it goes, on this machine alone (default: the folder --runs)",
+    )
     parser.add_argument("--port", type=int, metavar="N", help="the port of --serve; 0 takes any that is free")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
     parser.add_argument("--claims", action="store_true", help="the papers' claims and their verdicts, as a site")
@@ -59,6 +63,8 @@ def report(
         return
     if ledger is not None:
         raise UsageError(f"--ledger {ledger} is for --claims: evenly report --claims --ledger {ledger} --out site/")
+    if serve and not run_ids:
+        run_ids = [runs]
     if not run_ids:
         raise UsageError(
             "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
@@ -71,19 +77,22 @@ def report(
             raise UsageError("--serve writes no file: leave --out away, or --serve to write the page.")
         _serve(run_ids, runs, wanted, port, open)
         return
-    from evenly.report.run_page import run_page
+    from evenly.report.experiments import page_of
 
     path = writable(out or Path(OUT), force=force)
-    page = run_page(run_ids, runs=runs, wanted=wanted)
+    page = page_of(run_ids, runs=runs, wanted=wanted)
     page.write(path)
     for remark in page.remarks:
         say(remark)
     if json:
+        experiments = [{"title": chapter.title, "finding": chapter.lead.finding} for chapter in page.chapters]
         names = [section.id for section in page.sections]
-        print_json({"out": str(path), "verdict": page.verdict, "sections": names, "command": page.command})
+        finding = {"badge": page.lead.badge, "finding": page.lead.finding, "next": page.lead.next_command}
+        facts = {"out": str(path), **finding, "command": page.lead.command, "sections": names}
+        print_json(facts | {"experiments": experiments})
     else:
         print(path)
-        say(page.verdict)
+        say(" ".join([f"[{page.lead.badge}]"] * bool(page.lead.badge) + [page.lead.finding]))
     show(path.resolve().as_uri(), open=open)
 
 
@@ -136,16 +145,16 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
 
 
 def _serve(run_ids: list[str], runs: str, wanted: list[str], port: int | None, open: bool) -> None:
+    from evenly.report.experiments import Page, page_of
     from evenly.report.live import PORT, Server
-    from evenly.report.run_page import RunPage, run_page
 
-    def page() -> RunPage:
-        return run_page(run_ids, runs=runs, wanted=wanted)
+    def page() -> Page:
+        return page_of(run_ids, runs=runs, wanted=wanted)
 
     page()  # what cannot be shown is said before anyone is sent to look
     with Server(page, port=PORT if port is None else port) as server:
         print(server.address, flush=True)
-        say("The page follows the run. Ctrl-C ends it.")
+        say("The page follows training until all is done. Ctrl-C ends it.")
         if open:
             show(server.address, open=True)
         # Ctrl-C is how a server is meant to end: that is no error.

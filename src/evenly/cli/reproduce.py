@@ -196,7 +196,7 @@ def _plans(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """What would be done, and which data are missing; all that can be wrong is found here, before anything runs."""
     from evenly.papers.measurement import check
-    from evenly.report.wording import lasting
+    from evenly.report.wording import duration
 
     lines, missing = [], []
     for each, size in chosen:
@@ -212,7 +212,7 @@ def _plans(
                 "scale": size,
                 "seeds": len(seeds or scale.seeds),
                 "parts": len(parts),
-                "cost": f"about {lasting(scale.minutes)} on two cores",
+                "cost": f"about {duration(scale.minutes)} on two cores",
                 "needs": ", ".join(scale.data),
             }
         )
@@ -223,14 +223,14 @@ def _list(ledger: Path, *, json: bool) -> None:
     from evenly.papers.reproduction import overview
     from evenly.report.claims import KINDS
     from evenly.report.verdict_words import counts, verdict_words
-    from evenly.report.wording import lasting
+    from evenly.report.wording import duration
 
     lines = overview(ledger)
     if json:
         print_json(lines)
         return
     shown = [
-        {**line, "cost": lasting(line["cost"]), "verdict": verdict_words(line["verdict"], line["kind"])}
+        {**line, "cost": duration(line["cost"]), "verdict": verdict_words(line["verdict"], line["kind"])}
         for line in lines
     ]
     print_table(shown, ["key", "claim", "scale", "state", "verdict", "cost"])

@@ -127,8 +127,9 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
     from dataclasses import asdict
 
     from evenly.cli.run_rows import method_of
+    from evenly.intervals import between
     from evenly.report import run_pairs as pairs
-    from evenly.report.gain import between, percent
+    from evenly.report.wording import percent
 
     if len(ids) < 2:
         raise UsageError("give two or more runs to compare. `evenly runs` lists them.")

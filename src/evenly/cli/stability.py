@@ -84,8 +84,8 @@ def draw(*, out: Path, lr: float, ratios: str, repeats: int, steps: int, force: 
     """Simulate every cell and draw it with the lines of theory."""
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
-    from evenly.report.sheet import save
     from evenly.report.stability_map import figure
+    from evenly.report.static import save
     from evenly.rng import generator
     from evenly.stability import stability_map
 

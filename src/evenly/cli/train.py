@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust, spelled_out
 from evenly.errors import UsageError
+from evenly.models.catalogue import CATALOGUE as MODELS
 from evenly.progress import duration as duration
 from evenly.rules import FORMER_NAMES, RULES
 
@@ -34,7 +35,9 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     """What describes a run: the data, the usual settings by name, and every other one by `--set`."""
     parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
     parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
-    parser.add_argument("--model", metavar="M", help="a model, timm:NAME, torchvision:NAME or module:function")
+    parser.add_argument(
+        "--model", metavar="M", help=f"{', '.join(MODELS)}; timm:NAME, torchvision:NAME, module:function"
+    )
     parser.add_argument("--from", metavar="RUN", dest="from_run", help="start from the weights of a run (fine-tuning)")
     parser.add_argument("--optimizer", metavar="O", help=f"sgd, adamw, … or {', '.join(RULES)}")
     parser.add_argument("--rho", metavar="R", help="the radius of SAM and its family")

@@ -130,15 +130,17 @@ class Labelled(Dataset[tuple[Tensor, int]]):
         where = torch.as_tensor(positions, dtype=torch.int64, device=self.inputs.device)
         return self.inputs.index_select(0, where)
 
-    def subset(self, positions: Tensor | Sequence[int], *, split: str | None = None) -> "Labelled":
-        """The examples at `positions`, in that order; their `index` goes with them."""
+    def subset(
+        self, positions: Tensor | Sequence[int], *, split: str | None = None, index: Tensor | None = None
+    ) -> "Labelled":
+        """The examples at `positions`, in that order; their `index` goes with them, unless another is given."""
         where = torch.as_tensor(positions, dtype=torch.int64)
         return replace(
             self,
             inputs=self.inputs.select(_compact(where)) if isinstance(self.inputs, Lazy) else self.inputs[where],
             labels=self.labels[where],
             attributes={name: values[where] for name, values in self.attributes.items()},
-            index=self.index[where],
+            index=self.index[where] if index is None else index,
             split=split or self.split,
         )
 

@@ -15,7 +15,7 @@ from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment, Scale
 from evenly.papers.reproduction import grow
-from evenly.report.wording import lasting
+from evenly.report.wording import duration
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Step:
 
     def __str__(self) -> str:
         seeds = "1 more seed" if self.seeds == 1 else f"{self.seeds} more seeds"
-        return f"{self.experiment.key} at {self.scale}, {seeds}, about {lasting(60 * self.hours)}"
+        return f"{self.experiment.key} at {self.scale}, {seeds}, about {duration(60 * self.hours)}"
 
 
 def steps(ledger: str | os.PathLike[str], *, at_once: int = 2) -> list[Step]:
@@ -132,5 +132,5 @@ def summary(found: Sequence[Step]) -> str:
         return "Every declared row has the seeds that are wanted."
     hours = sum(step.hours for step in found)
     return (
-        f"{len(found)} rows could grow, by about {lasting(60 * hours)} for the next seeds of each. First: {found[0]}."
+        f"{len(found)} rows could grow, by about {duration(60 * hours)} for the next seeds of each. First: {found[0]}."
     )

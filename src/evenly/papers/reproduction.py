@@ -14,7 +14,7 @@ from evenly.papers.experiment import Context, Experiment, Measured
 from evenly.papers.measurement import derive, measure
 from evenly.papers.part_store import is_stored, load
 from evenly.papers.verdict import is_worse
-from evenly.report.wording import lasting
+from evenly.report.wording import duration
 
 LONG = 600.0  # minutes from which on an experiment asks before it begins
 
@@ -119,11 +119,16 @@ def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
 
 def draw(experiment: Experiment, found: Measured, path: Path) -> None:
     """The experiment's figure, in the paper's form, as the suffix of `path` says."""
-    from evenly.report.sheet import save
-    from evenly.report.static import figure
+    from evenly.report.static import figure, save
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    save(figure(charts_of(experiment, found), title=experiment.title), path)
+    save(figure(charts_of(experiment, found), title=experiment.title, note=_num_seeds(found)), path)
+
+
+def _num_seeds(found: Measured) -> str:
+    """How many seeds a figure is of, for its foot."""
+    num = len({seed for by_seed in found.values.values() for seed in by_seed})
+    return f"{num} seed{'s' * (num != 1)}" if num else ""
 
 
 def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -179,7 +184,7 @@ def check_cost(experiment: Experiment, scale: str, *, yes: bool) -> None:
     if minutes > LONG and not yes:
         smaller = " or take --scale small" if scale == "full" and "small" in experiment.scales else ""
         raise UsageError(
-            f"{experiment.key} at {scale} takes about {lasting(minutes)} on two cores. Add --yes to begin{smaller}."
+            f"{experiment.key} at {scale} takes about {duration(minutes)} on two cores. Add --yes to begin{smaller}."
         )
 
 

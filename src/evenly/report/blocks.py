@@ -1,8 +1,8 @@
-"""What a page is built of: prose, plots, tables, pictures by class, listings and drawings."""
+"""What a page is built of: prose, plots, tables, pictures by class, listings, drawings and downloads."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +28,7 @@ class Plot:
 
     @cached_property
     def drawn(self) -> str:
-        """What plotly draws, as JSON, made once; a chart that cannot be drawn is an error here, not in a browser."""
+        """The chart as JSON, made once; a chart that cannot be drawn is an error here, not in a browser."""
         return json.dumps(plot(self.chart), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -40,17 +40,19 @@ class Table:
     rows: Sequence[Sequence[Any] | Mapping[str, Any]]
     caption: str = ""
     whole: bool = False  # shown in full, however long
+    filters: Sequence[str] = ()  # columns by which rows can be chosen; every column of such a table can be sorted
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One example: a picture (a data URI) or its text, and what is said of it."""
+    """One example: a picture (a data URI) or its text, what is said below it, and what its enlargement adds."""
 
     caption: str
     alt: str
     source: str = ""
     text: str = ""
     suspect: bool = False
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,13 +92,38 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Link:
-    """A cell that leads elsewhere, within the same site."""
+    """A cell that leads elsewhere; with `image`, a data URI, a thumbnail stands above its text."""
 
     text: str
     address: str
+    image: str = ""
 
 
-Block = Prose | Plot | Table | Gallery | Listing | Drawing
+@dataclass(frozen=True)
+class Badge:
+    """A word that says how something came out, with its mark and colour."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Download:
+    """A link that saves a text, such as a CSV file, under a name."""
+
+    title: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Blocks of which one group is shown at a time, such as one for each seed."""
+
+    label: str
+    choices: Mapping[str, Sequence["Block"]]
+
+
+Block = Prose | Plot | Table | Gallery | Listing | Drawing | Download | Switch
 
 
 @dataclass(frozen=True)
@@ -106,3 +133,39 @@ class Section:
     id: str
     title: str
     blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """What is seen first: a badge, the finding in a sentence, the few large numbers, and what to do next."""
+
+    finding: str
+    badge: str = ""
+    facts: Sequence[tuple[str, str]] = ()
+    advice: str = ""  # a sentence before the next command
+    next_command: str = ""
+    command: str = ""  # the one that repeats what is shown
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One experiment of a page with several: its lead and its sections."""
+
+    id: str
+    title: str
+    lead: Lead
+    sections: Sequence[Section]
+
+
+def placed(sections: Sequence[Section]) -> Iterator[tuple[str, Block]]:
+    """Every block of the sections with its place, also those inside of switches.
+
+    >>> [place for place, _ in placed([Section("a", "A", [Switch("seed", {"0": [Prose("x")]})])])]
+    ['a-0', 'a-0-0-0']
+    """
+    waiting = [(f"{section.id}-{number}", block) for section in sections for number, block in enumerate(section.blocks)]
+    for place, block in waiting:
+        yield place, block
+        if isinstance(block, Switch):
+            for choice, inner in enumerate(block.choices.values()):
+                waiting += [(f"{place}-{choice}-{number}", each) for number, each in enumerate(inner)]

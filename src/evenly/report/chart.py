@@ -6,20 +6,16 @@ Values that are None or NaN leave gaps.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from evenly.errors import UsageError
-from evenly.report.sheet import COLOURS
+from evenly.report.palette import DIVERGING as DIVERGING
+from evenly.report.palette import GREY, SERIES, colour_of
 
 Value = float | int | None
 Position = float | int | str | None
 Colour = int | str | None
-# Yellow cannot be seen on white, black cannot on dark: six colours and a grey that is seen on both.
-GREY = "#7F8790"
-PALETTE = (*COLOURS[:6], GREY)
-# For heat maps: dark is little, light is much; or, diverging, blue below and vermilion above the middle.
-DIVERGING = (COLOURS[0], "#F2F2F2", COLOURS[1])
 
 
 class _Layer:
@@ -115,6 +111,7 @@ class Heat(_Layer):
     diverging: bool = False
     low: float | None = None
     high: float | None = None
+    show_values: bool = False  # as numbers in the cells
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,18 +181,96 @@ class Chart:
         return list(dict.fromkeys(value for own in values for value in own if isinstance(value, str)))
 
 
+def extent(chart: Chart) -> tuple[float, float] | None:
+    """The least and the largest value that the chart shows along y; None where it has no numbers there.
+
+    >>> extent(Chart("", "", "", [Bars("error", ["a"], [3.0], low=[1.0], high=[4.0])], "One bar."))
+    (0.0, 4.0)
+    """
+    values: list[float] = []
+    for layer in chart.layers:
+        if isinstance(layer, Heat):
+            return None
+        own = [getattr(layer, name, None) for name in ("y", "low", "high", "counts")]
+        columns: list[Sequence[Any]] = [
+            column if isinstance(column, tuple) else (column,) for column in own if column is not None
+        ]
+        columns += list(layer.dots) if isinstance(layer, Bars) and layer.dots is not None else []
+        values += [v for column in columns for v in column if isinstance(v, int | float) and math.isfinite(v)]
+        if isinstance(layer, Histogram) or (isinstance(layer, Bars) and layer.bar):
+            values.append(0.0)
+    if chart.y_log:
+        values = [value for value in values if value > 0]
+    return (min(values), max(values)) if values else None
+
+
+def share_y_axes(charts: Sequence[Chart]) -> list[Chart]:
+    """The charts, of which those with the same y axis have the same range, so that heights can be compared.
+
+    Charts keep a range of their own where it is given, and where sharing would leave less than an eighth of the
+    height to one of them.
+
+    >>> low, high = (Chart("", "", "loss", [Line("a", [0, 1], [0.0, top])], "It rises.") for top in (1.0, 2.0))
+    >>> [chart.y_range[1] > 2 for chart in share_y_axes([low, high])]
+    [True, True]
+    """
+    by_axis: dict[tuple[str, bool], list[tuple[float, float]]] = {}
+    for chart in charts:
+        ends = extent(chart)
+        if chart.y and chart.y_range is None and ends is not None:
+            by_axis.setdefault((chart.y, chart.y_log), []).append(ends)
+    ranges: dict[tuple[str, bool], tuple[float, float]] = {}
+    for axis, pairs in by_axis.items():
+        low, high = min(a for a, _ in pairs), max(b for _, b in pairs)
+        if axis[1]:
+            spans, margin = [math.log(b / a) for a, b in pairs], (high / low) ** 0.05
+            shared = (low / margin, high * margin)
+        else:
+            spans, margin = [b - a for a, b in pairs], 0.05 * (high - low)
+            shared = (low - margin * (low != 0), high + margin)
+        whole = math.log(high / low) if axis[1] else high - low
+        if len(pairs) > 1 and whole > 0 and min(spans) >= whole / 8:
+            ranges[axis] = shared
+    return [
+        replace(chart, y_range=ranges.get((chart.y, chart.y_log)))
+        if chart.y_range is None and extent(chart) is not None
+        else chart
+        for chart in charts
+    ]
+
+
 def coloured(chart: Chart) -> Iterator[tuple[Layer, str]]:
-    """Each layer with its colour: its own, or the next of the palette."""
+    """Each layer with its colour: that of the method it is named after, its own, or the next of the series.
+
+    >>> rows = [Line("USEFUL", [1], [1]), Line("loss", [1], [1]), Line("test", [1], [1], colour=3)]
+    >>> [colour for _, colour in coloured(Chart("", "", "", rows, "Three lines."))]
+    ['#0070BA', '#0070BA', '#C565B5']
+    """
     turn = 0
     for layer in chart.layers:
-        colour = getattr(layer, "colour", None)
+        own = getattr(layer, "colour", None)
+        named = colour_of(layer.name)
         if isinstance(layer, Rule | Heat):
             yield layer, GREY
-        elif colour is None:
-            yield layer, PALETTE[turn % len(PALETTE)]
-            turn += 1
+        elif isinstance(own, str):
+            yield layer, own
+        elif named is not None:
+            yield layer, named
         else:
-            yield layer, PALETTE[colour % len(PALETTE)] if isinstance(colour, int) else colour
+            yield layer, SERIES[(turn if own is None else own) % len(SERIES)]
+            turn += own is None
+
+
+def bar_colours(chart: Chart, layer: Bars, colour: str) -> list[str]:
+    """A colour for each bar: where the chart has one layer of bars, one for each method, theirs; else the layer's.
+
+    >>> bars = Bars("error", ["plain", "USEFUL"], [9, 8])
+    >>> bar_colours(Chart("Error", "", "%", [bars], "USEFUL is lower."), bars, "#000000")
+    ['#767E88', '#0070BA']
+    """
+    hues = [colour_of(label) for label in layer.x]
+    alone = sum(isinstance(other, Bars) for other in chart.layers) == 1
+    return [hue for hue in hues if hue] if alone and all(hues) else [colour] * len(layer.x)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The claims of the papers as a site: a table of all verdicts, and a page for every experiment.
+"""The claims of the papers as a site: tables of all verdicts, and a page for every experiment.
 
 Everything comes from the rows of a ledger and the lines of its overview, which are plain JSON.
 """
@@ -10,27 +10,35 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from evenly import atomic
 from evenly.errors import DataError, UsageError
-from evenly.report.blocks import Block, Drawing, Link, Listing, Prose, Section, Table
+from evenly.report.blocks import Badge, Block, Drawing, Lead, Link, Listing, Prose, Section, Table
 from evenly.report.page import render
 from evenly.report.verdict_tables import number_of_seeds, worded
-from evenly.report.verdict_words import Row, counts, open_question, verdict_words
-from evenly.report.wording import difference, lasting, pair
+from evenly.report.verdict_words import MARK, Row, counts, open_question, verdict_words
+from evenly.report.wording import difference, duration, pair
 
 RULE = (
-    "A claim is judged by the paired differences over seeds, their 95 % t-interval, and the effect that the paper "
-    "states. Reproduced: the interval excludes zero on the claimed side, and the mean is within a margin of the "
-    "paper's effect that was set in advance. Weaker or stronger than claimed: it excludes zero on the claimed side, "
-    "but the mean is outside the margin. Contradicted: it lies wholly on the other side of zero, or excludes even "
-    "half of the effect. Inconclusive: everything else; the number of seeds that would settle it is given for a "
-    "power of 0.9. The verdict of an experiment is that of its primary claim, the sentence of the paper; the others "
-    "are details. A stand-in, with other data, another network or another regime, does not judge the paper: the "
-    "effect is seen there, not seen, or unclear. Remarks and corrections of ours are counted apart."
+    "A claim is judged by the paired differences over seeds, their 95 % t-interval, and the effect that the "
+    "paper states."
+    "\n\n`reproduced`: the interval excludes zero on the claimed side, and the mean is within a margin of the paper's "
+    "effect that was set in advance."
+    "\n\n`weaker` or `stronger than claimed`: the interval excludes zero on the claimed side, but the mean is outside "
+    "the margin."
+    "\n\n`contradicted`: the interval lies wholly on the other side of zero, or excludes even half of the effect."
+    "\n\n`inconclusive`: everything else, with the number of seeds that would settle it at a power of 0.9."
+    "\n\nThe verdict of an experiment is that of its primary claim, the sentence of the paper; the others are details. "
+    "A stand-in, with other data, another network or another regime, does not judge the paper: the effect is seen "
+    "there, not seen, or unclear. Our own remarks and corrections are listed apart."
 )
-KINDS = {"paper": "Claims of the papers", "stand-in": "In stand-ins", "remark": "Our remarks and corrections",
-         "atlas": "Atlas of cures"}  # fmt: skip
+KINDS = {
+    "paper": "Claims of the papers",
+    "stand-in": "Stand-ins: other data, network or regime",
+    "remark": "Our remarks and corrections",
+    "atlas": "Atlas of cures",
+}
 
 
 def write_site(
@@ -59,41 +67,67 @@ def write_site(
             by_key.setdefault(row["key"], []).append(row)
     out.mkdir(parents=True, exist_ok=True)
     for line in lines:
-        found = by_key.get(line["key"], [])
-        atomic.write_text(out / _page(line["key"]), experiment_page(line, found, ledger=ledger, papers=papers))
-    atomic.write_text(first, index_page(lines, by_key, papers=papers))
+        own = by_key.get(line["key"], [])
+        page = experiment_page(line, own, ledger=ledger, papers=papers, keys=[each["key"] for each in lines])
+        atomic.write_text(out / _page(line["key"]), page)
+    for row in rows:
+        if row["scale"] != "smoke" and row["figure"]:
+            name = f"{row['key'].replace('/', '-')}-{row['scale']}.svg"
+            atomic.write_text(out / name, _figure(Path(ledger) / name).decode())
+    atomic.write_text(first, index_page(lines, by_key, papers=papers, ledger=ledger))
     return first
 
 
 def index_page(
-    lines: Sequence[Mapping[str, Any]], rows: Mapping[str, Sequence[Row]], *, papers: Mapping[str, tuple[str, str]]
+    lines: Sequence[Mapping[str, Any]],
+    rows: Mapping[str, Sequence[Row]],
+    *,
+    papers: Mapping[str, tuple[str, str]],
+    ledger: str | os.PathLike[str] = "",
 ) -> str:
-    """The first page: what became of every claim, paper by paper."""
+    """The first page: the verdict on every claim, the three kinds of rows apart, to be filtered and sorted."""
     counted = counts(lines)
-    facts = [(word, str(number)) for word, number in counted.get("paper", {}).items()]
+    facts = [(word, str(number)) for word, number in sorted(counted.get("paper", {}).items(), key=_by_rank)]
     sections = []
-    for paper, (name, title) in papers.items():
-        own = [line for line in lines if line["key"].startswith(f"{paper}/")]
+    for kind, title in KINDS.items():
+        own = [line for line in lines if line["kind"] == kind]
+        if not own:
+            continue
+        told = ", ".join(f"{number} {word}" for word, number in counted[kind].items())
         table = Table(
-            ["experiment", "verdict", "claim", "scale", "n", "cost"],
-            [
-                [
-                    Link(line["key"].partition("/")[2], _page(line["key"])),
-                    worded(line, rows.get(line["key"], ())),
-                    line["claim"],
-                    line["scale"],
-                    number_of_seeds(line, rows.get(line["key"], ())),
-                    lasting(line["cost"]),
-                ]
-                for line in own
-            ],
+            ["experiment", "verdict", "paper", "claim", "scale", "seeds", "time"],
+            [_index_row(line, rows.get(line["key"], ()), papers, ledger) for line in own],
+            caption=f"{len(own)} experiments: {told}.",
             whole=True,
+            filters=("verdict", "paper", "scale"),
         )
-        sections.append(Section(paper, name, [Prose(title), table]))
-    sections.append(Section("rule", "How verdicts come about", [Prose(RULE)]))
-    told = [f"{KINDS[kind]}: " + ", ".join(f"{n} {word}" for word, n in by.items()) for kind, by in counted.items()]
-    verdict = f"{len(lines)} experiments of {len(papers)} papers, each judged by rule. " + ". ".join(told) + "."
-    return render("Claims and what became of them", verdict, sections, "evenly reproduce --list", facts=facts)
+        sections.append(Section(kind, title, [table]))
+    sections.append(Section("rule", "How verdicts are reached", [Prose(RULE)]))
+    cited = [
+        [name, Link(title, f"https://scholar.google.com/scholar?q={quote(title)}")] for name, title in papers.values()
+    ]
+    sections.append(Section("papers", "The papers", [Table(["paper", "authors and title"], cited)]))
+    finding = f"{len(lines)} experiments of {len(papers)} papers, each judged by one rule that was set in advance."
+    return render(
+        "Claims and verdicts", Lead(finding, facts=facts, command="evenly reproduce --list"), sections, site=True
+    )
+
+
+def _index_row(
+    line: Mapping[str, Any], rows: Sequence[Row], papers: Mapping[str, tuple[str, str]], ledger: str | os.PathLike[str]
+) -> list[Any]:
+    key = line["key"]
+    row = next((row for row in rows if row["scale"] == line["scale"]), None)
+    stale = " (stale)" if line["state"] == "stale" else ""
+    return [
+        Link(key.partition("/")[2], _page(key), image=_thumbnail(row, ledger) if row is not None else ""),
+        Badge(verdict_words(line["verdict"], line["kind"]) + stale),
+        papers[key.partition("/")[0]][0],
+        line["claim"],
+        line["scale"],
+        number_of_seeds(line, rows),
+        duration(line["cost"]),
+    ]
 
 
 def experiment_page(
@@ -102,8 +136,12 @@ def experiment_page(
     *,
     ledger: str | os.PathLike[str],
     papers: Mapping[str, tuple[str, str]],
+    keys: Sequence[str] = (),
 ) -> str:
-    """The page of one experiment: at every scale that was run, the figure, each claim, and every seed."""
+    """The page of one experiment: at every scale that was run, the figure, each claim, and every seed.
+
+    `keys` are those of all experiments: the others that a text names become links.
+    """
     key = line["key"]
     sections = []
     for row in rows:
@@ -125,13 +163,46 @@ def experiment_page(
     errata = rows[0]["errata"] if rows else []
     if errata:
         sections.append(Section("errata", "What is wrong or left open in the paper", [Prose("\n\n".join(errata))]))
-    sections.append(Section("paper", "The paper", [Prose(papers[key.partition("/")[0]][1])]))
-    verdict = line["claim"] + f" {worded(line, rows)}."
+    related = _related(key, rows, keys)
+    if related:
+        links: list[list[Any]] = [[Link(other, _page(other))] for other in related]
+        sections.append(Section("related", "Related experiments", [Table(["experiment"], links)]))
+    name, title = papers[key.partition("/")[0]]
+    cited = [[Link(name, "index.html#papers"), title]]
+    sections.append(Section("paper", "The paper", [Table(["paper", "authors and title"], cited)]))
+    finding = line["claim"]
     if line["state"] == "stale":
-        verdict += " The row was written by another revision: the work or the claims are declared differently now."
-    title = rows[0]["title"] if rows else key
-    command = f"evenly reproduce {key} --scale {line['scale']}"
-    return render(f"{key}: {title}", verdict, sections, command, up=Link("All claims", "index.html"))
+        finding += " The row was written by another revision: the work or the claims are declared differently now."
+    title = rows[0]["title"] if rows and rows[0]["title"] != key else ""
+    lead = Lead(
+        finding,
+        badge=worded(line, rows),
+        advice="run it again, or with more seeds." if rows else "run it:",
+        next_command=f"evenly reproduce {key} --scale {line['scale']}",
+    )
+    return render(f"{key}: {title}" if title else key, lead, sections, up=Link("All claims", "index.html"), site=True)
+
+
+def _related(key: str, rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
+    """The other experiments of the same paper that the texts of the rows name."""
+    paper = key.partition("/")[0]
+    texts = [
+        text
+        for row in rows
+        for text in (*row["deviations"], *row["errata"], *(claim["note"] or "" for claim in row["claims"]))
+    ]
+    words = set(re.findall(r"[\w.-]+/[\w.-]*\w", " ".join(texts)))
+    return sorted({other for other in keys if other != key and (other in words or f"{paper}/{other}" in words)})
+
+
+def _by_rank(item: tuple[str, int]) -> int:
+    """The place of a verdict in the order from best to worst."""
+    return next((rank for rank, verdict in enumerate(MARK) if item[0].endswith(verdict)), len(MARK))
+
+
+def _thumbnail(row: Row, ledger: str | os.PathLike[str]) -> str:
+    """The address of the row's figure in the site, which `write_site` copies; nothing where it has none."""
+    return f"{row['key'].replace('/', '-')}-{row['scale']}.svg" if row["figure"] and ledger else ""
 
 
 def _claims(row: Row) -> Table:
@@ -146,7 +217,9 @@ def _claims(row: Row) -> Table:
         for claim in row["claims"]
     ]
     columns = [name for name in lines[0] if any(line[name] for line in lines)]
-    told = f"Every claim, over {len(row['seeds'])} seeds; two numbers are what is compared, in this order."
+    told = (
+        f"Every claim, over {len(row['seeds'])} seeds. Where two numbers stand, the first is compared with the second."
+    )
     return Table(columns, lines, caption=told, whole=True)
 
 
@@ -160,7 +233,7 @@ def _seeds(row: Row) -> Table:
     return Table(
         ["quantity", *(f"seed {seed}" for seed in listed)],
         [[name, *(row["quantities"][name].get(seed) for seed in listed)] for name in shown],
-        caption="Every seed of what was compared.",
+        caption="The quantities compared, seed by seed.",
     )
 
 
@@ -169,7 +242,7 @@ def _machine(row: Row) -> str:
     lines = {
         "command": row["command"],
         "date": row["date"],
-        "time": lasting(row["minutes"]),
+        "time": duration(row["minutes"]),
         "evenly": row["version"],
         "machine": f"{machine['cpu']}, {machine['usable_cpus']} cores, {machine['python']}",
         **_origins(row),
@@ -187,10 +260,14 @@ def _origins(row: Row) -> dict[str, str]:
     return {f"seeds {', '.join(seeds)}": f"revision {who} on {cpu}" for (who, cpu), seeds in by_origin.items()}
 
 
-def _picture(path: Path) -> str:
+def _figure(path: Path) -> bytes:
     if not path.is_file():
         raise DataError(f"{path} is named in the ledger and is not there. Run the row's experiment again.")
-    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()
+    return path.read_bytes()
+
+
+def _picture(path: Path) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(_figure(path)).decode()
 
 
 def _page(key: str) -> str:

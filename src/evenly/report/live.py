@@ -1,4 +1,4 @@
-"""A page that follows a training as it goes: served to this machine alone, and nothing but the page and its news."""
+"""A page that follows training as it goes, served to this machine alone: the page and its news, nothing else."""
 
 import errno
 import io
@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from evenly.errors import EvenlyError, SetupError, UsageError
-from evenly.report.run_page import RunPage
+from evenly.report.experiments import Page
 
 HOST, PORT, NEWS = "127.0.0.1", 8765, "/news.json"
 MOST_CONNECTIONS = 32
@@ -30,7 +30,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, page: Callable[[], RunPage], *, port: int = PORT) -> None:
+    def __init__(self, page: Callable[[], Page], *, port: int = PORT) -> None:
         if not 0 <= port <= 65535:
             raise UsageError(f"--port {port}: expected 1 to 65535, or 0 for any that is free.")
         self.page, self.turn = page, threading.Lock()
@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         # A site elsewhere could point a name of its own at this machine: only our own names are answered.
         if hosts[0] not in (f"{HOST}:{port}", f"localhost:{port}"):
             return self._answer(403, "text/plain", f"Open {self.server.address} itself.")
-        makers: dict[str, tuple[str, Callable[[RunPage], str]]] = {
+        makers: dict[str, tuple[str, Callable[[Page], str]]] = {
             "/": ("text/html", lambda page: page.html(live=NEWS)),
             NEWS: ("application/json", lambda page: json.dumps(page.news(), allow_nan=False)),
         }

@@ -1,4 +1,4 @@
-"""One page that needs nothing else: sections of prose, plots, tables and pictures in a single HTML file.
+"""One page that needs nothing else: a lead, sections and chapters in a single HTML file.
 
 The page makes no network request, works in light and dark, on a phone, on paper and by keyboard; names in it are
 escaped, and a policy inside it forbids anything else.
@@ -14,104 +14,77 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenly.errors import SetupError, UsageError
-from evenly.report.blocks import Block as Block
-from evenly.report.blocks import Drawing as Drawing
-from evenly.report.blocks import Gallery as Gallery
-from evenly.report.blocks import Link as Link
-from evenly.report.blocks import Listing as Listing
-from evenly.report.blocks import Picture as Picture
-from evenly.report.blocks import Plot as Plot
-from evenly.report.blocks import Prose as Prose
-from evenly.report.blocks import Section as Section
-from evenly.report.blocks import Shelf as Shelf
-from evenly.report.blocks import Table as Table
+from evenly.errors import UsageError
+from evenly.report.blocks import Badge, Chapter, Gallery, Lead, Link, Plot, Section, Switch, placed
 from evenly.report.chart import Chart
-from evenly.report.interactive import table, themed
+from evenly.report.interactive import table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
-_CHARTING = "<script>/* charting */</script>"  # where the template leaves room for it
 
 
 def render(
     title: str,
-    verdict: str,
+    lead: Lead | str,
     sections: Sequence[Section],
-    command: str | None = None,
+    command: str = "",
     *,
-    facts: Sequence[tuple[str, str]] = (),
+    chapters: Sequence[Chapter] = (),
     live: str = "",
     up: Link | None = None,
-    charted: bool = True,
+    site: bool = False,
 ) -> str:
-    """The whole page as text: what was found in a line, the `command` that repeats it, and the sections.
+    """The whole page as text: the lead, or a finding and the `command` that repeats it, the sections and the chapters.
 
-    `facts` are pairs of a few words and a number, shown large under the verdict; `up` leads to the page above this
-    one. With `live`, an address on the page's own server, the page asks there for what has changed (see `content`).
-    Unless `charted`, five megabytes of charting are left to `pieces`, which writes them without reading them as text.
+    `up` leads to the page above this one; a page of a `site` may show pictures that lie beside it. With `live`, an
+    address on the page's own server, the page asks there for what has changed (see `content`).
 
-    >>> page = render("Digits", "Nothing <b>was</b> found.", [Section("curves", "Curves", [Prose("None yet.")])])
+    >>> page = render("Digits", "Nothing <b>was</b> found.", [Section("curves", "Curves", [])], "evenly demo")
     >>> "&lt;b&gt;was" in page, "http://" in page.split("<main")[1].split("</main>")[0]
     (True, False)
     """
-    _check(sections)
-    plots = _plots(sections)
-    themes = {name: themed(name) for name in ("light", "dark")}
-    text = (
+    lead = Lead(lead, command=command) if isinstance(lead, str) else lead
+    every = _checked(sections, chapters)
+    plots = _plots(every)
+    return (
         _environment()
         .get_template("page.html")
         .render(
             title=title,
-            verdict=verdict,
-            facts=list(facts),
-            command=command,
+            lead=lead,
             sections=sections,
+            chapters=chapters,
             live=live,
             up=up,
+            site=site,
             css=_file("page.css"),
+            charting=_file("chart.js") if plots else "",
             script=_file("page.js"),
-            charting=bool(plots),
-            data=_script(f'{{"plots":{_object(plots)},"themes":{json.dumps(themes)},"live":{json.dumps(live)}}}'),
+            data=_script(f'{{"plots":{_object(plots)},"live":{json.dumps(live)}}}'),
         )
     )
-    return b"".join(pieces(text)).decode() if charted and plots else text
 
 
-def pieces(text: str) -> list[bytes]:
-    """What a file of a page holds that is not `charted`: its text, with the charting in its place.
-
-    >>> [len(piece) > 10**6 for piece in pieces(f"<p>{_CHARTING}<p>")], pieces("none")
-    ([False, True, False], [b'none'])
-    """
-    # What a user wrote cannot look like the place: its signs are escaped.
-    before, place, after = text.partition(_CHARTING)
-    if not place:
-        return [text.encode()]
-    return [f"{before}<script>".encode(), _plotly(), f"</script>{after}".encode()]
-
-
-def content(verdict: str, sections: Sequence[Section], *, facts: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
-    """What a live page asks for: the verdict, every block that is text as HTML, and every plot, by their places.
+def content(lead: Lead | str, sections: Sequence[Section], *, chapters: Sequence[Chapter] = ()) -> dict[str, Any]:
+    """What a live page asks for: the leads, every block that is text as HTML, and every plot, by their places.
 
     Galleries stay as they were when the page was opened: their pictures would be most of every answer.
     """
-    _check(sections)
+    lead = Lead(lead) if isinstance(lead, str) else lead
+    every = _checked(sections, chapters)
     template: Any = _environment().get_template("blocks.html").module  # its macros are attributes
-    blocks = {
-        f"{section.id}-{number}": str(template.block(block, f"{section.id}-{number}"))
-        for section in sections
-        for number, block in enumerate(section.blocks)
-        if not isinstance(block, Plot | Gallery)
-    }
-    headline = str(template.headline(verdict, list(facts)))
     return {
-        "headline": headline,
-        "sections": [section.id for section in sections],
-        "blocks": blocks,
-        "plots": {place: json.loads(drawn) for place, drawn in _plots(sections).items()},
+        "leads": {"lead": str(template.lead(lead, "lead"))}
+        | {f"{chapter.id}-lead": str(template.lead(chapter.lead, f"{chapter.id}-lead")) for chapter in chapters},
+        "sections": [section.id for section in every],
+        "blocks": {
+            place: str(template.block(block, place))
+            for place, block in placed(every)
+            if not isinstance(block, Plot | Gallery | Switch)
+        },
+        "plots": {place: json.loads(drawn) for place, drawn in _plots(every).items()},
     }
 
 
@@ -131,23 +104,21 @@ def csv_text(chart: Chart) -> str:
     return text.getvalue()
 
 
-def _check(sections: Sequence[Section]) -> None:
-    names = [section.id for section in sections]
+def _checked(sections: Sequence[Section], chapters: Sequence[Chapter]) -> list[Section]:
+    """The sections of the page and of its chapters, whose names can be those of links."""
+    every = [*sections, *(section for chapter in chapters for section in chapter.sections)]
+    names = [*(section.id for section in every), *(chapter.id for chapter in chapters)]
     for name in names:
         if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
             raise UsageError(f"{name!r} cannot be the id of a section: use small letters, digits and hyphens.")
         if names.count(name) > 1:
             raise UsageError(f"two sections have the id {name!r}: give each its own.")
+    return every
 
 
 def _plots(sections: Sequence[Section]) -> dict[str, str]:
-    """What plotly draws, as JSON, by its place."""
-    return {
-        f"{section.id}-{number}": block.drawn
-        for section in sections
-        for number, block in enumerate(section.blocks)
-        if isinstance(block, Plot)
-    }
+    """Every chart as JSON, by its place."""
+    return {place: block.drawn for place, block in placed(sections) if isinstance(block, Plot)}
 
 
 def _object(members: Mapping[str, str]) -> str:
@@ -174,17 +145,17 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
     )
     made.filters |= {"marked": _marked, "kind": lambda block: type(block).__name__, "cells": _cells, "shown": _shown}
-    made.filters |= {"csv_link": _csv_link}
+    made.filters |= {"csv_link": _csv_link, "csv_text": csv_text, "tone": _tone}
     made.filters |= {"file_name": lambda text: re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "data"}
     made.filters |= {"numeric": lambda value: isinstance(value, int | float) or bool(_NUMBER.match(str(value)))}
     return made
 
 
-def _csv_link(chart: Chart) -> Any:
+def _csv_link(text: str) -> Any:
     from markupsafe import Markup
 
     # Nothing in base64 needs escaping.
-    return Markup("data:text/csv;charset=utf-8;base64," + b64encode(csv_text(chart).encode()).decode())
+    return Markup("data:text/csv;charset=utf-8;base64," + b64encode(text.encode()).decode())
 
 
 _NUMBER = re.compile(r"^[+\-−]?[\d.,]+")
@@ -200,6 +171,21 @@ def _marked(text: str) -> Any:
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(parts))
 
 
+def _tone(text: str) -> str:
+    """The class of a badge by its words: good, bad, open, or none of these.
+
+    >>> _tone("helped"), _tone("✗ contradicted"), _tone("too few seeds"), _tone("· not run")
+    ('good', 'bad', 'open', 'none')
+    """
+    tones = {
+        "good": ("helped", "reproduced", "stronger than claimed", "weaker than claimed", "seen in", "holds"),
+        "bad": ("hurt", "contradicted", "learned nothing", "failed", "does not hold", "not seen"),
+        "open": ("no difference", "too few seeds", "inconclusive", "unclear", "running", "stopped", "stale"),
+    }
+    words = text.lstrip("✓✗~?· ")
+    return next((tone for tone, starts in tones.items() if words.startswith(starts)), "none")
+
+
 def _cells(row: Any, columns: Sequence[str]) -> list[Any]:
     return [row.get(name, "") for name in columns] if isinstance(row, Mapping) else list(row)
 
@@ -210,7 +196,12 @@ def _shown(value: Any) -> Any:
     if isinstance(value, Link):
         from markupsafe import Markup
 
-        return Markup('<a href="{}">{}</a>').format(value.address, value.text)
+        image = Markup('<img class="thumb" src="{}" alt="" loading="lazy">').format(value.image) if value.image else ""
+        return Markup('<a href="{}">{}{}</a>').format(value.address, image, value.text)
+    if isinstance(value, Badge):
+        from markupsafe import Markup
+
+        return Markup('<span class="badge {}">{}</span>').format(_tone(value.text), value.text)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -219,17 +210,3 @@ def _file(name: str) -> Any:
     from markupsafe import Markup
 
     return Markup((TEMPLATES / name).read_text(encoding="utf-8"))
-
-
-@cache
-def _plotly() -> bytes:
-    """The charting library's own script, as its package brings it."""
-    from importlib.util import find_spec
-
-    found = find_spec("plotly")  # its place is enough: importing it would take longer than all else here
-    if found is None or found.origin is None:
-        raise SetupError("the page needs plotly for its charts. Install it: pip install plotly")
-    path = Path(found.origin).parent / "package_data" / "plotly.min.js"
-    if not path.is_file():
-        raise SetupError(f"plotly's package has no {path.name}. Install it again: pip install --force-reinstall plotly")
-    return path.read_bytes().replace(b"</script", b"<\\/script")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.report.sheet import COLOURS
+from evenly.report.palette import SERIES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,9 +41,9 @@ def figure(
 
     made = Figure(figsize=(0.6 + 3.4 * len(methods), 3.9), layout="constrained")
     lines: tuple[tuple[str, Array, str, Any], ...] = (
-        ("published criterion", criterion_lr - lr, COLOURS[1], "dashed"),
-        ("mean square, exact", mean_square_lr - lr, COLOURS[0], "solid"),
-        ("almost sure, exact", -exponent, COLOURS[2], "dotted"),
+        ("published criterion", criterion_lr - lr, SERIES[1], "dashed"),
+        ("mean square, exact", mean_square_lr - lr, SERIES[0], "solid"),
+        ("almost sure, exact", -exponent, SERIES[2], "dotted"),
     )
     panels = made.subplots(1, len(methods), squeeze=False, sharey=True)[0]
     for number, (axes, method) in enumerate(zip(panels, methods, strict=True)):

@@ -1,24 +1,43 @@
 """Charts as figures for papers: matplotlib, with the colours and the look of the page."""
 
 import math
+import os
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from evenly import atomic
 from evenly.errors import UsageError
-from evenly.report.chart import DIVERGING, GREY, Bars, Chart, Heat, Histogram, Layer, Line, Points, Rule, coloured
+from evenly.report.chart import (
+    Bars,
+    Chart,
+    Heat,
+    Histogram,
+    Layer,
+    Line,
+    Points,
+    Rule,
+    bar_colours,
+    coloured,
+    share_y_axes,
+)
+from evenly.report.palette import DIVERGING, GREY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 4.6, 3.4  # inches of a panel
+TITLE, PANEL_TITLE = 12, 10.5  # points
 INK = "#24292F"
 # More marks than these are drawn as an image inside the SVG, which would be megabytes otherwise.
 MANY, DENSE = 1000, 100  # cells of a heat map, dots of bars
 
 
-def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title: str = "") -> "Figure":
-    """The charts as panels of one figure; `report.sheet.save` writes it as SVG, PDF or PNG.
+def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title: str = "", note: str = "") -> "Figure":
+    """The charts as panels of one figure, which `save` writes; `note` stands small below, as the number of seeds.
+
+    Titles wrap at the width of what they stand over. Panels with the same y axis share its range.
 
     >>> chart = Chart("Error", "epoch", "%", [Line("SGD", [1, 2, 3], [9, 5, None])], "The error falls.")
     >>> len(figure([chart, chart, chart], columns=2).axes)
@@ -26,17 +45,66 @@ def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title
     """
     from matplotlib.figure import Figure
 
-    charts = [charts] if isinstance(charts, Chart) else list(charts)
+    charts = [charts] if isinstance(charts, Chart) else share_y_axes(charts)
     if not charts:
         raise UsageError("there is no chart to draw: give at least one.")
     columns = columns or (len(charts) if len(charts) <= 3 else math.ceil(len(charts) ** 0.5))
     num_rows = math.ceil(len(charts) / columns)
-    made = Figure(figsize=(WIDTH * columns, HEIGHT * num_rows + 0.35 * bool(title)), layout="constrained")
+    lines = wrap(title, points=TITLE, inches=WIDTH * columns - 0.3)
+    head = 0.02 * TITLE * len(lines) if title else 0.0
+    foot = 0.22 if note else 0.0
+    height = HEIGHT * num_rows + head + foot
+    made = Figure(figsize=(WIDTH * columns, height), layout="constrained")
+    made.get_layout_engine().set(rect=(0, foot / height, 1, 1 - foot / height))  # type: ignore[union-attr, call-arg]  # the constrained layout
     if title:
-        made.suptitle(title, fontsize=12, color=INK)
+        made.suptitle("\n".join(lines), fontsize=TITLE, color=INK)
+    if note:
+        made.text(0.99, 0.02 / height, note, fontsize=8, color="#5F6770", ha="right", va="bottom")
     for number, chart in enumerate(charts, 1):
         _panel(made.add_subplot(num_rows, columns, number), chart)
     return made
+
+
+def save(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 150) -> None:
+    """Write the figure whole or not at all, in the format its suffix names; the same figure is the same bytes."""
+    import matplotlib
+
+    suffix = os.path.splitext(path)[1].lstrip(".").lower() or "png"
+    known = figure.canvas.get_supported_filetypes()
+    if suffix not in known:
+        raise UsageError(f"cannot draw a .{suffix} file: {path}. Known: {', '.join(sorted(known))}.")
+    # The time of day and random names of marks would make every drawing another file.
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "ps": {}, "eps": {}}
+    with (
+        atomic.replacing(path) as file,
+        matplotlib.rc_context({"svg.hashsalt": "evenly"}),
+        warnings.catch_warnings(),
+    ):
+        # A letter of a class name that the font lacks is drawn as a box: that is all there is to see.
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from", category=UserWarning)
+        figure.savefig(file, dpi=dpi, format=suffix, metadata=undated.get(suffix))
+
+
+def wrap(text: str, *, points: float, inches: float, bold: bool = False) -> list[str]:
+    """A text in lines no wider than `inches` at this size of the letters, as the font measures them.
+
+    >>> wrap("one two three", points=12, inches=0.8)
+    ['one two', 'three']
+    """
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=points, weight="bold" if bold else "normal")
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}".strip()
+        # A lone $ would begin mathematics; its width is that of a letter either way.
+        width = text_to_path.get_text_width_height_descent(longer.replace("$", "S"), font, ismath=False)[0] / 72
+        if width <= inches or not lines[-1]:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def _panel(axes: "Axes", chart: Chart) -> None:
@@ -51,7 +119,7 @@ def _panel(axes: "Axes", chart: Chart) -> None:
         elif isinstance(layer, Points):
             _points(axes, layer, colour, places, heights)
         elif isinstance(layer, Bars):
-            _bars(axes, layer, colour, places, grouped.index(layer), len(grouped))
+            _bars(axes, layer, bar_colours(chart, layer, colour), places, grouped.index(layer), len(grouped))
         elif isinstance(layer, Histogram):
             counts = _numbers(layer.counts)
             axes.stairs(counts, layer.edges, fill=True, color=colour, alpha=0.35)
@@ -108,26 +176,26 @@ def _points(axes: "Axes", layer: Points, colour: str, places: dict[str, int], he
     )
 
 
-def _bars(axes: "Axes", layer: Bars, colour: str, places: dict[str, int], turn: int, num: int) -> None:
+def _bars(axes: "Axes", layer: Bars, colours: list[str], places: dict[str, int], turn: int, num: int) -> None:
     width = 0.72 / num
     x = [places[label] + (turn - (num - 1) / 2) * width for label in layer.x]
     y = _numbers(layer.y)
     if layer.bar:
-        axes.bar(x, y, width * 0.92, color=colour, alpha=0.55, label=layer.name or None)
+        axes.bar(x, y, width * 0.92, color=colours, alpha=0.55, label=layer.name or None)
     else:
-        axes.plot(x, y, "D", ms=6, color=colour, label=layer.name or None)
+        axes.scatter(x, y, marker="D", s=36, color=colours, label=layer.name or None)
     if layer.low is not None and layer.high is not None:
         below = [v - low for v, low in zip(y, _numbers(layer.low), strict=True)]
         above = [high - v for v, high in zip(y, _numbers(layer.high), strict=True)]
-        axes.errorbar(x, y, [below, above], fmt="none", ecolor=INK, elinewidth=1.2, capsize=3)
-    for place, values in zip(x, layer.dots or (), strict=False):
+        axes.errorbar(x, y, [below, above], fmt="none", ecolor=INK, elinewidth=1.4, capsize=4)
+    for place, values, hue in zip(x, layer.dots or (), colours, strict=False):
         spread = spreading(len(values), width)
         axes.plot(
             [place + d for d in spread],
             _numbers(values),
             "o",
             ms=3.2,
-            color=colour,
+            color=hue,
             mec="white",
             mew=0.4,
             rasterized=len(x) * len(values) > DENSE,
@@ -148,6 +216,11 @@ def _heat(axes: "Axes", layer: Heat, places: dict[str, int], heights: dict[str, 
     mesh = axes.pcolormesh(
         x, y, z, cmap=cmap, vmin=low, vmax=high, shading="nearest", rasterized=len(z) * len(x) > MANY
     )
+    if layer.show_values:
+        for j, row in enumerate(z):
+            for i, value in enumerate(row):
+                ink = "#111111" if value > low + 0.6 * (high - low) else "white"
+                axes.text(x[i], y[j], f"{value:.3g}", ha="center", va="center", fontsize=8, color=ink)
     axes.figure.colorbar(mesh, ax=axes, label=layer.name, fraction=0.05)
 
 
@@ -164,7 +237,8 @@ def _rule(axes: "Axes", layer: Rule) -> None:
 def _dress(axes: "Axes", chart: Chart) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_title(chart.title, fontsize=10.5, color=INK, loc="left", fontweight="bold")
+    title = wrap(chart.title, points=PANEL_TITLE, inches=WIDTH - 0.9, bold=True)
+    axes.set_title("\n".join(title), fontsize=PANEL_TITLE, color=INK, loc="left", fontweight="bold")
     axes.set_xlabel(chart.x, fontsize=9)
     axes.set_ylabel(chart.y, fontsize=9)
     axes.tick_params(labelsize=8, color="#B0B6BD")

@@ -1,7 +1,9 @@
-"""Numbers of the ledger in words, alike on the terminal, on pages and in documents."""
+"""Numbers in words, alike on the terminal, on pages and in documents."""
 
 from collections.abc import Mapping
 from typing import Any
+
+from evenly.intervals import Interval
 
 
 def pair(value: float | None, against: float | None) -> str:
@@ -26,10 +28,10 @@ def difference(found: Mapping[str, Any]) -> str:
     return f"{found['mean']:+.3g} [{found['low']:+.3g}, {found['high']:+.3g}]"
 
 
-def lasting(minutes: float) -> str:
+def duration(minutes: float) -> str:
     """A time as people say it.
 
-    >>> lasting(0.05), lasting(12.3), lasting(300), lasting(9000)
+    >>> duration(0.05), duration(12.3), duration(300), duration(9000)
     ('3 s', '12 min', '5.0 h', '6.2 days')
     """
     if minutes < 1:
@@ -37,3 +39,13 @@ def lasting(minutes: float) -> str:
     if minutes < 120:
         return f"{minutes:.0f} min"
     return f"{minutes / 60:.1f} h" if minutes < 2 * 24 * 60 else f"{minutes / 1440:.1f} days"
+
+
+def percent(error: Interval) -> str:
+    """An error with its interval, in per cent, within 0 and 100.
+
+    >>> percent(Interval(0.02, -0.1071, 0.1471, 2)), percent(Interval(0.01, float("nan"), float("nan"), 1))
+    ('2.00 [0.00, 14.71]', '1.00')
+    """
+    ends = ", ".join(f"{min(max(end, 0.0), 1.0) * 100:.2f}" for end in (error.low, error.high))
+    return f"{error.mean * 100:.2f} [{ends}]" if error.n > 1 else f"{error.mean * 100:.2f}"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from evenly.data.formats.image_files import ImageFiles
 from evenly.data.labelled import Labelled
 from evenly.resampling.evidence import rows_of
 from evenly.resampling.matching import positions
@@ -19,13 +20,16 @@ from evenly.resampling.separation import Separation
 
 EACH, IN_ALL, SIDE = 16, 2000, 64  # pictures at either end of a class, pictures in all, pixels of the longer side
 FIRST = 8  # numbers of a row that is no picture
+MOST_EASY = 20_000  # among which the nearest easy example is sought
 
 
 def gallery(separation: Separation, logits: Array, data: Labelled, *, suspects: Tensor) -> dict[str, NDArray[Any]]:
     """For each class the examples of lowest and of highest loss, as arrays that `numpy.savez` takes.
 
     In the order of class and loss: `index`, `label`, `predicted`, `loss`, whether each is `hard` and a `suspect` (one
-    of the rows in `suspects`), and `pictures` (uint8, M × C × H × W, no side above 64) where the data are images,
+    of the rows in `suspects`), the `probability` of the predicted class, the index and label of the `nearest` easy
+    example by the outputs (−1 for none), the name of its `file` where it is one, and
+    `pictures` (uint8, M × C × H × W, no side above 64) where the data are images,
     else `text`, the beginning of each row. Of inputs that lie on disk only these are read.
 
     >>> from evenly.resampling import separate
@@ -40,7 +44,8 @@ def gallery(separation: Separation, logits: Array, data: Labelled, *, suspects: 
     suspect_N = torch.zeros(len(separation), dtype=torch.bool)
     suspect_N[suspects] = True
     outputs_MD = rows_of(logits, rows_M)
-    predicted_M = (outputs_MD[:, 0] > 0).long() if outputs_MD.shape[1] == 1 else outputs_MD.argmax(dim=1)
+    probability_M, predicted_M = predicted_class(outputs_MD)
+    nearest_M = nearest_easy(separation, logits, rows_M)
     known = {
         "index": separation.index[rows_M],
         "label": separation.labels[rows_M],
@@ -48,11 +53,50 @@ def gallery(separation: Separation, logits: Array, data: Labelled, *, suspects: 
         "loss": separation.losses[rows_M],
         "hard": separation.hard[rows_M],
         "suspect": suspect_N[rows_M],
+        "probability": probability_M,
+        "nearest": torch.where(nearest_M >= 0, separation.index[nearest_M.clamp_min(0)], -1),
+        "nearest_label": torch.where(nearest_M >= 0, separation.labels[nearest_M.clamp_min(0)], -1),
     }
     kept: dict[str, NDArray[Any]] = {name: values.numpy() for name, values in known.items()}
+    if isinstance(data.inputs, ImageFiles):
+        kept["file"] = np.array([str(data.inputs.names[row]) for row in where_M.tolist()], dtype=np.str_)
     if len(data.shape) == 3 and data.shape[0] in (1, 3):
         return kept | {"pictures": _pictures(data, where_M).numpy()}
     return kept | {"text": np.array([_text(row) for row in data.gather(where_M)], dtype=np.str_)}
+
+
+def predicted_class(outputs_MD: Tensor) -> tuple[Tensor, Tensor]:
+    """The probability of the predicted class, and that class; one output is the logit of class 1.
+
+    >>> probability, predicted = predicted_class(torch.tensor([[0.0, 3.0], [2.0, 2.0]]))
+    >>> predicted.tolist(), round(probability[0].item(), 3)
+    ([1, 0], 0.953)
+    """
+    if outputs_MD.shape[1] == 1:
+        positive_M = outputs_MD[:, 0].sigmoid()
+        return torch.maximum(positive_M, 1 - positive_M), (outputs_MD[:, 0] > 0).long()
+    probability_M, predicted_M = outputs_MD.softmax(dim=1).max(dim=1)
+    return probability_M, predicted_M
+
+
+def nearest_easy(separation: Separation, logits: Array, rows_M: Tensor) -> Tensor:
+    """The easy example of any class whose outputs are nearest to those of each row, but itself; −1 where none is easy.
+
+    >>> from evenly.resampling import separate
+    >>> z = torch.tensor([[4.0, 0.0], [5.0, 0.0], [0.2, 0.3], [0.0, 4.0], [0.0, 5.0], [0.4, 0.1]])
+    >>> nearest_easy(separate(z, [0, 0, 0, 1, 1, 1]), z, torch.tensor([2, 0])).tolist()
+    [3, 1]
+    """
+    easy_E = (~separation.hard).nonzero().flatten()
+    if not len(easy_E):
+        return torch.full((len(rows_M),), -1)
+    easy_E = easy_E[:: max(len(easy_E) // MOST_EASY, 1)]
+    found = []
+    for part in torch.split(rows_M, 256):
+        distance_ME = torch.cdist(rows_of(logits, part), rows_of(logits, easy_E))
+        distance_ME[part[:, None] == easy_E] = torch.inf
+        found.append(easy_E[distance_ME.argmin(dim=1)])
+    return torch.cat(found)
 
 
 def extremes(labels_N: Tensor, losses_N: Tensor) -> Tensor:

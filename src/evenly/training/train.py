@@ -41,6 +41,7 @@ from evenly.training.model_record import NAME as MODEL
 from evenly.training.model_record import model_record
 from evenly.training.objective import predictions
 from evenly.training.out_of_memory import explain_out_of_memory
+from evenly.training.predictions import final_predictions, save_predictions
 from evenly.training.selection import load_early_weights, select
 from evenly.training.tensorboard import metrics_writer
 
@@ -194,7 +195,10 @@ def train_from(
                 heard.append(lambda metrics: save_early_outputs(loop, metrics))
             loop.listeners = tuple(heard)
             last = loop.train()
+            said = final_predictions(loop) if recipe.until.rule == "end" else None
             if world.leads:
+                if said is not None:
+                    save_predictions(run, said)
                 result = summarise(parts, loop, last, separation)
                 run.finish(result)
                 loop.path.unlink(missing_ok=True)

@@ -226,7 +226,7 @@ def test_a_page_of_one_run_opens_that_run_and_its_siblings_and_no_other(
     siblings = [made(root, identity(seed)) for seed in range(2)]
     strangers = [made(root, identity(seed, batch_size=seed)) for seed in range(60)]
     others = [made(root, identity(seed, data="2e")) for seed in range(2)]
-    code = "from evenly.report.run_page import run_page; run_page([sys.argv[1] + '/' + sys.argv[2]])"
+    code = "from evenly.report.experiments import page_of; page_of([sys.argv[1] + '/' + sys.argv[2]])"
     files = opened(code, str(root), siblings[0].id)
     names = {Path(path).relative_to(root).parts[0] for path in files}
     assert names == {run.id for run in siblings}
@@ -270,7 +270,7 @@ def test_the_last_run_made_in_the_same_words_is_named_among_very_many_quickly(
     time.sleep(0.01)
     said = previous_run(root, identity(0, data="3d"))
     assert said is not None
-    assert f"run {old.id} was asked for in the same words, but its data were others" in said
+    assert f"run {old.id} had the same request, but its data were others" in said
     calls = []
     monkeypatch.setattr("evenly.records.identity.json_text.read", lambda path: calls.append(path) or {})
     previous_run(root, identity(0, data="4c"))

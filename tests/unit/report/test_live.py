@@ -13,8 +13,8 @@ import pytest
 from evenly.errors import SetupError, UsageError
 from evenly.recipe import Recipe, digest, to_mapping
 from evenly.records import Run
+from evenly.report.experiments import Page, page_of
 from evenly.report.live import MOST_CONNECTIONS, Server
-from evenly.report.run_page import RunPage, run_page
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
 
 @pytest.fixture
 def server(run: Run) -> Iterator[Server]:
-    with Server(lambda: run_page([run.path]), port=0) as made:
+    with Server(lambda: page_of([run.path]), port=0) as made:
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield made
@@ -48,7 +48,7 @@ def fetched(server: Server, path: str, **headers: str) -> tuple[int, str]:
 
 def test_news_grow_with_the_records(server: Server, run: Run) -> None:
     def epochs() -> list[int]:
-        return json.loads(fetched(server, "/news.json")[1])["plots"]["curves-0"]["data"][0]["x"]
+        return json.loads(fetched(server, "/news.json")[1])["plots"]["curves-0"]["layers"][0]["x"]
 
     assert epochs() == [1]
     run.log(epoch=2, **{"test.error": 0.4})
@@ -86,7 +86,7 @@ def test_damaged_records_are_an_answer_and_not_the_end(server: Server, run: Run)
 
 
 def test_whatever_goes_wrong_is_an_answer_in_a_sentence(run: Run) -> None:
-    def broken() -> RunPage:
+    def broken() -> Page:
         raise KeyError("label")
 
     with Server(broken, port=0) as server:
@@ -107,9 +107,9 @@ def test_a_port_in_use_is_named_with_the_way_out(run: Run) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(SetupError, match=f"port {port} is in use.*--port 0"):
-            Server(lambda: run_page([run.path]), port=port)
+            Server(lambda: page_of([run.path]), port=port)
     with pytest.raises(UsageError, match="--port 70000"):
-        Server(lambda: run_page([run.path]), port=70000)
+        Server(lambda: page_of([run.path]), port=70000)
 
 
 def raw(server: Server, request: bytes) -> bytes:

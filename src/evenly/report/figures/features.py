@@ -11,24 +11,24 @@ Measured = Mapping[str, Any]
 
 
 def lorenz(measured: Measured) -> Chart | None:
-    """How evenly the examples count in the gradient: Lorenz curves at the weights and at SAM's phantom weights.
+    """How evenly the examples count in the gradient: Lorenz curves at the weights and at SAM's displaced weights.
 
     >>> chart = lorenz({"gini": 0.5, "lorenz": {"share": [0, 0.5, 1], "real": [0, 0.1, 1], "phantom": [0, 0.2, 1]}})
     >>> [layer.name for layer in chart.layers]
-    ['all equal', 'at the weights', 'at the phantom weights']
+    ['all equal', 'at the weights', 'at SAM's displaced weights']
     """
     curves = measured.get("lorenz")
     if not curves:
         return None
     share = [100 * value for value in curves["share"]]
     layers = [Line("all equal", [0, 100], [0, 100], dashed=True, colour=6)]
-    named = {"real": "at the weights", "phantom": "at the phantom weights"}
+    named = {"real": "at the weights", "phantom": "at SAM's displaced weights"}
     for number, (key, name) in enumerate(named.items()):
         if curves.get(key):
             layers.append(Line(name, share, [100 * value for value in curves[key]], colour=number))
     gini, phantom = measured.get("gini"), measured.get("phantom_gini")
     told = (
-        f" Gini {gini:.3f}" + (f", {phantom:.3f} at the phantom weights." if phantom is not None else ".")
+        f" Gini {gini:.3f}" + (f", {phantom:.3f} at SAM's displaced weights." if phantom is not None else ".")
         if gini
         else ""
     )
@@ -55,7 +55,7 @@ def importance_map(measured: Measured, *, which: str = "real", by_attribute: boo
         found = found.get("by_attribute")
     if not found or not found.get(which):
         return None
-    place = "the weights" if which == "real" else "SAM's phantom weights"
+    place = "the weights" if which == "real" else "SAM's displaced weights"
     sign = "to its own value" if by_attribute or found.get("signed_by") == "attribute" else "to the label"
     return Chart(
         f"Importance at {place}" + (", by the features' own values" if by_attribute else ""),

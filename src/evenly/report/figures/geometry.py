@@ -39,7 +39,7 @@ def spectrum(measured: Measured) -> Chart | None:
         if measured.get("lambda_ratio_5") is not None:
             told += f", {measured['lambda_ratio_5']:.3g} times the fifth"
         if measured.get("trace") is not None:
-            told += f", and they sum to {measured['trace']:.4g}"
+            told += f"; the trace, which sums all of them, is {measured['trace']:.4g}"
     return Chart(
         "Spectrum of the Hessian",
         "eigenvalue" if density else "",

@@ -21,14 +21,14 @@ def moment(curve: Sequence[Mapping[str, Any]], *, chosen: int | None = None) -> 
     if not known:
         return None
     layers: list[Any] = [Line("training error", [r["epoch"] for r in known], [r["error"] * 100 for r in known])]
-    told = "The training error of the early run during each epoch, every example judged when it was met"
+    text = "The training error of the early run during each epoch, each example judged when it was shown, n = 1 seed"
     if chosen is not None:
         layers.append(Rule(x=chosen, name=f"separated after epoch {chosen}"))
         at = next((row["error"] for row in known if row["epoch"] == chosen), None)
-        told += f"; the examples were separated after epoch {chosen}" + (
+        text += f"; the examples were separated after epoch {chosen}" + (
             f", during which {at:.1%} of them were wrong" if at is not None else ""
         )
-    return Chart("When the examples were separated", "epoch", "training error during the epoch (%)", layers, told + ".")
+    return Chart("When the examples were separated", "epoch", "training error during the epoch (%)", layers, text + ".")
 
 
 def separation_view(view: Mapping[str, Sequence[Any]], *, classes: Mapping[int, str] | None = None) -> Chart | None:
@@ -53,12 +53,12 @@ def separation_view(view: Mapping[str, Sequence[Any]], *, classes: Mapping[int, 
                 Points(word, [view["x"][i] for i in rows], [view["y"][i] for i in rows], text, colour=int(hard))
             )
     return Chart(
-        "The early outputs, seen from above",
+        "The early outputs in two dimensions",
         "first component",
         "second component",
         layers,
         f"The outputs of {len(view['x']):,} training examples in the plane of their two largest principal components: "
-        "arms are classes that are told apart already; hard examples usually lie nearer to the middle.",
+        "classes that the network tells apart already lie far apart, and hard examples usually near the middle.",
     )
 
 
@@ -68,7 +68,7 @@ def cluster_sizes(classes: Sequence[Mapping[str, Any]]) -> Chart | None:
     >>> cluster_sizes([{"name": "cat", "easy": 8, "hard": 2}]).layers[1].y
     (2,)
     """
-    chosen, told = _some(classes, by="hard")
+    chosen, note = _some(classes, by="hard")
     if not chosen:
         return None
     names = [str(row["name"]) for row in chosen]
@@ -79,7 +79,7 @@ def cluster_sizes(classes: Sequence[Mapping[str, Any]]) -> Chart | None:
         "examples",
         [Bars(part, names, [row[part] for row in chosen], colour=i) for i, part in enumerate(("easy", "hard"))],
         f"Of {easy + hard:,} examples {hard:,} ({hard / max(easy + hard, 1):.0%}) are hard: these are shown more "
-        f"often.{told}",
+        f"often.{note}",
     )
 
 
@@ -90,7 +90,7 @@ def cluster_losses(classes: Sequence[Mapping[str, Any]]) -> Chart | None:
     (0.1,)
     """
     known = [row for row in classes if row.get("loss_easy") is not None or row.get("loss_hard") is not None]
-    chosen, told = _some(known, by="loss_hard")
+    chosen, note = _some(known, by="loss_hard")
     if not chosen:
         return None
     names = [str(row["name"]) for row in chosen]
@@ -102,12 +102,12 @@ def cluster_losses(classes: Sequence[Mapping[str, Any]]) -> Chart | None:
             Points(part, names, [row.get(f"loss_{part}") for row in chosen], colour=number)
             for number, part in enumerate(("easy", "hard"))
         ],
-        f"The mean loss of each cluster when the examples were separated: the hard one should lie well above.{told}",
+        f"The mean loss of each cluster when the examples were separated: the hard one should lie well above.{note}",
     )
 
 
 def _some(classes: Sequence[Mapping[str, Any]], *, by: str) -> tuple[list[Mapping[str, Any]], str]:
-    """All classes, or those with most where they are too many to be read, and the words that say so."""
+    """All classes, or those with the largest values where they are too many to read, and a note that says so."""
     if len(classes) <= MOST_CLASSES:
         return list(classes), ""
     largest = sorted(classes, key=lambda row: -(row.get(by) or 0.0))[:MOST_CLASSES]

@@ -1,11 +1,12 @@
 """How training went: errors over epochs, errors at the end, errors of groups."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from evenly.intervals import interval
 from evenly.report.chart import Bars, Chart, Line
+from evenly.report.palette import is_control
 
 Rows = Sequence[Mapping[str, Any]]
 FEW = 3  # seeds
@@ -14,7 +15,7 @@ FEW = 3  # seeds
 def training_curves(
     runs: Mapping[str, Sequence[Rows]], *, metric: str = "test.error", title: str = "", what: str = ""
 ) -> Chart | None:
-    """A metric over epochs for every way of training: the mean of its runs, and a band from lowest to highest.
+    """A metric over epochs for every method: the mean of its runs, and a band from lowest to highest.
 
     `runs` maps a name to the metrics of its runs, one list of rows per seed. Errors are shown in per cent.
 
@@ -32,8 +33,9 @@ def training_curves(
         return None
     split, _, rest = metric.partition(".")
     what = what or f"{'training' if split == 'train' else split} {rest.replace('.', ' ')}"
-    several = max(len(seeds) for seeds in runs.values()) > 1
-    sentence = f"The {what} after every epoch" + (
+    sizes = {len(seeds) for seeds in runs.values()}
+    several = max(sizes) > 1
+    sentence = f"The {what} after every epoch, n = {num_seeds(sizes)}" + (
         ": lines are means over seeds, bands reach from the lowest seed to the highest." if several else "."
     )
     return Chart(title or what[0].upper() + what[1:], "epoch", f"{what} (%)" if percent else what, layers, sentence)
@@ -67,12 +69,12 @@ def cluster_curves(rows: Rows, *, metric: str = "error", name: str = "") -> Char
         f"training {metric}{unit}",
         layers,
         f"The training {metric}{whose} on the examples the separation calls easy and on those it calls hard: "
-        "the further apart, the later the hard ones are learned.",
+        "the further apart the lines, the later the hard examples are learned.",
     )
 
 
 def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test") -> Chart | None:
-    """The error of every way of training: a dot per seed, their mean, and its 95 % t-interval.
+    """The error of every method: a dot per seed, their mean, and its 95 % t-interval.
 
     >>> chart = error_by_method({"original": [0.10, 0.12], "useful": [0.09, 0.10]})
     >>> chart.layers[0].x, [round(v, 1) for v in chart.layers[0].y]
@@ -84,6 +86,7 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
     found = {name: interval([value * 100 for value in values]) for name, values in errors.items()}
     best = min(found, key=lambda name: found[name].mean)
     several = max(map(len, errors.values())) > 1
+    num = num_seeds({len(own) for own in errors.values()})
     values = [value * 100 for own in errors.values() for value in own]
     whiskers = {name: (possible(i.low), possible(i.high)) for name, i in found.items()}
     ends = [*values, *(end for pair in whiskers.values() for end in pair if several and end is not None)]
@@ -98,10 +101,12 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
         for end, other in zip(whiskers[name], (i.low, i.high), strict=True)
     )
     spoken = (
-        f" A dot is a seed, a {mark} their mean, the whisker its 95 % interval{', as far as errors go' * cut}."
+        f" A dot is a seed, a {mark} their mean, the whisker its 95 % interval{' within 0 and 100 %' * cut}; n = {num}."
         if several
         else " A bar is one seed."
     )
+    ties = [name for name in found if round(found[name].mean, 2) == round(found[best].mean, 2)]
+    lowest = f"lowest on average for {best}" if len(ties) == 1 else f"equal on average for {' and '.join(ties)}"
     return Chart(
         f"Error on {split}, by method",
         "",
@@ -117,7 +122,7 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
                 bar=not close and not few,
             )
         ],
-        f"The {split} error after training: lowest on average for {best} ({found[best].mean:.2f} %).{spoken}",
+        f"The {split} error after training: {lowest} ({found[best].mean:.2f} %).{spoken}",
         y_range=_around(ends) if close else _from_zero(ends),
     )
 
@@ -125,7 +130,7 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
 def group_errors(
     errors: Mapping[str, Mapping[str, Sequence[float]]], *, attribute: str, split: str = "test"
 ) -> Chart | None:
-    """The error of every group under every way of training: `errors[method][group]` holds a value per seed.
+    """The error of every group with every method: `errors[method][group]` holds a value per seed.
 
     >>> chart = group_errors({"useful": {"land": [0.1], "water": [0.3]}}, attribute="group")
     >>> chart.layers[0].x, chart.layers[0].y
@@ -145,9 +150,19 @@ def group_errors(
         attribute.replace("_", " "),
         f"{split} error (%)",
         layers,
-        f"The {split} error where `{attribute}` has each of its values, side by side for the ways of training: "
-        "the mean over all examples hides such gaps.",
+        f"The {split} error where `{attribute}` has each of its values, for every method: the mean over all examples "
+        f"hides such gaps. n = {num_seeds({len(v) for by in errors.values() for v in by.values()})}.",
     )
+
+
+def num_seeds(sizes: Collection[int]) -> str:
+    """How many seeds there are, in words, from the numbers of several methods.
+
+    >>> num_seeds({1}), num_seeds({5}), num_seeds({3, 5})
+    ('1 seed', '5 seeds', '3 to 5 seeds')
+    """
+    low, high = min(sizes), max(sizes)
+    return f"{low} to {high} seeds" if low != high else f"{high} seed{'s' * (high != 1)}"
 
 
 def _mean_line(name: str, seeds: Sequence[Rows], metric: str, scale: float, number: int) -> Line | None:
@@ -162,7 +177,7 @@ def _mean_line(name: str, seeds: Sequence[Rows], metric: str, scale: float, numb
     values = [by_epoch[epoch] for epoch in epochs]
     means = [math.fsum(v) / len(v) for v in values]
     band = {"low": [min(v) for v in values], "high": [max(v) for v in values]} if len(seeds) > 1 else {}
-    return Line(name, epochs, means, dashed=name == "original", colour=number, **band)
+    return Line(name, epochs, means, dashed=is_control(name), colour=number, **band)
 
 
 def _from_zero(values: Sequence[float]) -> tuple[float, float] | None:

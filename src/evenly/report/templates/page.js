@@ -3,53 +3,40 @@
   const given = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
   const system = window.matchMedia("(prefers-color-scheme: dark)");
-  const touch = window.matchMedia("(pointer: coarse)").matches;
-  // Where nothing hovers a toolbar would lie on the chart for good; on a narrow screen it would cover it.
-  const bare = window.matchMedia("(pointer: coarse), (hover: none), (max-width: 600px)");
-  const drawn = new Set();
-  const PAPER = 640; // pixels: what A4 and Letter leave of a chart beside their margins and the chart's own
+  const drawn = new Map(); // the width in which each chart was drawn, by its id
+  const PAPER = 460; // pixels: a chart is drawn in this width for paper and scaled to its column
 
   // A page opened from a file may be denied any storage: then the choice lasts as long as the page.
   const remembered = {
     read() { try { return localStorage.getItem("evenly-theme"); } catch { return null; } },
     write(value) { try { localStorage.setItem("evenly-theme", value); } catch { /* not kept */ } },
   };
-
   const theme = () => root.dataset.theme || (system.matches ? "dark" : "light");
 
-  function paint(name, more = {}) {
-    for (const id of drawn) Plotly.relayout(id, { ...given.themes[name], ...more });
+  function draw(id, width) {
+    const element = document.getElementById(id);
+    if (!element || (!width && !element.clientWidth)) return;
+    drawn.set(id, element.clientWidth);
+    Chart.draw(element, given.plots[id], width);
   }
 
-  function layoutOf(made) {
-    const layout = structuredClone(made.layout);
-    for (const [path, value] of Object.entries(given.themes[theme()])) {
-      const steps = path.split(".");
-      const last = steps.pop();
-      steps.reduce((inner, step) => (inner[step] ??= {}), layout)[last] = value;
+  const near = new IntersectionObserver((entries) => {
+    for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); draw(entry.target.id); }
+  }, { rootMargin: "400px" });
+  const resized = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      if (drawn.has(target.id) && target.clientWidth && drawn.get(target.id) !== target.clientWidth) draw(target.id);
     }
-    // A finger that scrolls the page must not zoom the chart.
-    layout.dragmode = touch ? false : "zoom";
-    return layout;
-  }
-
-  const configOf = (made) => (bare.matches ? { ...made.config, displayModeBar: false } : made.config);
-
-  function draw(id) {
-    if (drawn.has(id) || !given.plots[id]) return;
-    const made = given.plots[id];
-    drawn.add(id);
-    Plotly.newPlot(id, made.data, layoutOf(made), configOf(made));
-  }
+  });
 
   function watch() {
-    const near = new IntersectionObserver((entries) => {
-      for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); draw(entry.target.id); }
-    }, { rootMargin: "400px" });
-    for (const id of Object.keys(given.plots)) near.observe(document.getElementById(id));
+    for (const id of Object.keys(given.plots)) {
+      near.observe(document.getElementById(id));
+      resized.observe(document.getElementById(id));
+    }
   }
 
-  function filters(gallery) {
+  function filterGallery(gallery) {
     const choice = gallery.querySelector(".class-filter");
     const suspects = gallery.querySelector(".suspect-filter");
     const shelves = [...gallery.querySelectorAll(".shelf")];
@@ -73,6 +60,99 @@
     apply();
   }
 
+  // All pictures of a gallery are one stop of the keyboard: arrow keys go from one to the next, Enter enlarges.
+  function enlargeGallery(gallery) {
+    const pictures = [...gallery.querySelectorAll(".enlarge")];
+    if (pictures.length) pictures[0].tabIndex = 0;
+    gallery.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      const seen = pictures.filter((picture) => picture.offsetParent);
+      const at = seen.indexOf(document.activeElement);
+      if (!step || at < 0) return;
+      event.preventDefault();
+      const next = seen[Math.min(Math.max(at + step, 0), seen.length - 1)];
+      for (const picture of pictures) picture.tabIndex = picture === next ? 0 : -1;
+      next.focus();
+    });
+    gallery.addEventListener("click", (event) => {
+      const picture = event.target.closest(".enlarge");
+      if (picture) enlarge(picture);
+    });
+  }
+
+  const dialog = document.querySelector("dialog.large");
+  function enlarge(picture) {
+    const image = picture.querySelector("img");
+    dialog.querySelector("img").src = image.src;
+    dialog.querySelector("img").alt = image.alt;
+    const rows = (picture.dataset.details ?? "").split("\n").filter(Boolean).map((line) => line.split("\t"));
+    dialog.querySelector("dl").replaceChildren(...rows.flatMap(([term, words]) => [
+      Object.assign(document.createElement("dt"), { textContent: term }),
+      Object.assign(document.createElement("dd"), { textContent: words }),
+    ]));
+    dialog.showModal();
+  }
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog || event.target.closest(".close")) dialog.close();
+  });
+
+  function sortable(block) {
+    const table = block.querySelector("table");
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const words = (row, column) => row.cells[column].textContent.trim();
+    const selects = [...block.querySelectorAll("select[data-column]")];
+    const find = block.querySelector(".find");
+    const count = block.querySelector(".count");
+    for (const select of selects) {
+      for (const value of [...new Set(rows.map((row) => words(row, select.dataset.column)))].sort()) select.add(new Option(value, value));
+    }
+    const apply = () => {
+      const sought = find.value.trim().toLowerCase();
+      for (const row of rows) {
+        row.hidden = selects.some((s) => s.value && words(row, s.dataset.column) !== s.value) ||
+          (sought && !row.textContent.toLowerCase().includes(sought));
+      }
+      count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
+    };
+    for (const select of selects) select.addEventListener("change", apply);
+    find.addEventListener("input", apply);
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      const button = Object.assign(document.createElement("button"), { type: "button", className: "sort", textContent: head.textContent });
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const down = head.ariaSort === "ascending";
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        head.ariaSort = down ? "descending" : "ascending";
+        const order = (a, b) => {
+          const [x, y] = [a, b].map((row) => row.cells[column].dataset.sort ?? words(row, column));
+          return x.localeCompare(y, "en", { numeric: true });
+        };
+        body.append(...[...body.rows].sort((a, b) => (down ? order(b, a) : order(a, b))));
+      });
+    });
+    apply();
+  }
+
+  function chooser(block) {
+    const choose = block.querySelector(".choose");
+    choose.addEventListener("change", () => {
+      for (const choice of block.querySelectorAll(":scope > .choice")) choice.hidden = choice.dataset.choice !== choose.value;
+    });
+  }
+
+  async function copy(button) {
+    const text = document.getElementById(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(text);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  }
+
   const before = {};
   async function refresh() {
     const status = document.querySelector(".live");
@@ -85,16 +165,16 @@
         location.reload();
         return;
       }
-      document.getElementById("headline").innerHTML = now.headline;
-      for (const [id, html] of Object.entries(now.blocks)) {
+      for (const [id, html] of Object.entries({ ...now.leads, ...now.blocks })) {
         const old = document.getElementById(id);
         // What has not changed keeps its place: a table that is being scrolled, a listing that is open.
         if (old && html !== before[id]) old.outerHTML = html;
         before[id] = html;
       }
       for (const [id, made] of Object.entries(now.plots)) {
+        if (JSON.stringify(made) === JSON.stringify(given.plots[id])) continue;
         given.plots[id] = made;
-        if (drawn.has(id)) Plotly.react(id, made.data, layoutOf(made), configOf(made));
+        if (drawn.has(id)) draw(id);
       }
       status.textContent = now.state;
       status.classList.remove("lost");
@@ -111,39 +191,17 @@
   document.getElementById("theme").addEventListener("click", () => {
     root.dataset.theme = theme() === "dark" ? "light" : "dark";
     remembered.write(root.dataset.theme);
-    paint(theme());
   });
-  system.addEventListener("change", () => paint(theme()));
-  // Paper is white, narrow, and has no scrolling: everything is drawn and open, in the light theme and a page's width.
-  const closed = [];
-  window.addEventListener("beforeprint", () => {
-    Object.keys(given.plots).forEach(draw);
-    paint("light", { width: PAPER, autosize: false });
-    for (const part of document.querySelectorAll("details:not([open])")) { part.open = true; closed.push(part); }
+  // Paper has no scrolling: every chart is drawn, in the width of a column.
+  window.addEventListener("beforeprint", () => Object.keys(given.plots).forEach((id) => draw(id, PAPER)));
+  window.addEventListener("afterprint", () => Object.keys(given.plots).forEach((id) => draw(id)));
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest(".copy");
+    if (button) copy(button);
   });
-  window.addEventListener("afterprint", () => {
-    paint(theme(), { width: null, autosize: true });
-    for (const part of closed.splice(0)) part.open = false;
-  });
-  for (const button of document.querySelectorAll(".copy")) {
-    button.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-        button.textContent = "Copied";
-      } catch {
-        getSelection().selectAllChildren(document.getElementById(button.dataset.copy));
-        button.textContent = "Selected";
-      }
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
-    });
-  }
-  // Each word of the command for itself, so that a line does not end within a flag; its text stays as it is.
-  const command = document.getElementById("command");
-  if (command) {
-    const words = command.textContent.split(" ").map((text) => Object.assign(document.createElement("span"), { textContent: text }));
-    command.replaceChildren(...words.flatMap((word, i) => (i ? [" ", word] : [word])));
-  }
-  document.querySelectorAll(".gallery").forEach(filters);
+  document.querySelectorAll(".gallery").forEach((gallery) => { filterGallery(gallery); enlargeGallery(gallery); });
+  document.querySelectorAll(".sortable").forEach(sortable);
+  document.querySelectorAll(".switch").forEach(chooser);
   watch();
   if (given.live) setTimeout(refresh, 2000);
 })();

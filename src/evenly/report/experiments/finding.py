@@ -1,0 +1,155 @@
+"""Which experiments are meant by the IDs, run folders and folders of runs that a person names."""
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evenly import progress
+from evenly.errors import DataError, SetupError, UsageError
+from evenly.records import Run, comparison
+from evenly.records.run import RECIPE, RESERVED
+from evenly.report.experiments.experiment import Experiment, of_comparison, of_run
+
+MOST = 12  # experiments with sections of their own; the index has all
+Stored = Mapping[str, Any] | str  # a comparison, or why it cannot be read
+
+
+class Folder:
+    """A folder of runs: its comparisons, and the runs that belong to none of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.comparisons: dict[str, Stored] = {}
+        for file in comparison_files(path):
+            try:
+                self.comparisons[file.stem] = comparison.read(path, file.stem)
+            except (DataError, SetupError, OSError) as error:
+                self.comparisons[file.stem] = str(error)
+
+    def holding(self, run: str) -> list[str]:
+        """The comparisons that a run belongs to, as a member or as an early run."""
+        return [name for name, record in self.comparisons.items() if run in members(record)]
+
+    def loose(self) -> list[str]:
+        """The names of the runs that belong to no comparison, those of the latest change first.
+
+        While a comparison runs, a run that is being trained is taken for one of it: its ID is stored when it is done.
+        """
+        busy = any(
+            not isinstance(record, str) and record.get("state") == "running" for record in self.comparisons.values()
+        )
+        known = {run for record in self.comparisons.values() for run in members(record)}
+        with os.scandir(self.path) as entries:
+            found = [
+                (entry.stat().st_mtime, entry.name)
+                for entry in entries
+                if entry.name not in known
+                and not entry.name.startswith(".")
+                and entry.name != comparison.FOLDER
+                and entry.is_dir()
+                and any(os.path.exists(os.path.join(entry.path, name)) for name in RESERVED)
+            ]
+        names = [name for _, name in sorted(found, reverse=True)]
+        return [name for name in names if not busy or Run(self.path / name).state != "running"]
+
+    def experiment(self, name: str, *, asked: frozenset[str] = frozenset()) -> Experiment:
+        """The experiment of a comparison; one that cannot be read has only a remark that says so."""
+        record = self.comparisons[name]
+        if isinstance(record, str):
+            return Experiment(name, f"Comparison {name}", [], None, remarks=[record])
+        return of_comparison(record, self.path, name=name, asked=asked)
+
+
+def members(record: Stored) -> set[str]:
+    """The IDs of all runs of a comparison, early runs included; none where it cannot be read."""
+    return set() if isinstance(record, str) else comparison.run_ids(record)
+
+
+def comparison_files(runs: Path) -> list[Path]:
+    """The files of the comparisons in a folder of runs, the newest first."""
+    files = [path for path in (runs / comparison.FOLDER).glob("*.json") if not path.name.startswith(".")]
+    return sorted(files, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+
+
+def find(
+    which: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] = "runs"
+) -> tuple[list[Experiment], int]:
+    """The experiments meant, the newest first, and how many more there are than are given.
+
+    Each of `which` is a run's ID, its beginning, its folder, a comparison's ID or file, or a folder of runs.
+    """
+    if not which:
+        raise UsageError(
+            "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
+        )
+    folders: dict[Path, Folder] = {}
+    wanted: dict[tuple[Path, str], set[str]] = {}  # comparisons by folder and name, and the runs asked for
+    alone: dict[Path, bool] = {}  # runs without a comparison, and whether they were asked for by name
+    for word in which:
+        path = Path(word)
+        stored = _comparison(path, Path(root))
+        if stored is not None:
+            wanted.setdefault((stored.parent.parent, stored.stem), set())
+            folders.setdefault(stored.parent.parent, Folder(stored.parent.parent))
+            continue
+        if holds_runs(path):
+            folder = folders.setdefault(path, Folder(path))
+            wanted |= {(path, name): wanted.get((path, name), set()) for name in folder.comparisons}
+            alone |= {path / name: alone.get(path / name, False) for name in folder.loose()}
+            continue
+        _refuse_empty(path, root)
+        run = Run.open(word, root)
+        parent = run.path.parent
+        folder = folders.setdefault(parent, Folder(parent))
+        for name in folder.holding(run.path.name):
+            wanted.setdefault((parent, name), set()).add(run.id)
+        if not folder.holding(run.path.name):
+            alone[run.path] = True
+    return _experiments(folders, wanted, alone)
+
+
+def _experiments(
+    folders: Mapping[Path, Folder], wanted: Mapping[tuple[Path, str], set[str]], alone: Mapping[Path, bool]
+) -> tuple[list[Experiment], int]:
+    found: list[Experiment] = []
+    left = len(wanted) + len(alone) - MOST
+    for path, name in progress.track(list(wanted)[:MOST], "reading comparisons"):
+        found.append(folders[path].experiment(name, asked=frozenset(wanted[path, name])))
+    for path, asked in list(alone.items())[: max(MOST - len(found), 0)]:
+        try:
+            found.append(of_run(Run(path)))
+        except (DataError, SetupError) as error:
+            if asked:
+                raise
+            found.append(
+                Experiment(path.name, f"Run {path.name}", [], None, remarks=[f"Left out {path.name}: {error}"])
+            )
+    return found, max(left, 0)
+
+
+def _comparison(path: Path, root: Path) -> Path | None:
+    """The file of a comparison that a word names: itself, or its ID or the beginning of it."""
+    if path.suffix == ".json" and path.parent.name == comparison.FOLDER and path.is_file():
+        return path
+    if path.exists() or os.sep in os.fspath(path):
+        return None
+    files = [file for file in comparison_files(root) if file.stem.startswith(path.name)]
+    return files[0] if len(files) == 1 else None
+
+
+def holds_runs(path: Path) -> bool:
+    """Whether a path is a folder of runs, and no run itself."""
+    if not path.is_dir() or (path / RECIPE).is_file():
+        return False
+    return any(path.glob(f"*/{RECIPE}")) or any((path / comparison.FOLDER).glob("*.json"))
+
+
+def _refuse_empty(path: Path, root: str | os.PathLike[str]) -> None:
+    """A folder without any run is called that, unless its name is also the beginning of an ID."""
+    ours = any((path / name).exists() for name in RESERVED)
+    if path.is_dir() and not ours and not any(Path(root).glob(f"{glob.escape(path.name)}*/{RECIPE}")):
+        raise UsageError(
+            f"the folder {path} holds no runs. Give one that does, or make some: evenly train --runs {path}"
+        )

@@ -1,0 +1,142 @@
+"""What an experiment comes to: a badge, a sentence, the few large numbers, and what to do next."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evenly.intervals import Interval, between
+from evenly.report import palette
+from evenly.report.blocks import Lead
+from evenly.report.experiments.command import compare_command, stored_command, train_command
+from evenly.report.experiments.experiment import EARLY, Experiment, Member, label_of
+from evenly.report.wording import duration, percent
+
+
+def lead(experiment: Experiment) -> Lead:
+    """The lead of an experiment, no stronger than its numbers."""
+    if experiment.shown is None:
+        return Lead("Nothing of it can be shown: " + " ".join(experiment.remarks or ["it has no run yet."]))
+    return _of_comparison(experiment) if experiment.record else _of_run(experiment.shown, experiment.split)
+
+
+def progress(experiment: Experiment) -> str:
+    """How far a comparison has come: which run of how many, and about how long the rest takes.
+
+    The time is that of the runs that are done, over the runs that are not.
+    """
+    cells = [
+        (label_of(method), seed, cell)
+        for method in experiment.record.get("methods", [])
+        for seed, cell in method["runs"].items()
+    ]
+    early = {member.early.path: member.early for member in experiment.members if member.early is not None}
+    waiting = len(experiment.record.get("early") or {}) - sum(run.state == "done" for run in early.values())
+    total = len(cells) + len(experiment.record.get("early") or {})
+    done = [member for member in experiment.members if member.summary]
+    finished = total - (len(cells) - len(done)) - waiting
+    text = f"{finished} of {total} runs done"
+    running = next((member for member in experiment.members if member.run.state == "running"), None)
+    over = {member.id for member in done}
+    training = [cell for cell in cells if cell[2].get("state") == "running" and cell[2].get("run") not in over]
+    part = 0.0
+    if running is not None:
+        text = f"run {finished + 1} of {total}, {running.label}, seed {running.seed}, epoch {running.epochs}"
+        part = (running.metrics[-1].get("epoch", 0) if running.metrics else 0) / (running.recipe.get("epochs") or 1)
+    elif training and experiment.state == "running":
+        text = f"run {finished + 1} of {total}, {training[0][0]}, seed {training[0][1]}"
+    times = [member.summary["seconds"] for member in done if isinstance(member.summary.get("seconds"), int | float)]
+    left = len(cells) - len(done) - part
+    if times and left > 0 and experiment.state == "running":
+        text += f", about {duration(sum(times) / len(times) * left / 60)} left"
+    return text
+
+
+def interval_of(numbers: Any) -> Interval | None:
+    """An interval as a comparison stores it; None where there is none."""
+    if not isinstance(numbers, Mapping) or not isinstance(numbers.get("mean"), int | float):
+        return None
+    low, high = (numbers.get(end) for end in ("low", "high"))
+    ends = [math.nan if end is None else float(end) for end in (low, high)]
+    return Interval(float(numbers["mean"]), ends[0], ends[1], int(numbers.get("n", 1)))
+
+
+def _of_comparison(experiment: Experiment) -> Lead:
+    record = experiment.record
+    advice = record.get("recommendation") or {}
+    finding = str(advice.get("sentence") or "")
+    badge = str(advice.get("badge") or "")
+    if experiment.state == "running":
+        badge, finding = "running", f"Training: {progress(experiment)}. {finding}".strip()
+    elif experiment.state == "stopped":
+        finding = f"Stopped with {progress(experiment)}: the command below continues it. {finding}".strip()
+    main = _main_method(record["methods"])
+    difference = (main or {}).get("difference") or {}
+    settle = difference.get("seeds_to_settle")
+    words = f"about {settle:,} seeds would settle it." if isinstance(settle, int) and settle else ""
+    if badge == "helped" and not words:
+        words = "export the examples, or look at what changed below."
+    return Lead(
+        finding or "No run is done yet.",
+        badge=badge,
+        facts=_facts(record, main),
+        advice=words or ("run this:" if advice.get("next") else ""),
+        next_command=stored_command(advice.get("next")),
+        command=stored_command(record.get("command")),
+    )
+
+
+def _main_method(methods: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The method that the experiment is about: the first that is no control and has been run."""
+    tried = [method for method in methods if not palette.is_control(label_of(method))]
+    return next((method for method in tried if method.get("error")), tried[0] if tried else None)
+
+
+def _facts(record: Mapping[str, Any], main: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    facts = []
+    baseline = next((m for m in record["methods"] if m["name"] == record.get("baseline")), None)
+    for method in (baseline, main):
+        error = interval_of((method or {}).get("error"))
+        if method is not None and error is not None:
+            facts.append((f"error %, {label_of(method)}", percent(error)))
+    difference = interval_of((main or {}).get("difference"))
+    if difference is not None:
+        facts.append(("difference, points (lower is better)", between(difference)))
+    shares = [cell.get("hard_share") for cell in (main or {}).get("runs", {}).values()]
+    known = [share for share in shares if isinstance(share, int | float) and share]
+    if known:
+        facts.append(("hard examples", f"{sum(known) / len(known):.0%}"))
+    cost = (main or {}).get("cost")
+    if isinstance(cost, int | float):
+        facts.append(("cost, in gradients", f"{cost:.2f}× plain"))
+    return facts
+
+
+def _of_run(member: Member, split: str) -> Lead:
+    last = member.metrics[-1] if member.metrics else {}
+    state = member.run.state
+    error = member.summary.get(f"{split}.error")
+    facts = []
+    if not member.summary:
+        words = {"running": "is running", "failed": "failed", "stopped": "was stopped"}.get(state, "has not begun")
+        at = f" after epoch {member.epochs}" if "epoch" in last else ""
+        now = last.get(f"{split}.error")
+        facts = [("epoch", member.epochs)] if last else []
+        facts += [(f"{split} error now", f"{now * 100:.2f} %")] if isinstance(now, float) else []
+        finding = f"{member.called.capitalize()} {words}{at}: what is shown is what is known so far."
+    elif error is None:
+        finding = f"{member.called.capitalize()} is done, and recorded no error."
+    else:
+        facts = [(f"error on {split}", f"{error * 100:.2f} %"), ("seed", str(member.seed))]
+        finding = (
+            f"{member.label[:1].upper()}{member.label[1:]} reaches {error * 100:.2f} % error on {split} with seed "
+            f"{member.seed}. It is a single run: a comparison with several seeds says whether anything helps."
+        )
+    done = bool(member.summary) and member.method != EARLY
+    return Lead(
+        finding,
+        badge="" if state == "done" else state,
+        facts=facts,
+        advice="compare it with USEFUL and its controls." if done else "",
+        next_command=compare_command(member.run.recipe) if done else "",
+        command=train_command(member.run.recipe) if member.method != EARLY else "",
+    )

@@ -1,0 +1,113 @@
+"""What the trained networks say of the test examples: confusion matrices, and what changed between methods."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.report.blocks import Block, Download, Plot, Prose, Section, Switch, Table
+from evenly.report.chart import Chart, Heat
+from evenly.report.experiments.experiment import Experiment
+from evenly.report.experiments.reading import Reader
+
+Columns = Mapping[str, NDArray[Any]]
+MOST_CLASSES, MOST_LISTED = 20, 2000
+
+
+def predictions_section(experiment: Experiment, names: Mapping[int, str], reader: Reader) -> Section | None:
+    """Confusion matrices, a method at a time, and the examples that one method gets right and another does not."""
+    by_method: dict[str, dict[int, Columns]] = {}
+    for label, own in experiment.by_label.items():
+        for member in own:
+            said = reader.predictions(member.run).get(experiment.split)
+            if said:
+                by_method.setdefault(label, {})[member.seed] = said
+    if not by_method:
+        return None
+    matrices: dict[str, Sequence[Block]] = {
+        label: [Plot(confusion(list(seeds.values()), names, label=label, split=experiment.split), height=420)]
+        for label, seeds in by_method.items()
+    }
+    blocks: list[Block] = [Switch("Method", matrices)]
+    baseline = next(iter(by_method))
+    if len(by_method) > 1:
+        blocks += changes(by_method, baseline, names, split=experiment.split)
+    return Section("predictions", "Predictions", blocks)
+
+
+def confusion(seeds: Sequence[Columns], names: Mapping[int, str], *, label: str, split: str) -> Chart:
+    """How often each class was taken for each other one, in per cent of the class, over all seeds.
+
+    >>> said = {"label": np.array([0, 0, 1]), "predicted": np.array([0, 1, 1])}
+    >>> confusion([said], {0: "cat", 1: "dog"}, label="plain", split="test").layers[0].z
+    ((50.0, 50.0), (0.0, 100.0))
+    """
+    labels = np.concatenate([said["label"] for said in seeds])
+    predicted = np.concatenate([said["predicted"] for said in seeds])
+    present, sizes = np.unique(labels, return_counts=True)
+    wrong = {int(c): float((predicted[labels == c] != c).mean()) for c in present}
+    shown = (
+        sorted(wrong) if len(wrong) <= MOST_CLASSES else sorted(sorted(wrong, key=lambda c: -wrong[c])[:MOST_CLASSES])
+    )
+    table = [
+        [
+            round(100 * float(((labels == row) & (predicted == column)).sum() / (labels == row).sum()), 2)
+            for column in shown
+        ]
+        for row in shown
+    ]
+    called = [names.get(c, str(c)) for c in shown]
+    off = [(table[i][j], called[i], called[j]) for i in range(len(shown)) for j in range(len(shown)) if i != j]
+    most = max(off, default=(0.0, "", ""))
+    told = f" Most often {most[1]} is taken for {most[2]}: {most[0]:.1f} %." if most[0] > 0 else " Nothing is confused."
+    some = f" The {MOST_CLASSES} classes with most errors are shown." if len(wrong) > MOST_CLASSES else ""
+    num = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
+    return Chart(
+        f"Confusion matrix, {label}",
+        "predicted",
+        "true class",
+        [Heat(called, called, table, "% of the class", low=0.0, high=100.0, show_values=len(shown) <= 12)],
+        f"How the {int(sizes.sum()) // len(seeds):,} examples of {split} were classified, n = {num}.{told}{some}",
+    )
+
+
+def changes(
+    by_method: Mapping[str, Mapping[int, Columns]], baseline: str, names: Mapping[int, str], *, split: str
+) -> list[Block]:
+    """How many examples each method gets right that the baseline gets wrong, and the other way round, seed by seed."""
+    rows: list[list[Any]] = []
+    listed: list[list[Any]] = []
+    for label, seeds in by_method.items():
+        for seed, said in seeds.items() if label != baseline else ():
+            plain = by_method[baseline].get(seed)
+            if plain is None or not np.array_equal(plain["index"], said["index"]):
+                continue
+            before, after = plain["predicted"] == plain["label"], said["predicted"] == said["label"]
+            fixed, broken = ~before & after, before & ~after
+            rows.append([label, seed, int(fixed.sum()), int(broken.sum()), int((~before & ~after).sum())])
+            for word, which in (("now right", fixed), ("now wrong", broken)):
+                for row in np.flatnonzero(which):
+                    classes = [
+                        names.get(int(each["predicted"][row]), int(each["predicted"][row])) for each in (plain, said)
+                    ]
+                    true = int(said["label"][row])
+                    listed.append([label, seed, int(said["index"][row]), names.get(true, true), *classes, word])
+    if not rows:
+        return [Prose(f"No seed has predictions of both {baseline} and another method.")]
+    columns = ["method", "seed", f"{baseline} wrong, now right", f"{baseline} right, now wrong", "wrong with both"]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["method", "seed", "index", "class", f"predicted by {baseline}", "predicted by the method", "change"]
+    )
+    writer.writerows(listed[:MOST_LISTED])
+    more = f" (the first {MOST_LISTED:,} of {len(listed):,})" if len(listed) > MOST_LISTED else ""
+    return [
+        Table(
+            columns, rows, f"Examples of {split} whose classification changed, against {baseline} with the same seed."
+        ),
+        Download(f"The examples that changed as CSV{more}", "changed-examples.csv", text.getvalue()),
+    ]

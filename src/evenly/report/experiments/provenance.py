@@ -1,0 +1,65 @@
+"""Where the numbers come from: the runs, the recipe, the environment, and what to know before using them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evenly import environment
+from evenly.report.blocks import Block, Listing, Prose, Section, Table
+from evenly.report.experiments.experiment import Experiment, Member
+from evenly.report.experiments.reading import Reader
+from evenly.typed import yaml_text
+
+
+def run_section(experiment: Experiment, remarks: Sequence[str], reader: Reader) -> Section:
+    """The runs behind an experiment, the recipe and the environment of the one that is shown, and all warnings."""
+    blocks: list[Block] = [Prose(remark, tone="warning") for remark in remarks]
+    rows = [
+        [member.id, member.label, member.seed, member.run.state, member.epochs]
+        for own in experiment.by_label.values()
+        for member in own
+    ]
+    if rows:
+        blocks.append(Table(["run", "method", "seed", "state", "epoch"], rows, "The runs that this is drawn from."))
+    shown = experiment.shown
+    if shown is not None:
+        stamps = reader.stamps(shown.run)
+        if stamps:
+            blocks.append(Table(["environment", "value"], _facts(stamps[-1]), f"Where run {shown.id} was made."))
+        blocks.append(Listing(f"Recipe of run {shown.id}", yaml_text.render(shown.run.recipe)))
+    return Section("run", "Runs, recipe, environment", blocks)
+
+
+def warnings(experiment: Experiment, reader: Reader) -> list[str]:
+    """What a reader should know before relying on the numbers."""
+    lines = []
+    runs = [run for member in experiment.members for run in (member.run, member.early) if run is not None]
+    stamps = [stamps[-1] for run in {run.path: run for run in runs}.values() if (stamps := reader.stamps(run))]
+    # Toy data are drawn by the seed: that their fingerprints differ is as it should be.
+    changes = [line for stamp in stamps for line in environment.difference(stamps[0], stamp)]
+    if names := {line.split(":")[0] for line in changes} - {"data"}:
+        lines.append(f"The runs were not all made in the same environment: {', '.join(sorted(names))} differ.")
+    for member in experiment.members:
+        if failure := reader.failure(member.run):
+            lines.append(f"{_capital(member)} failed: {failure}")
+    waiting = [member for member in experiment.members if member.run.state in ("stopped", "new")]
+    if waiting:
+        words = ", ".join(member.called for member in waiting)
+        lines.append(f"Not done, and so not in the table: {words}. The same command continues them.")
+    return lines
+
+
+def _facts(stamp: Mapping[str, Any]) -> list[list[str]]:
+    facts = [[name, _words(value)] for name, value in stamp.items() if value is not None and name != "libraries"]
+    libraries = stamp.get("libraries")
+    known = libraries if isinstance(libraries, Mapping) else {}
+    return facts + [[name, str(version)] for name, version in known.items() if version]
+
+
+def _capital(member: Member) -> str:
+    return member.called[:1].upper() + member.called[1:]
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {item}" for name, item in value.items() if item is not None)
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

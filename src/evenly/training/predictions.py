@@ -1,0 +1,76 @@
+"""What a trained network says of each example, kept beside its run so that pages can show what changed.
+
+`predictions.npz` holds, for each split but `train`, `SPLIT.index`, `SPLIT.label`, `SPLIT.predicted` and
+`SPLIT.probability` (of the predicted class); and the same of those training examples whose pictures the run keeps.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from evenly.data.labelled import Labelled
+from evenly.records import Run
+from evenly.training.evaluate import outputs
+from evenly.training.evidence import EXAMPLES
+from evenly.training.loop import Loop
+from evenly.training.objective import predictions
+
+PREDICTIONS = "predictions.npz"
+MOST = 100_000  # examples of a split: of more nothing is kept
+
+
+def final_predictions(loop: Loop) -> dict[str, NDArray[Any]]:
+    """The predictions of the network as it is now, as arrays; on several devices all of them must call this."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for split, data in loop.parts.splits.items():
+        if split != "train" and len(data) <= MOST:
+            arrays |= _columns(split, loop.outputs(split), data)
+    shown = shown_examples(loop.run)
+    train = loop.parts.splits.train
+    if len(shown):
+        rows = torch.isin(train.index.cpu(), torch.as_tensor(shown)).nonzero().flatten()
+        few = train.subset(rows.tolist())
+        parts = loop.parts
+        out = outputs(
+            parts.model,
+            few,
+            augment=parts.augment,
+            device=parts.world.device,
+            precision=parts.recipe.precision,
+            memory_format=parts.memory_format,
+        )
+        arrays |= _columns("train", out, few)
+    return arrays
+
+
+def save_predictions(run: Run, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write the predictions into the run's folder, whole or not at all."""
+    with run.replacing(PREDICTIONS) as file:
+        kept: dict[str, Any] = dict(arrays)
+        np.savez_compressed(file, **kept)
+
+
+def shown_examples(run: Run) -> NDArray[Any]:
+    """The indices of the training examples whose pictures a run keeps; none where it keeps no pictures."""
+    path = run.file(EXAMPLES)
+    if not path.is_file():
+        return np.empty(0, np.int64)
+    with np.load(path, allow_pickle=False) as file:
+        return np.asarray(file["index"])
+
+
+def _columns(split: str, outputs_NC: Tensor, data: Labelled) -> dict[str, NDArray[Any]]:
+    if outputs_NC.shape[1] == 1:
+        positive_N = outputs_NC[:, 0].sigmoid()
+        surely_N = torch.maximum(positive_N, 1 - positive_N)
+    else:
+        surely_N = outputs_NC.softmax(dim=1).amax(dim=1)
+    return {
+        f"{split}.index": data.index.cpu().numpy(),
+        f"{split}.label": data.labels.cpu().numpy().astype(np.int32),
+        f"{split}.predicted": predictions(outputs_NC).cpu().numpy().astype(np.int32),
+        f"{split}.probability": surely_N.float().cpu().numpy().astype(np.float16),
+    }

@@ -1,0 +1,58 @@
+"""Figures for papers are whole: no title is cut, every whisker is seen, equal axes have equal ranges."""
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from evenly.papers.catalogue import CATALOGUE
+from evenly.report.chart import Bars, Chart, Line, extent, share_y_axes
+from evenly.report.static import figure
+
+LONGEST = sorted({experiment.title for experiment in CATALOGUE.values()}, key=len)[-6:]
+
+
+def boxes(made: object) -> tuple[list[object], object]:
+    canvas = FigureCanvasAgg(made)  # type: ignore[arg-type]
+    canvas.draw()
+    texts = [axes._left_title for axes in made.axes if axes._left_title.get_text()]  # type: ignore[attr-defined]
+    texts += made.texts  # the title of all and the note
+    return [text.get_window_extent(canvas.get_renderer()) for text in texts], made.bbox  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("panels", [1, 3])
+@pytest.mark.parametrize("title", [*LONGEST, "A long title of a small figure, " * 4])
+def test_no_title_is_cut_or_lies_on_another(title: str, panels: int) -> None:
+    chart = Chart(title, "epoch", "error (%)", [Line("SGD", [1, 2], [2, 1])], "It falls.")
+    found, whole = boxes(figure([chart] * panels, title=title, note="10 seeds"))
+    assert len(found) == panels + 2
+    for box in found:
+        assert whole.x0 <= box.x0 < box.x1 <= whole.x1  # type: ignore[attr-defined]
+        assert whole.y0 <= box.y0 < box.y1 <= whole.y1  # type: ignore[attr-defined]
+    for number, one in enumerate(found):
+        assert not any(one.overlaps(other) for other in found[number + 1 :])  # type: ignore[attr-defined]
+
+
+def test_whiskers_are_drawn_in_ink_over_the_bars() -> None:
+    bars = Bars("error", ["plain", "USEFUL"], [3, 2], [2, 1], [4, 3])
+    axes = figure(Chart("Error", "", "%", [bars], "Two bars.")).axes[0]
+    whiskers = axes.collections[0]
+    assert [tuple(round(255 * part) for part in hue[:3]) for hue in whiskers.get_color()] == [(0x24, 0x29, 0x2F)]
+    assert whiskers.get_linewidth()[0] >= 1.2
+
+
+def test_panels_with_the_same_axis_share_its_range_and_others_do_not() -> None:
+    def chart(top: float, y: str = "λ") -> Chart:
+        return Chart("Spectrum", "", y, [Bars("eigenvalue", ["λ1"], [top])], "One bar.")
+
+    first, second, other = share_y_axes([chart(42.6), chart(69.6), chart(7.0, "rank")])
+    assert first.y_range == second.y_range
+    assert first.y_range is not None
+    assert first.y_range[1] > 69.6
+    assert other.y_range is None
+    assert share_y_axes([chart(1.0), chart(100.0)])[0].y_range is None, "a hundredth of the height says nothing"
+    panels = figure([chart(42.6), chart(69.6)]).axes
+    assert panels[0].get_ylim() == panels[1].get_ylim()
+
+
+def test_the_extent_of_a_chart_holds_whiskers_and_dots() -> None:
+    bars = Bars("error", ["a"], [3.0], [1.0], [4.0], dots=[[0.5, 5.0]], bar=False)
+    assert extent(Chart("", "", "", [bars], "One bar.")) == (0.5, 5.0)
