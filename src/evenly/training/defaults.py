@@ -29,8 +29,8 @@ def with_gpu_defaults(recipe: Recipe, device: torch.device, *, given: Collection
 
 #: What training by SGD begins with, by model, where 0.1 is too much. Three convolutions without normalisation collapse
 #: there now and then: four classes, 1,600 images of CIFAR-10, 8 epochs, six seeds, mean and worst test error 47.8 % and
-#: 49.5 % at 0.03 with a cosine after an epoch of warm-up, 55.9 % and 72.4 % at 0.1 with steps. The transformer's is that
-#: of Nguyen et al. (2024).
+#: 49.5 % at 0.03 with a cosine after an epoch of warm-up, 55.9 % and 72.4 % at 0.1 with steps. The transformer's is
+#: that of Nguyen et al. (2024).
 RATES = {"convnet": 0.03, "vit-s": 0.01}
 #: Networks without normalisation layers, whose first steps should be small ones.
 SMALL = frozenset({"mlp", "convnet", "vit-s"})
