@@ -128,7 +128,7 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
 
     from evenly.cli.run_rows import method_of
     from evenly.intervals import between
-    from evenly.records import pairs
+    from evenly.report import run_pairs as pairs
     from evenly.report.wording import percent
 
     if len(ids) < 2:

@@ -90,9 +90,9 @@ def refuse_evaluation(dataset: Any) -> None:
 
 def _check_some_items(dataset: Any, name: str, where_N: Tensor, label_N: Tensor) -> None:
     """Of a data set that shows no list of labels, some items are read: each must have the label that was separated."""
-    rows = torch.unique(torch.linspace(0, len(where_N) - 1, min(SPOT_CHECKS, len(where_N))).round().long())
+    rows = sorted({round(k * (len(where_N) - 1) / max(SPOT_CHECKS - 1, 1)) for k in range(SPOT_CHECKS)})
     wrong = 0
-    for row in rows.tolist():
+    for row in rows:
         label = _item_label(dataset[int(where_N[row])])
         if label is None:  # no pair of input and label: nothing can be said
             return

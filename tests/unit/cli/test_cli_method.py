@@ -28,7 +28,9 @@ QUICK = ["--model", "mlp", "--epochs", "4", "--set", "model.options.width=32", "
 
 
 def test_useful_prints_a_table_with_intervals_and_a_verdict_in_a_sentence(tmp_path: Path) -> None:
-    result = evenly("useful", "digit-dominoes", *QUICK, "--controls", "original,random", "--seeds", "0-1", cwd=tmp_path)
+    rate = ["--lr", "0.1", "--set", "schedule.kind=step"]  # by which USEFUL and plain training differ visibly
+    words = [*QUICK, *rate, "--controls", "original,random", "--seeds", "0-1"]
+    result = evenly("useful", "digit-dominoes", *words, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["method", "plain", "USEFUL", "random"]
@@ -204,7 +206,7 @@ def test_json_is_valid_where_a_class_could_not_be_split(tmp_path: Path) -> None:
 def test_runs_tell_the_stages_of_the_method_apart(tmp_path: Path) -> None:
     evenly("useful", "digit-dominoes", *QUICK, "--seeds", "0", "--at-epoch", "1", cwd=tmp_path)
     listed = json.loads(evenly("runs", "--json", cwd=tmp_path).stdout)
-    assert sorted(row["method"] for row in listed) == ["", "early", "random", "useful"]
+    assert sorted(row["method"] for row in listed) == ["early", "plain", "random", "useful"]
 
 
 def test_damaged_outputs_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> None:

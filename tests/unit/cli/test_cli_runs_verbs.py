@@ -10,7 +10,7 @@ import pytest
 
 from evenly.cli import main
 from evenly.intervals import paired
-from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, identifying, to_mapping
+from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, identity_settings, to_mapping
 from evenly.records import Run
 from evenly.records.identity import Identity
 
@@ -19,7 +19,7 @@ DATA = {"name": "photos", "fingerprint": "f1", "drawn_from": None, "splits": {}}
 
 
 def done(root: Path, recipe: Recipe, *, error: float, data: dict[str, Any] = DATA, time: str, **more: Any) -> Run:
-    identity = Identity(identifying(recipe), {}, data)
+    identity = Identity(identity_settings(recipe), {}, data)
     stamp = STAMP | {"time": time}
     run = Run.create(root, to_mapping(recipe), identity.id, identity=identity, environment=stamp)
     run.log(epoch=recipe.epochs, lr=0.1, **{"train.error": error / 2, "train.loss": 1.0, "test.error": error})

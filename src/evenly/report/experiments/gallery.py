@@ -89,7 +89,7 @@ def hard_examples_csv(examples: Mapping[str, Array], names: Mapping[int, str], s
         at = known.get(int(row["index"]))
         early = names.get(int(examples["predicted"][at]), int(examples["predicted"][at])) if at is not None else ""
         suspect = "yes" if at is not None and examples["suspect"][at] else ""
-        file = str(examples["file"][at]) if at is not None and "file" in examples else ""
+        file = str(examples["files"][at]) if at is not None and "files" in examples else ""
         label = int(row["label"])
         writer.writerow([row["index"], names.get(label, label), row["loss"], suspect, early, file])
     return text.getvalue()
@@ -152,8 +152,8 @@ def _picture(
     caption = f"loss {loss:.2f}" + (f", taken for {name(predicted)}{sure}" if predicted != label else "")
     suspect = bool(examples["suspect"][row])
     details = {"index": str(index)}
-    if known("file") is not None:
-        details["file"] = str(known("file"))
+    if known("files") is not None:
+        details["file"] = str(known("files"))
     details |= {"label": name(label), "early network": f"{name(predicted)}{sure}"}
     if index in late:
         details["trained network"] = f"{name(late[index][0])} ({late[index][1]:.2f})"

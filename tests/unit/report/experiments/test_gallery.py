@@ -60,7 +60,7 @@ def test_an_enlarged_picture_says_why_it_is_hard() -> None:
     arrays = {
         "index": np.array([4, 5]), "label": np.array([0, 0]), "predicted": np.array([0, 1]), "hard": np.array([0, 1]),
         "loss": np.array([0.1, 2.0]), "suspect": np.array([0, 0]), "probability": np.array([0.9, 0.86]),
-        "nearest": np.array([5, 41]), "nearest_label": np.array([0, 1]), "file": np.array(["cat/a.png", "cat/b.png"]),
+        "nearest": np.array([5, 41]), "nearest_label": np.array([0, 1]), "files": np.array(["cat/a.png", "cat/b.png"]),
         "pictures": np.zeros((2, 1, 4, 4), np.uint8),
     }  # fmt: skip
     made = gallery(arrays, {0: "cat", 1: "dog"}, late={5: (0, 0.99)})
@@ -79,7 +79,7 @@ def test_the_csv_lists_the_hard_examples_hardest_first() -> None:
         "index": np.array([9]),
         "predicted": np.array([1]),
         "suspect": np.array([True]),
-        "file": np.array(["b.png"]),
+        "files": np.array(["b.png"]),
     }
     rows = "index,label,hard,loss\n3,0,1,2.5\n4,0,0,0.1\n9,0,1,4.5\n"
     lines = hard_examples_csv(kept, {0: "cat", 1: "dog"}, rows).splitlines()

@@ -128,6 +128,8 @@ def _key(run: Run) -> tuple[str, str]:
 def _settings(run: Run) -> dict[str, Any]:
     settings = flatten(run.recipe)
     kept = {name: value for name, value in settings.items() if name not in APART and name != EARLY}
+    if settings.get("ascent.rule", "none") == "none":
+        kept["ascent.rho"] = None  # the recipe holds one that nothing reads
     return kept | {"data.name": Path(str(settings.get("data.name", ""))).name}  # however the path was written
 
 
