@@ -35,7 +35,8 @@ def test_useful_prints_a_table_with_intervals_and_a_verdict_in_a_sentence(tmp_pa
     assert all(len(line) <= 80 for line in lines)
     assert re.search(r" \d+\.\d\d \[\d+\.\d\d, \d+\.\d\d\] ", lines[2]), lines[2]
     assert re.search(r" [+−]\d+\.\d\d \[[+−]\d+\.\d\d, [+−]\d+\.\d\d\] ", lines[2]), lines[2]
-    assert "would settle USEFUL" in result.stderr
+    assert "Too early to say: 2 seeds cannot tell a gain from chance." in result.stderr
+    assert re.search(r"To tell more: evenly useful .* --seeds 0-4$", result.stderr, flags=re.MULTILINE)
     assert "For `evenly export`, the runs of the method: " in result.stderr
 
 
