@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# What the demo needs is a small part of what the tests need.
+DEMO := $(VENV)/.demo
 FILTER ?=
 
 # Two processes on two cores: more threads only fight.
@@ -39,9 +41,14 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --editable ".[dev]"
 	touch $@
 
+$(DEMO): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -e $(INSTALLED) || $(BIN)/pip install --quiet --editable .
+	touch $@
+
 install: $(INSTALLED)
 
-demo: $(INSTALLED)
+demo: $(DEMO)
 	$(BIN)/evenly demo
 
 test: lint types docs tests arithmetic soak-quick

@@ -91,4 +91,7 @@ def _speak_plainly() -> None:
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         logger.propagate = False
+    for each in logger.handlers:
+        if type(each) is logging.StreamHandler:
+            each.stream = sys.stderr  # which may be another than when the last command ran in this process
     warnings.formatwarning = lambda message, *_, **__: f"evenly: {message}\n"

@@ -22,9 +22,10 @@ def torchvision() -> ModuleType | None:
             raise
     for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
         del sys.modules[name]
-    stubs = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]
+    stubs = torch.library.Library("torchvision", "DEF")  # type: ignore[no-untyped-call]  # torch's own
     for name in ("nms", "qnms"):
-        stubs.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")  # type: ignore[no-untyped-call]
+        signature = f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+        stubs.define(signature)  # type: ignore[no-untyped-call]  # torch's own
     module = importlib.import_module("torchvision")
     module.stubs = stubs  # type: ignore[attr-defined]  # the stubs live as long as the library object
     return module

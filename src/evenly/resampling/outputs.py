@@ -24,7 +24,7 @@ LARGEST = 1e15  # squares of larger outputs overflow in single precision when th
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """Outputs that may be larger than memory, with a label per row; `checked` makes them."""
+    """Outputs that may be larger than memory, with a label per row; `check_outputs` makes them."""
 
     rows: Array
     labels: Tensor
@@ -121,7 +121,7 @@ class Outputs:
         """
         loss_K = None if self.given is None else self.given[members_K]
         if not self.predict:
-            assert loss_K is not None  # `checked` asks for them
+            assert loss_K is not None  # `check_outputs` asks for them
             return loss_K, None
         label_K1 = self.labels[members_K][:, None].to(x_KD.device)
         if self.binary:
@@ -161,7 +161,7 @@ class Outputs:
         return target_KD
 
 
-def checked(
+def check_outputs(
     logits: Array,
     labels: Array | Sequence[int],
     *,
@@ -171,7 +171,7 @@ def checked(
 ) -> Outputs:
     """`Outputs`, or an error that says what is wrong with them before anything is computed.
 
-    >>> checked(torch.zeros(3, 2), [0, 1, 2])
+    >>> check_outputs(torch.zeros(3, 2), [0, 1, 2])
     Traceback (most recent call last):
     evenly.errors.DataError: label 2 of example 2 is out of range: the outputs have 2 columns, classes 0 to 1. ...
     """

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from evenly.errors import DataError, UsageError, did_you_mean
-from evenly.resampling.baselines import drawn, misclassified, upper_share
+from evenly.resampling.baselines import misclassified, random_subset, upper_share
 from evenly.resampling.class_batch import ClassBatch
 from evenly.resampling.class_statistics import splits_by_loss
 from evenly.resampling.distinctness import Distinctness, distinctness
 from evenly.resampling.multiset import copies
-from evenly.resampling.outputs import Array, On, Outputs, as_numbers, checked, per_example
-from evenly.resampling.remarks import examined, on_clusters, on_fit, on_right_only, on_unsplit, refuse_equal
+from evenly.resampling.outputs import Array, On, Outputs, as_numbers, check_outputs, per_example
+from evenly.resampling.remarks import classes_to_judge, on_clusters, on_fit, on_right_only, on_unsplit, refuse_equal
 from evenly.resampling.separation import ClassSplit, Separation, SeparationWarning
 from evenly.resampling.silhouette import SAMPLE
 from evenly.rng import generator
@@ -94,7 +94,7 @@ def separate(
     [0, 1, 2, 3, 4, 5, 2, 5]
     """
     _check(method, share=share, score=score, restarts=restarts, among=among)
-    outputs = checked(logits, labels, losses=losses, on=on, classes=classes)
+    outputs = check_outputs(logits, labels, losses=losses, on=on, classes=classes)
     if method == "misclassified" and not outputs.predict:
         raise UsageError("method='misclassified' needs predictions, which features do not give: use on='logits'.")
     if among == "right" and not outputs.predict:
@@ -118,7 +118,7 @@ def separate(
     splits: list[ClassSplit] = []
     distinct: dict[int, Distinctness] = {}
     scratch_ME = outputs.scratch(extra=1)
-    looked_at = examined(outputs.labels) if method == "k-means" and silhouette_sample else frozenset()
+    looked_at = classes_to_judge(outputs.labels) if method == "k-means" and silhouette_sample else frozenset()
     for group in outputs.groups():
         members_M = torch.cat([members_K for _, members_K in group]) if len(group) > 1 else group[0][1]
         x_MD = outputs.read(members_M, scratch_ME)
@@ -197,7 +197,7 @@ def _joined(clustered: Sequence[ClassSplit], left_out: Mapping[int, ClassSplit])
 
 def _by_rule(outputs: Outputs, method: str, *, score_N: Tensor | None, share: float, rng: torch.Generator) -> Tensor:
     if method == "random":
-        return drawn(len(outputs), round(share * len(outputs)), rng=rng)
+        return random_subset(len(outputs), round(share * len(outputs)), rng=rng)
     if score_N is not None:
         return upper_share(score_N, share)
     wrong_N = torch.zeros(len(outputs), dtype=torch.bool)

@@ -22,10 +22,10 @@ class Fitted(DataError):
     """The network has fitted nearly everything, and what is left falls into no clusters."""
 
 
-def examined(label_N: Tensor) -> frozenset[int]:
+def classes_to_judge(label_N: Tensor) -> frozenset[int]:
     """The classes whose clusters are judged: all with enough examples, or some of very many, evenly spaced.
 
-    >>> sorted(examined(torch.arange(60) % 2)), len(examined(torch.arange(10_000) % 200))
+    >>> sorted(classes_to_judge(torch.arange(60) % 2)), len(classes_to_judge(torch.arange(10_000) % 200))
     ([0, 1], 64)
     """
     large = (label_N.bincount() >= FEWEST).nonzero().flatten()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from evenly.errors import UsageError
 from evenly.resampling.label_noise import label_noise, thresholds
-from evenly.resampling.outputs import Array, Outputs, checked
+from evenly.resampling.outputs import Array, Outputs, check_outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def suspects(
     """
     if not 0 < sure < 1 or fence < 0:
         raise UsageError(f"sure={sure}, fence={fence}: a probability between 0 and 1, and a multiple of 0 or more.")
-    outputs = checked(logits, labels, losses=losses)
+    outputs = check_outputs(logits, labels, losses=losses)
     num = len(outputs)
     loss_N, probability_N = torch.empty(num, dtype=torch.float64), torch.empty(num)
     predicted_N, surely_N = torch.empty(num, dtype=torch.int64), torch.zeros(num, dtype=torch.bool)
@@ -105,7 +105,7 @@ def posteriors(outputs: Outputs) -> Tensor:
     """Log P(label | outputs) of each example by linear discriminant analysis with equal priors (Fisher, 1936).
 
     >>> z = torch.tensor([[3.0, 0.0], [4.0, 1.0], [0.0, 3.0], [1.0, 4.0], [0.0, 4.0]])
-    >>> posteriors(checked(z, [0, 0, 1, 1, 0])).argmin().item()
+    >>> posteriors(check_outputs(z, [0, 0, 1, 1, 0])).argmin().item()
     4
     """
     found = [(label, members_K, outputs.read(members_K).double().cpu()) for label, members_K in outputs.by_class()]

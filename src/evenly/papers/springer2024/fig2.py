@@ -95,7 +95,7 @@ def chart(measured: Measured) -> list[Chart]:
 EXPERIMENT = experiment(
     "fig2",
     title="Hard probing error against ρ, for four complexities (figure 2)",
-    claim="The spiral is learned worst by SGD (ρ = 0) and better the larger LSAM's ρ, at every complexity.",
+    claim="At every complexity SGD learns the spiral worst, and LSAM better the larger ρ (up to 2; at 4 it fails).",
     plan=plan,
     primary=f"trend at χ = {CHI:g}",
     claims=CLAIMS,
