@@ -207,7 +207,7 @@ def test_json_is_valid_where_a_class_could_not_be_split(tmp_path: Path) -> None:
 def test_runs_tell_the_stages_of_the_method_apart(tmp_path: Path) -> None:
     evenly("useful", "digit-dominoes", *QUICK, "--seeds", "0", "--at-epoch", "1", cwd=tmp_path)
     listed = json.loads(evenly("runs", "--json", cwd=tmp_path).stdout)
-    assert sorted(row["method"] for row in listed) == ["", "early", "random", "useful"]
+    assert sorted(row["method"] for row in listed) == ["early", "plain", "random", "useful"]
 
 
 def test_damaged_outputs_are_refused_and_nothing_is_unpickled(tmp_path: Path) -> None:
