@@ -1,10 +1,11 @@
 """What a comparison will cost, before any of it is trained."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evenly.recipe import Recipe, to_mapping
+from evenly.recipe import Recipe, Resampling, to_mapping
 from evenly.records import Run
 from evenly.resampling.moment import AtEpoch
 from evenly.training.build import load_data
@@ -36,7 +37,7 @@ def forecast(design: Design, *, runs: str | os.PathLike[str] = "runs", **where: 
     plain = design.plain(design.seeds[0])
     data = load_data(plain, data_root=where.get("data_root"))
     evaluation_split(data, design.split)
-    cost = estimate(plain, splits=data, **where)
+    cost = estimate(replace(plain, resampling=Resampling()), splits=data, **where)
     made: dict[str, Any] = {"recipes": {}, "share": None, "early_epochs": None, "assumed": ()}
     lines = []
     early_id = None

@@ -14,6 +14,7 @@ MATTERS = 0.1  # of the baseline's error: an interval within this much around ze
 LEAST = 0.001  # and never less than a tenth of a point
 MOST_SEEDS = 50  # beyond this, hardly anybody settles a difference by more seeds
 FEWEST = 3  # pairs: with two, test errors that happen to be equal would look certain
+USUAL = 5  # seeds to begin with
 PROSE = {"plain": "plain training", "random": "random upsampling", "equal steps": "as many steps on plain data"}
 
 
@@ -52,6 +53,9 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
     judged = [method for method in methods if method["difference"] is not None]
     if not judged:
         return _advice("too few seeds", f"{before}{_nothing_yet(comparison)}", None)
+    if (pairs := max(method["difference"]["n"] for method in judged)) < FEWEST:
+        few = f"Too early to say: {pairs} {'seed' if pairs == 1 else 'seeds'} cannot tell a gain from chance."
+        return _advice("too few seeds", before + few, _more_seeds(comparison, USUAL))
     best = _best(judged, comparison)
     sentences = []
     if best is not None:

@@ -37,7 +37,8 @@ def test_useful_prints_a_table_with_intervals_and_a_verdict_in_a_sentence(tmp_pa
     assert all(len(line) <= 80 for line in lines)
     assert re.search(r" \d+\.\d\d \[\d+\.\d\d, \d+\.\d\d\] ", lines[2]), lines[2]
     assert re.search(r" [+−]\d+\.\d\d \[[+−]\d+\.\d\d, [+−]\d+\.\d\d\] ", lines[2]), lines[2]
-    assert "would settle USEFUL" in result.stderr
+    assert "Too early to say: 2 seeds cannot tell a gain from chance." in result.stderr
+    assert re.search(r"To tell more: evenly useful .* --seeds 0-4$", result.stderr, flags=re.MULTILINE)
     assert "For `evenly export`, the runs of the method: " in result.stderr
 
 
@@ -96,6 +97,8 @@ def test_an_exported_csv_alone_trains_a_plain_loop_on_the_upsampled_photos(tmp_p
     result = evenly(*words, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     run = chosen(result.stdout)
+    with np.load(tmp_path / "runs" / run / "examples.npz", allow_pickle=False) as kept:
+        assert all(str(name).endswith(".png") for name in kept["file"]), "pictures are named by their files"
     exported = evenly("export", run, "--as", "csv", "--out", "up.csv", "--json", cwd=tmp_path)
     assert exported.returncode == 0, exported.stderr
     facts = json.loads(exported.stdout)

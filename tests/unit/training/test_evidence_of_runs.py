@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evenly.errors import UsageError
-from evenly.recipe import Data, Model, Optimizer, Recipe, Until
+from evenly.recipe import Data, Model, Optimizer, Recipe, Until, override
 from evenly.records import Run
 from evenly.training.agreement import mean_agreement, separations_at
 from evenly.training.build import load_data
@@ -117,6 +117,13 @@ def test_a_forecast_has_the_examples_that_are_then_seen(runs: Path) -> None:
     mine = sum(second(runs, "useful", seed).summary()["examples_seen"] for seed in (0, 1))
     assert lines["useful"] == pytest.approx(mine, rel=0.1)  # the share is that of the first seed
     assert after["examples"] == sum(lines.values())
+
+
+def test_a_forecast_of_targeted_augmentation_times_plain_training() -> None:
+    recipe = override(SMALL, ["resampling.augment=[noise:0.2]"])
+    found = forecast(Design(recipe, ("plain", "useful", "augment-all"), (0,), until=Until("epoch", 2)), device="cpu")
+    assert found["recipes"]["useful"]["recipe"]["resampling"]["augment"] == ["noise:0.2"]
+    assert found["recipes"]["augment-all"]["recipe"]["augment"] == ["noise:0.2"]
 
 
 def test_a_forecast_of_a_method_that_does_not_exist_is_refused() -> None:

@@ -62,8 +62,8 @@ def less(by: float) -> list[float]:
             "too few seeds",
             ["Too early to say.", "more seeds would settle USEFUL."],
         ),
-        ({"plain": STEADY[:1], "useful": STEADY[1:2]}, "too few seeds", ["2 more seeds would settle USEFUL."]),
-        ({"plain": [0.1, 0.1], "sam": [0.09, 0.09]}, "too few seeds", ["1 more seed would settle SAM."]),
+        ({"plain": STEADY[:1], "useful": STEADY[1:2]}, "too few seeds", ["Too early to say: 1 seed cannot tell"]),
+        ({"plain": [0.1, 0.1], "sam": [0.09, 0.09]}, "too few seeds", ["Too early to say: 2 seeds cannot tell"]),
         (
             {"random": STEADY, "useful": less(0.012)},
             "helped",
