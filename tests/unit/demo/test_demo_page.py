@@ -161,7 +161,7 @@ def test_a_quick_demo_trains_as_long_as_the_whole_one() -> None:
 def test_the_headline_has_the_cure_in_it_and_no_more_than_the_numbers_say() -> None:
     told = headline(TOY)
     assert "5.2 times as far" in told
-    assert "USEFUL lets the difficult one grow (USEFUL by +0.30 [+0.28, +0.32])" in told
+    assert "USEFUL lets the difficult one grow, by +0.30 [+0.28, +0.32]" in told
     assert "random examples twice does not" in told
     unsure = copy.deepcopy(TOY)
     unsure["alignment"]["useful"]["hard"][-1] = [0.3, 0.9, 0.2]
