@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# What the demo needs is a small part of what the tests need.
+DEMO := $(VENV)/.demo
 FILTER ?=
 
 # Two processes on two cores: more threads only fight.
@@ -22,7 +24,7 @@ NUMERICAL := tests/numerics tests/golden tests/contracts src \
 	$(addprefix tests/unit/,stability diagnostics optim models resampling)
 APART := --ignore tests/contracts/test_experiments.py --ignore tests/contracts/test_sharpness_aware_distributed.py
 
-.PHONY: help demo test lint types tests arithmetic docs tables bench soak soak-quick campaign install clean
+.PHONY: help demo test lint types tests coverage arithmetic docs tables bench soak soak-quick campaign install clean
 
 help:
 	@echo "make demo    install, run the method on embedded data, end with a page to open"
@@ -39,9 +41,14 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --editable ".[dev]"
 	touch $@
 
+$(DEMO): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -e $(INSTALLED) || $(BIN)/pip install --quiet --editable .
+	touch $@
+
 install: $(INSTALLED)
 
-demo: $(INSTALLED)
+demo: $(DEMO)
 	$(BIN)/evenly demo
 
 test: lint types docs tests arithmetic soak-quick
@@ -54,6 +61,9 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 tests: $(INSTALLED)
+	$(BIN)/pytest --numprocesses 2
+
+coverage: $(INSTALLED)
 	$(BIN)/pytest --numprocesses 2 --cov --cov-report term
 
 arithmetic: $(INSTALLED)

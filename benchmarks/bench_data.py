@@ -171,7 +171,7 @@ def peak_memory_of_a_manifest() -> Iterator[float]:
         with path.open("w") as file:
             file.write("path,label,split,camera\n")
             for number in range(1_000_000):
-                split = "train" if number % 10 else "test"
+                split = "train" if number // 100 % 10 else "test"  # some of every class
                 file.write(f"{names[number % 1000]},class {number % 100},{split},{number % 7}\n")
         while True:
             command = [sys.executable, "-c", MANIFEST, str(path)]

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
+import evenly
 from benchmarks.bench_data import cifar10_root
 from benchmarks.harness import benchmark, interleaved
 from evenly import atomic
-from evenly.data import load
+from evenly.data import Splits, load
 from evenly.recipe import Data, Model, Recipe, Resampling, Until, digest, to_mapping
 from evenly.records import Run, comparison, runs
 from evenly.report.experiments import page_of
 from evenly.report.experiments.finding import Folder
 from evenly.report.experiments.index import index_section
 from evenly.report.experiments.reading import Reader, _arrays, _examples
+from evenly.training.identify import identify
 
 # Sixteen pictures a class: eight of the easiest, eight of the hardest.
 CLASSES, EACH, SEEDS, EPOCHS, POINTS = 10, 8, 3, 30, 2000
@@ -23,7 +25,8 @@ CLASSES, EACH, SEEDS, EPOCHS, POINTS = 10, 8, 3, 30, 2000
 
 def written(root: Path) -> Path:
     """A comparison as `evenly useful cifar10` leaves it: three seeds, two controls, real pictures."""
-    train = load("cifar10", root=cifar10_root()).train
+    data = load("cifar10", root=cifar10_root())
+    train = data.train
     rows = np.concatenate([np.flatnonzero(train.labels.numpy() == label)[: 2 * EACH] for label in range(CLASSES)])
     labels = train.labels.numpy()[rows]
     rng = np.random.default_rng(0)
@@ -51,10 +54,13 @@ def written(root: Path) -> Path:
         early = Recipe(
             data=Data("cifar10", seed=seed), model=Model("convnet"), seed=1000 + seed, until=Until("epoch", 3)
         )
-        firsts[str(seed)] = {"run": keep(root, early, 3).id, "epoch": 3, "rule_fired": True}
+        first = keep(root, early, 3, data)
+        firsts[str(seed)] = {"run": first.id, "epoch": 3, "rule_fired": True}
         for method in ("none", "useful", "random"):
-            chosen = Resampling(method, early=digest(early)) if method != "none" else Resampling()  # type: ignore[arg-type]
-            run = keep(root, Recipe(data=Data("cifar10"), model=Model("convnet"), seed=seed, resampling=chosen), EPOCHS)
+            chosen = Resampling(method, early=first.id) if method != "none" else Resampling()  # type: ignore[arg-type]
+            run = keep(
+                root, Recipe(data=Data("cifar10"), model=Model("convnet"), seed=seed, resampling=chosen), EPOCHS, data
+            )
             cells[names[method]][str(seed)] = {"run": run.id, "state": "done", "error": 0.1, "worst": 0.2}
             if method != "none":
                 run.write_json("separation.json", separation)
@@ -72,9 +78,12 @@ def written(root: Path) -> Path:
     return root
 
 
-def keep(root: Path, recipe: Recipe, epochs: int) -> Run:
+def keep(root: Path, recipe: Recipe, epochs: int, data: Splits) -> Run:
     parts = ("train.loss", "train.error", "train.easy.error", "train.hard.error", "test.error", "test.worst.class")
-    with Run.create(root, to_mapping(recipe), digest(recipe), environment={"evenly": "0.1.0"}) as run:
+    identity = identify(recipe, data)
+    with Run.create(
+        root, to_mapping(recipe), identity.id, identity=identity, environment={"evenly": evenly.__version__}
+    ) as run:
         for epoch in range(1, epochs + 1):
             run.log(epoch=epoch, **dict.fromkeys(parts, 0.5 / epoch))
         run.finish({"test.error": 0.1, "gradients": 1, "examples_seen": 1, "training_examples": 1})

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import tempfile
+import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +63,24 @@ def ten_classes() -> Iterator[float]:
 @benchmark("separate-100", claim="the same for 50,000 × 100 outputs in 100 classes: speed", at_least=4)
 def hundred_classes() -> Iterator[float]:
     yield from race(100)
+
+
+@benchmark(
+    "separate-classes",
+    claim="separating 20,000 examples with 64 features in 1,000 classes against the same in 100: processor time",
+    at_most=1.2,
+)
+def thousand_classes() -> Iterator[float]:
+    rng = torch.Generator().manual_seed(0)
+    x, losses = torch.randn(20_000, 64, generator=rng), torch.rand(20_000, generator=rng)
+    x[:, 0] += 4 * (losses > 0.7)
+
+    def split(num_classes: int) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            separate(x, torch.arange(20_000) % num_classes, losses=losses, on="features", max_accuracy=1)
+
+    yield from interleaved(lambda: split(1_000), lambda: split(100), clock=time.process_time)
 
 
 def written(folder: str, num_classes: int) -> Path:

@@ -1,32 +1,108 @@
-"""Fill the tables of README and documentation from the ledger: `make tables`.
+"""Fill the tables of README and documentation from the code and the ledger: `make tables`.
 
-A table stands between `<!-- ledger: NAME -->` and `<!-- end of ledger -->`; NAME is a paper, for all its verdicts, or
-keys of experiments, parted by commas, for their numbers.
+A table of results stands between `<!-- ledger: NAME -->` and `<!-- end of ledger -->`; NAME is a paper, for all its
+verdicts, or keys of experiments, separated by commas, for their numbers. A list of what evenly has stands between
+`<!-- list: NAME -->` and `<!-- end of list -->`; NAME is a key of `LISTS`.
 """
 
+import inspect
 import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+from evenly.data.catalogue import CATALOGUE as DATA_SETS
+from evenly.diagnostics.measure import function_of
+from evenly.measurements import MEASUREMENTS
+from evenly.models.catalogue import CATALOGUE as MODELS
+from evenly.optim.cost import passes_per_step, rule_class
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import PAPERS
 from evenly.papers.reproduction import overview
 from evenly.report.verdict_tables import markdown, results
+from evenly.rules import RULES
 
 PROJECT = Path(__file__).parents[1]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
-PLACE = re.compile(r"(<!-- ledger: (\S+) -->\n).*?(<!-- end of ledger -->)", re.DOTALL)
+LEDGER = re.compile(r"(<!-- ledger: (\S+) -->\n).*?(<!-- end of ledger -->)", re.DOTALL)
+LIST = re.compile(r"(<!-- list: (\S+) -->\n).*?(<!-- end of list -->)", re.DOTALL)
+
+
+def rules() -> str:
+    """A row for each rule: names, what it is, passes per step, default radius."""
+    return _table(
+        ("Python", "recipe, command line", "what it is", "passes", "ρ"),
+        (
+            (
+                f"`{rule.kind}`",
+                f"`{name}`",
+                _sentence(rule_class(name)),
+                f"{passes_per_step(name, {}):g}",
+                f"{rule.rho:g}",
+            )
+            for name, rule in RULES.items()
+        ),
+    )
+
+
+def data_sets() -> str:
+    """A row for each data set: its name, what it is, and how to get it."""
+    return _table(
+        ("name", "kind", "what it is", "download"),
+        (
+            (f"`{e.name}`", e.kind, e.summary, f"`evenly data get {' '.join(e.needs)}`" if e.needs else "none")
+            for e in DATA_SETS.values()
+        ),
+    )
+
+
+def models() -> str:
+    """A row for each model: its name, what it is, and its number of parameters."""
+    return _table(
+        ("name", "what it is", "parameters"), ((f"`{e.name}`", e.summary, e.parameters) for e in MODELS.values())
+    )
+
+
+def measurements() -> str:
+    """A row for each measurement: its name, whether it is made by default, what it returns, its source."""
+    return _table(
+        ("name", "", "what it returns", "source"),
+        (
+            (f"`{name}`", "✓" if entry.quick else "", _sentence(function_of(name)), entry.source)
+            for name, entry in MEASUREMENTS.items()
+        ),
+    )
+
+
+LISTS: Mapping[str, Callable[[], str]] = {
+    "rules": rules, "data-sets": data_sets, "models": models, "measurements": measurements,
+}  # fmt: skip
 
 
 def filled(text: str, ledger: Path = PROJECT / "claims") -> str:
-    """The text with every table as the ledger has it."""
-    lines, rows = overview(ledger), book.rows(ledger)
+    """The text with every table as the code and the ledger have it."""
+    if LEDGER.search(text):
+        lines, rows = overview(ledger), book.rows(ledger)
 
-    def table(place: re.Match[str]) -> str:
-        name = place[2]
-        body = markdown(lines, rows, paper=name) if name in PAPERS else results(rows, name.split(","))
-        return f"{place[1]}{body}\n{place[3]}"
+        def result(place: re.Match[str]) -> str:
+            name = place[2]
+            body = markdown(lines, rows, paper=name) if name in PAPERS else results(rows, name.split(","))
+            return f"{place[1]}{body}\n{place[3]}"
 
-    return PLACE.sub(table, text)
+        text = LEDGER.sub(result, text)
+    return LIST.sub(lambda place: f"{place[1]}{LISTS[place[2]]()}\n{place[3]}", text)
+
+
+def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    titles = list(titles)
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _sentence(documented: Any) -> str:
+    """The first paragraph of a docstring, as a cell."""
+    first = (inspect.getdoc(documented) or "").split("\n\n")[0]
+    return first.replace("\n", " ").rstrip(".").replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ script gives its optimizers no closure, so the loop is written out. Needs `pip i
 minute.
 """
 
+import evenly.integrations.torchvision  # first: torchvision may not fit torch
+
+# isort: split
 import timm
 import torch
 from sklearn.datasets import load_digits

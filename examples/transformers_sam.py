@@ -6,6 +6,9 @@ A small BERT learns whether a sentence of random words has more of one half of t
 micro-batches to a step, and clipping. Needs `pip install "evenly[transformers]"`; takes about half a minute.
 """
 
+import evenly.integrations.torchvision  # first: torchvision may not fit torch
+
+# isort: split
 import tempfile
 
 import torch

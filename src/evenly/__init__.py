@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from evenly.resampling import separate as separate
     from evenly.resampling.health import health as health
     from evenly.resampling.model_outputs import outputs as outputs
+    from evenly.training.prediction import load_run as load_run
 
 # Names are looked up on first use, so that `import evenly` and `evenly --help` do not wait for torch.
 __getattr__, __dir__, __all__ = attach(
@@ -43,5 +44,6 @@ __getattr__, __dir__, __all__ = attach(
         "outputs": "evenly.resampling.model_outputs",
         "health": "evenly.resampling.health",
         "separate": "evenly.resampling",
+        "load_run": "evenly.training.prediction",
     },
 )

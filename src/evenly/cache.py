@@ -1,4 +1,4 @@
-"""The user's cache folder: what may be lost at any time, and only costs time then."""
+"""The user's cache folder: its loss costs time and nothing else."""
 
 import os
 from contextlib import suppress

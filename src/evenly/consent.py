@@ -1,4 +1,4 @@
-"""Whose code may run: a recipe or a run's folder may name a function, and a stranger's must not be called unasked.
+"""Consent to run code: a recipe or a run's folder may name a function, which must not be called without asking.
 
 A model can be given as `module:function`. Importing the module and calling the function run whatever they hold, so a
 name that was read from a file is code from that file. It may run if the person named exactly this code with exactly

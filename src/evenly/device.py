@@ -1,4 +1,4 @@
-"""The device that computes: which one a name means, what it can do, and how its float32 is kept exact.
+"""Devices: which device a name means, what it can do, and how to keep float32 exact.
 
 Every question about a kind of device is asked here, so that the rest of evenly never asks for `cuda` by name.
 """

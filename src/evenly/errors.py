@@ -1,4 +1,4 @@
-"""What can go wrong that is not a bug: each error knows the exit code of the command it ends.
+"""Errors that are not bugs; each has the exit code of the command that it ends.
 
 An error says what happened, why, and the line that fixes it. Anything that is not one of these
 is a bug in evenly and ends a command with exit code 1 and a traceback.

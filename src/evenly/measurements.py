@@ -14,7 +14,7 @@ class Measurement:
     """A measurement's function, `where` (`module:function` in `evenly.diagnostics`), and how it is presented.
 
     `numbers` maps the keys shown in the page's table to their titles. A `quick` measurement is made by default; then
-    `possible`, a `module:function` of the data's `Splits`, can say whether the data allow it.
+    `possible`, a `module:function` of the data's `Splits`, can say whether the data allow it. `source` is the paper.
     """
 
     where: str
@@ -23,6 +23,7 @@ class Measurement:
     numbers: Mapping[str, str] = field(default_factory=dict)
     quick: bool = False
     possible: str = ""
+    source: str = ""
 
 
 MEASUREMENTS: Mapping[str, Measurement] = {
@@ -37,9 +38,13 @@ MEASUREMENTS: Mapping[str, Measurement] = {
             "l1": "L1 norm of the weights",
         },
         quick=True,
+        source="Nguyen et al., table 1, fig. 5",
     ),
     "density": Measurement(
-        "spectral_density:measure_density", "the whole spectrum of the Hessian as a curve, with its tail", "geometry"
+        "spectral_density:measure_density",
+        "the whole spectrum of the Hessian as a curve, with its tail",
+        "geometry",
+        source="Ghorbani et al.",
     ),
     "rise": Measurement(
         "worst_rise:measure_rise",
@@ -47,30 +52,35 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "geometry",
         {"worst_rise": "worst rise of the loss nearby"},
         quick=True,
+        source="Foret et al.",
     ),
     "adaptive_sharpness": Measurement(
         "worst_rise:measure_adaptive_sharpness",
         "worst rise within --rho of each weight's own size",
         "geometry",
         {"adaptive_sharpness": "adaptive sharpness"},
+        source="Kwon et al.",
     ),
     "m_sharpness": Measurement(
         "m_sharpness:measure_m_sharpness",
         "mean rise of small groups of examples at SAM's own step",
         "geometry",
         {"m_sharpness": "m-sharpness"},
+        source="Foret et al.",
     ),
     "sam_edge": Measurement(
         "sam_edge:measure_sam_edge",
         "SAM's edge of stability for the gradient's norm, beside λ₁",
         "geometry",
         {"sam_edge": "SAM's edge of λ₁", "lambda_max_over_edge": "λ₁ over SAM's edge"},
+        source="Long & Bartlett",
     ),
     "learning_coefficient": Measurement(
         "learning_coefficient:measure_learning_coefficient",
         "local learning coefficient by Langevin sampling",
         "geometry",
         {"learning_coefficient": "local learning coefficient"},
+        source="Lau et al.",
     ),
     "importance": Measurement(
         "importance_map:measure_importance",
@@ -78,6 +88,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "features",
         {"gini": "Gini of the importance", "phantom_gini": "Gini at SAM's displaced weights"},
         quick=True,
+        source="Springer et al., section 6",
     ),
     "rank": Measurement(
         "rank:measure_rank",
@@ -85,6 +96,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "features",
         {"feature_rank": "rank of the features"},
         quick=True,
+        source="Chang & Khanna",
     ),
     "probing": Measurement(
         "probing_error:measure_probing",
@@ -92,9 +104,13 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "features",
         quick=True,
         possible="probing_error:can_probe",
+        source="Springer et al., section 3",
     ),
     "layer_probes": Measurement(
-        "layer_probes:measure_layer_probes", "the same at every layer: where a feature is lost", "features"
+        "layer_probes:measure_layer_probes",
+        "the same at every layer: where a feature is lost",
+        "features",
+        source="Alain & Bengio",
     ),
     "reliance": Measurement(
         "reliance:measure_reliance",
@@ -108,6 +124,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "error of the worst group of label and attribute",
         "features",
         {"worst_group_error": "error of the worst group", "group_mean_error": "mean error of the groups"},
+        source="Sagawa et al.",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""How much memory is left, and what it means when there is none."""
+"""Free memory, and how to recognise that it ran out."""
 
 import os
 from pathlib import Path

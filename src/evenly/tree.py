@@ -1,4 +1,4 @@
-"""Vector algebra on lists of tensors: the parameters of a network as one long vector.
+"""Vector algebra on lists of tensors: a network's parameters as one vector.
 
 Each function makes a handful of `torch._foreach_*` calls, whatever the number of tensors.
 """

@@ -1,8 +1,13 @@
-"""The house stands: imports point downward, siblings are strangers, files hold one idea."""
+"""Imports point downward, rooms of one layer do not import each other, and files stay short.
+
+The layers are those of docs/architecture.md.
+"""
 
 import ast
+import itertools
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -10,18 +15,10 @@ import pytest
 import evenly
 
 SOURCE = Path(evenly.__file__).parent
+DOCUMENT = Path(__file__).parents[2] / "docs" / "architecture.md"
 LAYERS = [
-    ["cli"],
-    ["papers", "integrations", "demo"],
-    ["training", "report"],
-    ["diagnostics", "stability", "resampling"],
-    ["curvature"],
-    ["data", "models", "optim", "sweep"],
-    ["tree", "rng", "recipe", "records", "environment", "intervals", "measurements"],
-    ["typed", "consent", "rules"],
-    ["files"],
-    ["atomic", "cache", "progress", "lazy", "device", "memory"],
-    ["errors"],
+    line.split(" | ")
+    for line in DOCUMENT.read_text(encoding="utf-8").split("```text\n")[1].split("```")[0].splitlines()
 ]
 HEIGHT = {room: len(LAYERS) - level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -35,16 +32,16 @@ def module(path: Path) -> str:
 
 def imported(path: Path) -> set[str]:
     """Every evenly module a file imports, also inside functions and for type checking."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.split(".")[0] == "evenly"}
+            names |= {alias.name for alias in node.names if alias.name.split(".")[0] == "evenly"}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             if node.module and node.module.split(".")[0] == "evenly":
                 known = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES
-                found |= known or {node.module}
-    return found
+                names |= known or {node.module}
+    return names
 
 
 MODULES = {module(path) for path in FILES}
@@ -57,11 +54,11 @@ def room(name: str) -> str | None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_imports_point_downward_and_siblings_are_strangers(path: Path) -> None:
+def test_imports_point_downward_and_never_sideways(path: Path) -> None:
     here = room(module(path))
     if here in (None, "__main__"):
-        return  # the package's own face and `python -m evenly` may name any room
-    assert here in HEIGHT, f"{here} is in no layer: add it to LAYERS"
+        return  # the package itself and `python -m evenly` may import any room
+    assert here in HEIGHT, f"{here} is in no layer: add it to docs/architecture.md"
     for name in imported(path):
         there = room(name)
         if there is None or there == here:
@@ -106,3 +103,40 @@ def test_records_report_and_the_command_line_never_import_torch() -> None:
     code += "sys.exit(f'imported: {loaded}' if loaded else 0)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+
+
+def test_the_layers_are_the_rooms_that_exist() -> None:
+    rooms = {room(name) for name in MODULES} - {None, "__main__"}
+    assert {name for layer in LAYERS for name in layer} == rooms
+    assert sum(map(len, LAYERS)) == len(rooms), "a room is in two layers"
+
+
+def test_every_room_is_as_low_as_its_imports_allow() -> None:
+    below: dict[str, set[str]] = {name: set() for name in HEIGHT}
+    for path in FILES:
+        here = room(module(path))
+        if here in below:
+            below[here] |= {there for name in imported(path) if (there := room(name)) not in (None, here)}
+    for layer, lower in itertools.pairwise(LAYERS):
+        assert any(below[name] & set(lower) for name in layer), f"{layer} imports nothing from the layer below it"
+
+
+MIRRORED = ("optim", "diagnostics", "stability", "models", "typed", "records")
+
+
+@pytest.mark.parametrize("room", MIRRORED)
+def test_unit_tests_are_named_after_the_modules_they_test(room: str) -> None:
+    folder = Path(__file__).parents[1] / "unit" / room
+    modules = {path.stem for path in (SOURCE / room).rglob("*.py")}
+    assert [path.name for path in folder.glob("test_*.py") if path.stem.removeprefix("test_") not in modules] == []
+
+
+LONG = 300
+
+
+@pytest.mark.filterwarnings("always")
+def test_long_files_are_pointed_out() -> None:
+    for path in FILES:
+        length = len(path.read_text(encoding="utf-8").splitlines())
+        if length > LONG:
+            warnings.warn(f"{path.relative_to(SOURCE)} has {length} lines: does it hold one idea?", stacklevel=1)

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from evenly.errors import SetupError, UsageError
+from evenly.recipe import Recipe, Until, from_mapping
 from evenly.sweep import Job, Plan, Where, launch, on_ray
 from evenly.sweep.launch import JobsFailed
+from evenly.training.comparison import Design, compare
 
 ray = pytest.importorskip("ray", reason='needs Ray: pip install "evenly[ray]"')
 JOBS = "tests.cluster.jobs"
@@ -65,8 +67,19 @@ def test_a_failure_ends_only_what_needs_it(cluster, tmp_path):
             Job("good", "evenly.sweep.worker:nothing"),
         ]
     )
-    with pytest.raises(JobsFailed, match=r"1 of 3 runs failed, 1 are done(.|\n)*there are no labels(.|\n)*after"):
+    with pytest.raises(JobsFailed, match=r"1 of 3 runs failed, 1 is done(.|\n)*there are no labels(.|\n)*after"):
         launch(plan, Where("ray", threads=1), runs=tmp_path)
+
+
+def test_a_comparison_on_ray_is_that_of_this_process(cluster, tmp_path):
+    recipe = from_mapping(Recipe, {**RECIPE, "epochs": 3})
+    design = Design(recipe, ("plain", "useful"), (0, 1), until=Until("epoch", 1))
+    here = compare(design, runs=tmp_path / "here", where=Where(at_once=1, threads=1), device="cpu")
+    there = compare(design, runs=tmp_path / "there", where=Where("ray", threads=1), device="cpu")
+    assert here["methods"] == there["methods"]
+    for method in here["methods"]:
+        for row in method["runs"].values():
+            assert weights(tmp_path / "here", row["run"]) == weights(tmp_path / "there", row["run"])
 
 
 def test_a_run_that_no_node_can_hold_is_refused_before_anything_runs(cluster, tmp_path):

@@ -33,7 +33,6 @@ from evenly.errors import EvenlyError
 from evenly.files.numpy_files import read_npy
 from evenly.models.weights import read as read_weights
 from evenly.resampling import load, save, separate
-from evenly.resampling.exports import read_csv, read_indices
 
 ROUNDS = 25
 Read = Callable[[Path], object]
@@ -168,12 +167,6 @@ def specimens() -> Specimens:
             lambda path: _from_file(path, "random"),
         ),
         "matrix": ("g.npy", written(lambda p: np.save(p, x), "g.npy"), read_npy),
-        "indices": ("i.npy", written(lambda p: np.save(p, y), "i.npy"), read_indices),
-        "exported manifest": (
-            "up.csv",
-            b"path,index,label,repeat\na,0,cat,2\nb,1,dog,1\n",
-            lambda p: read_csv(p).indices(),
-        ),
         "csv manifest": ("m.csv", rows, beside_a_picture(manifest)),
         "tsv manifest": ("m.tsv", rows.replace(b",", b"\t"), beside_a_picture(manifest)),
         "parquet manifest": ("m.parquet", parquet(), beside_a_picture(manifest)),

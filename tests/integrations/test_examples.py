@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
-runpy.run_path(str(PROJECT / "tests" / "numerics" / "torchvision_guard.py"))["torchvision"]()
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 

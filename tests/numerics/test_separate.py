@@ -1,6 +1,7 @@
 """2-means, silhouettes, losses and agreement against oracles; and the hard examples where the truth is known."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from evenly.models.seeding import seeding
 from evenly.resampling import Separation, separate
 from evenly.resampling.agreement import agreement
 from evenly.resampling.kmeans import two_means
-from evenly.resampling.silhouette import silhouette
+from evenly.resampling.silhouette import silhouette, silhouettes
 
 
 def generator(seed: int) -> torch.Generator:
@@ -161,6 +162,48 @@ def test_statistics_of_each_class_are_those_of_its_two_parts(on: str) -> None:
         )
     total = sum(KMeans(2, n_init=10, random_state=0).fit(points[labels.numpy() == c]).inertia_ for c in range(3))
     assert found.inertia <= 1.001 * total
+
+
+@pytest.mark.filterwarnings("ignore::evenly.resampling.separation.SeparationWarning")
+@pytest.mark.parametrize("options", [{}, {"among": "right"}, {"on": "probabilities"}, {"silhouette_sample": 20}])
+def test_small_classes_are_split_together_as_each_is_alone(options: dict[str, Any]) -> None:
+    rng = generator(5)
+    labels = (40 * torch.rand(900, generator=rng) ** 2).long()  # from some ten to a hundred examples a class
+    logits = early_logits(900, 40)[0]
+    logits[torch.arange(900), labels] += 3 * torch.rand(900, generator=rng)
+    logits[labels == 7] = 1.0  # nothing to split
+    together = separate(logits, labels, max_accuracy=1, **options)
+    for split in together.splits:
+        if not split.divided:
+            continue
+        members = labels == split.label
+        alone = separate(logits[members], labels[members], max_accuracy=1, **options)
+        assert torch.equal(alone.hard, together.hard[members])
+        (other,) = alone.splits
+        assert (split.num_easy, split.num_hard) == (other.num_easy, other.num_hard)
+        if split.num <= options.get("silhouette_sample", 128):  # larger ones are sampled, from one generator for all
+            assert split.silhouette == pytest.approx(other.silhouette, abs=1e-4)
+        assert split.inertia == pytest.approx(other.inertia, rel=1e-4)
+        torch.testing.assert_close(split.mean_hard, other.mean_hard, atol=1e-4, rtol=1e-4)
+        points = (logits.softmax(1) if options.get("on") == "probabilities" else logits)[members]
+        if "among" not in options:
+            assert split.inertia == pytest.approx(direct_inertia(points.numpy(), alone.hard.numpy()), rel=1e-4)
+            assert split.inertia <= 1.05 * KMeans(2, n_init=10, random_state=0).fit(points.numpy()).inertia_
+    assert not next(split for split in together.splits if split.label == 7).divided
+
+
+def test_silhouettes_of_padded_clouds_are_those_of_scikit_learn() -> None:
+    x = torch.zeros(3, 12, 4)
+    side = torch.zeros(3, 12, dtype=torch.bool)
+    sizes = (5, 12, 9)
+    for cloud, size in enumerate(sizes):
+        x[cloud, :size] = torch.randn(size, 4, generator=generator(cloud)) + 50
+        side[cloud, : size // 3] = True
+    inside = torch.arange(12) < torch.tensor(sizes)[:, None]
+    values = silhouettes(x, side, inside & ~side)
+    for cloud, size in enumerate(sizes):
+        expected = silhouette_score(x[cloud, :size].double().numpy(), side[cloud, :size].numpy())
+        assert float(values[cloud]) == pytest.approx(expected, abs=1e-4)
 
 
 def test_probabilities_and_logits_are_different_questions() -> None:

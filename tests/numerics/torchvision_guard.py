@@ -1,26 +1,3 @@
 """torchvision as an oracle: its compiled operators may not fit the torch at hand, its transforms do not need them."""
 
-import importlib
-import sys
-from types import ModuleType
-
-import torch
-
-
-def torchvision() -> ModuleType | None:
-    """torchvision, with stubs for the operators its import asks for where they are missing; None if not installed."""
-    try:
-        return importlib.import_module("torchvision")
-    except ModuleNotFoundError:
-        return None
-    except RuntimeError as error:
-        if "torchvision::nms" not in str(error):
-            raise
-    for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-        del sys.modules[name]
-    stubs = torch.library.Library("torchvision", "DEF")
-    for name in ("nms", "qnms"):
-        stubs.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    module = importlib.import_module("torchvision")
-    module.stubs = stubs  # type: ignore[attr-defined]  # the stubs live as long as the library object
-    return module
+from evenly.integrations.torchvision import torchvision as torchvision

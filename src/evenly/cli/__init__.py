@@ -35,7 +35,8 @@ VERBS = {
     "compare": "which method helps on your data, and is it real",
     "useful": "train by USEFUL beside its controls, with paired seeds",
     "separate": "find the examples a network has not learned early",
-    "export": "carry a resampled training set to any trainer",
+    "export": "carry a trained network or a resampled training set to other programs",
+    "predict": "name the classes of new images by a trained run",
     "train": "train one recipe, or continue it",
     "runs": "what has been run, and what came of it",
     "measure": "point the instruments at a run",
@@ -90,4 +91,7 @@ def _speak_plainly() -> None:
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         logger.propagate = False
+    for each in logger.handlers:
+        if type(each) is logging.StreamHandler:
+            each.stream = sys.stderr  # which may be another than when the last command ran in this process
     warnings.formatwarning = lambda message, *_, **__: f"evenly: {message}\n"

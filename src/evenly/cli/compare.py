@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import add_recipe, add_running, duration, fast_where_possible, leads, resolved, running
+from evenly.cli.train import (
+    add_recipe,
+    add_running,
+    duration,
+    fast_where_possible,
+    leads,
+    resolved,
+    running,
+    with_tested_rate,
+)
 from evenly.errors import EvenlyError, UsageError
 from evenly.rules import RULES
 
@@ -85,9 +94,17 @@ def take_where(given: dict[str, Any]) -> "Where":
 
 
 def design(
-    given: dict[str, Any], *, verb: str, methods: "tuple[str, ...] | None" = None, seeds: str
+    given: dict[str, Any],
+    *,
+    verb: str,
+    methods: "tuple[str, ...] | None" = None,
+    seeds: str,
+    runs: str | None = None,
 ) -> "tuple[Design, Where, dict[str, Any]]":
-    """What is compared, where it is trained, and how; taken out of the arguments of a verb."""
+    """What is compared, where it is trained, and how; taken out of the arguments of a verb.
+
+    Where `--lr auto` asks for it, the learning rate is tested by short runs in the folder `runs`, if that is given.
+    """
     from evenly.recipe import Model, Until
     from evenly.training.comparison import Design
     from evenly.training.useful import useful_methods
@@ -100,6 +117,8 @@ def design(
     early = {name: given.pop(f"early_{name}") for name in ("model", "optimizer", "lr")}
     controls = given.pop("controls", None)
     recipe = fast_where_possible(resolved(**given, verb=verb), given, device=how["device"])
+    if runs is not None:
+        recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
     until: Until = moment(own["at_epoch"], own["at_fraction"])
     optimizer, ascent = early_choice(recipe, early["optimizer"], early["lr"])
     if methods is None:
@@ -125,7 +144,7 @@ def compare(*, methods: str, seeds: str, runs: str, dry_run: bool, json: bool, *
         print_words()
         return
     names = tuple(word.strip() for word in methods.split(",") if word.strip())
-    made, where, how = design(given, verb="compare", methods=names, seeds=seeds)
+    made, where, how = design(given, verb="compare", methods=names, seeds=seeds, runs=None if dry_run else runs)
     if dry_run:
         show_forecast(made, how, runs=runs, json=json)
         return

@@ -138,7 +138,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
     """Check files against what was published, decode every image, then look at classes and values."""
     from evenly.data.catalogue import CATALOGUE, load, options_of
     from evenly.data.catalogue import data_root as root_of
-    from evenly.data.checks import problems
+    from evenly.data.checks import duplicates, problems
     from evenly.data.fetch.verify import verify as verify_files
     from evenly.data.formats.listing import dropped
 
@@ -162,9 +162,14 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
             wrong = [_undecodable(broken)]
         else:
             _say_left_out(broken)
-            wrong, rows = problems(splits), [_row(part) for part in splits.values()]
-            examples = sum(len(part) for part in splits.values())
-            done.append(f"{examples:,} {'images decoded' if decode else 'examples loaded'}")
+            rows = [_row(part) for part in splits.values()]
+        # What was published is as it is; of data of one's own, copies can be removed.
+        wrong += [*(duplicates(splits) if source not in CATALOGUE else ()), *problems(splits)]
+        for remark in splits.remarks:
+            if not broken or "left out" not in remark:
+                say(remark)
+        examples = sum(len(part) for part in splits.values())
+        done.append(f"{examples:,} {'images decoded' if decode else 'examples loaded'}")
     if json:
         listing = [{"path": str(path), "reason": reason} for path, reason in broken]
         print_json({"name": source, "files": len(files), "problems": wrong, "broken": listing, "splits": rows})

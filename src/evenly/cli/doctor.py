@@ -14,6 +14,8 @@ EXTRAS = {
     "torchvision": ("vision", "torchvision models"),
     "timm": ("timm", "timm models"),
     "tensorboard": ("tensorboard", "metrics for TensorBoard"),
+    "datasets": ("datasets", "data sets of Hugging Face (hf:NAME)"),
+    "onnx": ("onnx", "networks as ONNX files"),
 }
 
 
@@ -112,4 +114,16 @@ def _print(report: dict[str, Any]) -> None:
     rows = [{"data": r["name"], "state": "found" if r["found"] else "; ".join(r["get"])} for r in report["data"]]
     print_table(rows, ["data", "state"])
     if not report["trouble"]:
-        say("\nAll that is needed is here.")
+        say(f"\n{summary(report['packages'])}")
+
+
+def summary(packages: list[dict[str, str]]) -> str:
+    """Whether everything works, or what does not and why that may not matter."""
+    broken = [row["package"] for row in packages if "does not import" in row["state"]]
+    if not broken:
+        return "All that is needed is here."
+    one = len(broken) == 1
+    return (
+        f"evenly itself works. {' and '.join(broken)} {'is' if one else 'are'} installed but cannot be imported: "
+        f"{' and '.join(row['for'] for row in packages if row['package'] in broken)} cannot be used."
+    )

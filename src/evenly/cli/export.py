@@ -1,10 +1,10 @@
-"""`evenly export`: the resampled training set of a run, for whatever trainer comes next."""
+"""`evenly export`: a run's network, or the training set that it resampled, for other programs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, say
-from evenly.cli.parser import Parser, add_json, add_root
+from evenly.cli.parser import Parser, add_json, add_root, add_trust
 from evenly.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -17,28 +17,34 @@ EXAMPLES = """
   evenly export runs/3f2a91c04b7d --as csv
   evenly export separation.csv --as indices --out indices.npy
   evenly export 3f2a --as folder --out upsampled/
+  evenly export 3f2a --as onnx --out network.onnx
+  evenly export 3f2a --as hub --out exported/
 """
-OUT = {"indices": "indices.npy", "csv": "upsampled.csv", "folder": "upsampled"}
+NETWORKS = {"torchscript": "network.pt", "onnx": "network.onnx", "hub": "exported"}
+OUT = {"indices": "indices.npy", "csv": "upsampled.csv", "folder": "upsampled", **NETWORKS}
 
 
 def fill(parser: Parser) -> None:
     """The arguments of `evenly export`."""
     parser.calls(export, examples=EXAMPLES)
-    parser.add_argument("source", metavar="RUN", help="a run of `evenly useful`, or a file of `evenly separate`")
+    parser.add_argument("source", metavar="RUN", help="a run, or a file of `evenly separate`")
     parser.add_argument(
         "--as",
         dest="form",
         choices=sorted(OUT),
         required=True,
-        help="rows with a column `repeat`, which `evenly train FILE` heeds; links, a folder per class; or positions",
+        help="of the training set: csv, rows with a column `repeat`, which `evenly train FILE` heeds; folder, links in "
+        "a folder per class; indices, positions. Of the network: torchscript; onnx; hub, a folder with safetensors, "
+        "config and model card (nothing is uploaded)",
     )
-    parser.add_argument("--out", type=Path, help="where (default: indices.npy, upsampled.csv or upsampled/)")
+    parser.add_argument("--out", type=Path, help=f"where (default: {', '.join(OUT.values())})")
     parser.add_argument(
         "--factor", type=int, metavar="K", help="how often a hard example is shown (default: the run's, or 2)"
     )
     parser.add_argument("--data", metavar="DATA", help="the data, where a file of `evenly separate` does not name them")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
     parser.add_argument("--force", action="store_true", help="replace what exists")
+    add_trust(parser, "the run")
     add_root(parser)
     add_json(parser)
 
@@ -55,13 +61,16 @@ def export(
     data_root: str | None,
     json: bool,
 ) -> None:
-    """Write the multiset in the form asked for."""
-    from evenly.resampling import exports, load
-
+    """Write the network, or the training set with its repeats, in the form asked for."""
     out = out or Path(OUT[form])
-    path, run = _found(source, runs)
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
+    if form in NETWORKS:
+        _export_network(source, form, out, runs=runs, json=json)
+        return
+    from evenly.resampling import exports, load
+
+    path, run = _separation_of(source, runs)
     separation, files, once = load(path), None, None
     if run is not None:
         factor, once = _as_trained(run, separation, factor)
@@ -86,8 +95,27 @@ def export(
         say(f"{len(separation):,} examples, {more:,} of them {how['factor']} times: {num:,} in all.")
 
 
-def _found(source: str, runs: str) -> "tuple[Path, Run | None]":
-    """The file of a separation, and the run that it is of, if it is that of a run."""
+def _export_network(source: str, form: str, out: Path, *, runs: str, json: bool) -> None:
+    from evenly.integrations import network_files
+    from evenly.training.prediction import load_run
+
+    write = {
+        "torchscript": network_files.write_torchscript,
+        "onnx": network_files.write_onnx,
+        "hub": network_files.write_hub,
+    }[form]
+    trained = load_run(source, runs=runs)
+    difference = write(trained, out)
+    if json:
+        facts = {"out": str(out), "classes": list(trained.classes), "inputs": list(trained.preprocess.model_shape)}
+        print_json(facts | {"largest_difference": difference})
+    else:
+        print(out)
+        say(f"Read back, it gives the network's own outputs (largest difference {difference:.2g}).")
+
+
+def _separation_of(source: str, runs: str) -> "tuple[Path, Run | None]":
+    """The file that holds a separation, and the run it belongs to, if any."""
     given = Path(source)
     if given.is_file():
         return given, None
@@ -143,17 +171,10 @@ def _with_data(
 
     from evenly.data import load
     from evenly.data.formats.image_files import ImageFiles
-    from evenly.recipe import from_record
-    from evenly.records.identity import check_data
     from evenly.resampling import matching
-    from evenly.training.build import load_data
+    from evenly.training.trained_model import data_of
 
-    if run is not None:
-        splits = load_data(from_record(run.recipe), data_root=data_root)
-        check_data(run.path, splits.identity())
-        train = splits.train
-    else:
-        train = load(str(data), root=data_root).train
+    train = data_of(run, data_root=data_root).train if run is not None else load(str(data), root=data_root).train
     index_N = separation.index
     if run is None and len(train) == len(separation) and sorted(index_N.tolist()) == list(range(len(train))):
         index_N = train.index[index_N]  # outputs of another program number the training examples from 0

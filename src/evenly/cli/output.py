@@ -26,13 +26,16 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, title: str | None = None) -> None:
-    """A result for people, on stdout: as wide as the terminal, plain when it is not one."""
+def print_table(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, title: str | None = None, gap: int = 2
+) -> None:
+    """A result for people, on stdout: as wide as the terminal, plain when it is not one; `gap` is between columns."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=title, box=None, pad_edge=False, header_style="bold", title_justify="left")
+    table = Table(title=title, box=None, pad_edge=False, header_style="bold", title_justify="left",
+                  padding=(0, gap - 1, 0, 1))  # fmt: skip
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:

@@ -99,7 +99,7 @@ def add_trust(parser: Parser, what: str) -> None:
 
 
 def assignments(texts: list[str]) -> dict[str, Any]:
-    """What `--set` gives, each `name=value` with the value in YAML.
+    """What `--set` gives, each `name=value` with the value in YAML; `data.options.name`, as in recipes, means the same.
 
     >>> assignments(["chi=450", "noise_on=hard"])
     {'chi': 450, 'noise_on': 'hard'}
@@ -109,7 +109,34 @@ def assignments(texts: list[str]) -> dict[str, Any]:
     given = {}
     for text in texts:
         name, equals, value = text.partition("=")
+        name = name.strip().removeprefix("data.options.")
         if not (name and equals and value):
             raise UsageError(f"--set {text!r}: expected name=value. For example: --set chi=450")
         given[name] = yaml_text.parse(value, source=f"--set {name}")
     return given
+
+
+def spelled_out(changes: list[str], data: str | None) -> list[str]:
+    """`--set` of a recipe with the options of its data set spelled out: `size=32` becomes `data.options.size=32`.
+
+    >>> spelled_out(["size=32", "epochs=3"], "photos.npz")
+    ['size=32', 'epochs=3']
+    >>> spelled_out(["dim=7", "epochs=3"], "parity")
+    ['data.options.dim=7', 'epochs=3']
+    """
+    from evenly.data.catalogue import options_of
+    from evenly.errors import EvenlyError
+    from evenly.recipe import Recipe, settings
+
+    own = {row.path.partition(".")[0] for row in settings(Recipe)}
+    names = [change.partition("=")[0].strip() for change in changes]
+    if data is None or all("." in name or name in own for name in names):
+        return changes
+    try:
+        known = {*options_of(data), "held_out"}
+    except EvenlyError:  # no such data: loading says it better
+        return changes
+    return [
+        f"data.options.{change.strip()}" if name in known - own else change
+        for name, change in zip(names, changes, strict=True)
+    ]

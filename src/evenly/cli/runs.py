@@ -1,57 +1,107 @@
-"""`evenly runs`: what has been run, and what came of it."""
+"""`evenly runs`: what has been run, and what came of it; show, compare and remove runs."""
 
-from typing import Any
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, verb
-from evenly.cli.train import duration, shown
-from evenly.errors import DataError, SetupError
+from evenly.cli.run_rows import kept, rows_of, shown_rows
+from evenly.cli.train import shown
+from evenly.errors import EvenlyError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 EXAMPLES = """
   evenly runs
+  evenly runs --data photos --since 2d
   evenly runs show 3f2a
+  evenly runs compare 3f2a 91c0
+  evenly runs rm 3f2a
 """
-# Where the error of a run is taken: the first of these splits that it has.
-JUDGED = ("test", "validation")
+_COMPARE = """
+  evenly runs compare 3f2a 91c0            the first is what the others are compared with
+  evenly runs compare 3f2a 91c0 --split validation
+"""
+_REMOVE = """
+  evenly runs rm 3f2a 91c0
+  evenly runs rm 3f2a --yes
+"""
+_PAUSE = 3.0  # seconds from one look to the next
+EVERY = 30.0  # seconds from one line to the next where there is no terminal
 
 
 def fill(parser: Parser) -> None:
     """The arguments of `evenly runs`."""
     parser.calls(table, examples=EXAMPLES)
-    parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
-    add_json(parser)
+    parser.add_argument("--data", metavar="DATA", help="only runs on this data set")
+    parser.add_argument("--model", metavar="M", help="only runs of this model")
+    parser.add_argument("--since", metavar="WHEN", help="only runs begun since: 2026-01-31, 30m, 2h, 3d")
+    parser.add_argument("--watch", action="store_true", help="draw the table again until no run is going on")
     inner = parser.add_subparsers(metavar="VERB", title="verbs")
-    one = verb(inner, "show", show, help="one run: its recipe, metrics and state", examples="evenly runs show 3f2a")
+    one = verb(
+        inner, "show", _alone(show), help="one run: its recipe, metrics and state", examples="evenly runs show 3f2a"
+    )
     one.add_argument("id", metavar="ID", help="the ID of a run, its beginning, or its folder")
-    one.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
-    add_json(one)
+    two = verb(inner, "compare", _alone(compare), help="runs beside each other, paired by seed", examples=_COMPARE)
+    two.add_argument("ids", metavar="ID", nargs="+", help="runs of different settings; their other seeds are found")
+    two.add_argument("--split", help="where the error is taken (default: test, or validation)")
+    gone = verb(inner, "rm", _alone(remove), help="delete runs, after asking", examples=_REMOVE)
+    gone.add_argument("ids", metavar="ID", nargs="+", help="the ID of a run, or its beginning")
+    gone.add_argument("--yes", action="store_true", help="do not ask")
+    for each in (parser, one, two, gone):
+        each.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
+        add_json(each)
 
 
-def table(*, runs: str, json: bool) -> None:
-    """Print a row per run: state, epoch, error, time."""
+def _alone(run: "Callable[..., None]") -> "Callable[..., None]":
+    """An inner verb, which takes none of the options that choose rows of the table."""
+
+    def checked(*, data: str | None, model: str | None, since: str | None, watch: bool, **given: Any) -> None:
+        options = {"--data": data, "--model": model, "--since": since, "--watch": watch or None}
+        if extra := [name for name, value in options.items() if value is not None]:
+            raise UsageError(f"{extra[0]} is for the table of `evenly runs` alone: leave it out here.")
+        run(**given)
+
+    return checked
+
+
+def table(*, data: str | None, model: str | None, since: str | None, watch: bool, runs: str, json: bool) -> None:
+    """Print a row per run, the newest first."""
     from evenly import records
 
-    rows = []
-    for run in records.runs(runs):
-        try:
-            rows.append(_row(run))
-        except (DataError, SetupError) as error:  # one damaged run must not hide the others
-            say(f"Left out {run.id}: {error}")
-    if json:
-        print_json(rows)
-        return
-    for row in rows:
-        row["error"] = next(
-            (f"{shown(row[f'{on} error'])} ({on})" for on in JUDGED if row[f"{on} error"] is not None), ""
-        )
-        row |= {"train error": shown(row["train error"]) if row["train error"] is not None else ""}
-        row["time"] = duration(row["seconds"]) if row["seconds"] is not None else ""
-        row |= {name: "" for name, value in row.items() if value is None}
+    due = 0.0  # when to say again that runs are going on, where no table can be drawn over another
+    while True:
+        rows = kept(rows_of(records.runs(runs)), data=data, model=model, since=since)
+        if json:
+            print_json(rows)
+            return
+        going_on = sum(row["state"] == "running" for row in rows) if watch else 0
+        if not going_on or sys.stdout.isatty():
+            print("\x1b[H\x1b[2J" if going_on else "", end="")
+            print_runs(rows)
+        elif time.monotonic() > due:
+            say(f"{going_on} of {len(rows)} runs are going on.")
+            due = time.monotonic() + EVERY
+        if not going_on:
+            break
+        time.sleep(_PAUSE)
+    letters = [
+        text
+        for letter, text in ((" v", "v: on validation"), (" t", "t: on training examples"), ("!", "!: learned nothing"))
+        if any(letter in row["error %"] for row in shown_rows(rows))
+    ]
+    say(f"\n{len(rows)} run{'' if len(rows) == 1 else 's'} in {runs}. `evenly runs show ID` tells more of one."
+        + (f" Errors {', '.join(letters)}." if letters else ""))  # fmt: skip
+
+
+def print_runs(rows: "Sequence[dict[str, Any]]") -> None:
+    """The table of runs, within 80 columns."""
     print_table(
-        rows,
-        ["id", "state", "data", "model", "optimizer", "method", "seed", "epoch", "train error", "error", "time"],
+        shown_rows(rows), ["id", "date", "data", "model", "method", "lr", "rho", "epochs", "seed", "error %"], gap=1
     )
-    say(f"\n{len(rows)} run{'' if len(rows) == 1 else 's'} in {runs}. `evenly runs show ID` tells more of one.")
 
 
 def show(*, id: str, runs: str, json: bool) -> None:
@@ -60,50 +110,127 @@ def show(*, id: str, runs: str, json: bool) -> None:
     from evenly.typed import yaml_text
 
     run = records.Run.open(id, runs)
-    metrics = run.metrics()
+    metrics, summary = run.metrics(), run.summary()
     if json:
-        print_json(
-            {"id": run.id, "state": run.state, "recipe": run.recipe, "metrics": metrics, "summary": run.summary()}
-        )
+        print_json({"id": run.id, "state": run.state, "recipe": run.recipe, "metrics": metrics, "summary": summary})
         return
     print(yaml_text.render(run.recipe))
     if metrics:
-        columns = [name for name in metrics[-1] if name.count(".") <= 1]
-        print_table([{k: shown(v) for k, v in row.items()} for row in metrics], columns)
-    say(f"\nRun {run.id} is {run.state}: {run.path}" + (f"\n{run.failure()}" if run.failure() else ""))
+        chosen = [name for name in metrics[-1] if name.rpartition(".")[2] in ("epoch", "lr", "loss", "error")]
+        print_table([{k: shown(v) for k, v in row.items()} for row in metrics], chosen[:8])
+    told = [run.failure(), f"It {summary['collapsed']}" if "collapsed" in summary else None]
+    say(f"\nRun {run.id} is {run.state}: {run.path}" + "".join(f"\n{line}" for line in told if line))
 
 
-def _row(run: Any) -> dict[str, Any]:
-    from evenly.typed.mappings import flatten
+def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None:
+    """Print the error of every recipe, and the difference to the first over shared seeds."""
+    from dataclasses import asdict
 
-    recipe, summary = flatten(run.recipe), run.summary()
-    # A run that is done says itself where it ended; its last line of metrics may be lost.
-    last = summary if "epoch" in summary else (run.metrics() or [{}])[-1]
-    rule = recipe.get("ascent.rule", "none")
-    row = {
-        "id": run.id,
-        "state": run.state,
-        "data": recipe.get("data.name"),
-        "model": recipe.get("model.name"),
-        "optimizer": recipe.get("optimizer.name") if rule == "none" else rule,
-        "method": _method(recipe),
-        "seed": recipe.get("seed"),
-        "epoch": last.get("epoch", 0),
-        "epochs": recipe.get("epochs"),
-        "train error": last.get("train.error"),
-        "test error": last.get("test.error"),
-        "validation error": last.get("validation.error"),
-        "seconds": summary.get("seconds"),
-    }
-    for name in ("epoch", "train error", "test error", "validation error", "seconds"):
-        if row[name] is not None and not isinstance(row[name], int | float):
-            raise DataError(f"{run.path}: {name} is {row[name]!r:.40}, expected a number. Something else changed it.")
-    return row
+    from evenly.cli.run_rows import method_of
+    from evenly.intervals import between
+    from evenly.records import pairs
+    from evenly.report.wording import percent
+
+    if len(ids) < 2:
+        raise UsageError("give two or more runs to compare. `evenly runs` lists them.")
+    groups = pairs.groups(ids, runs)
+    differing = pairs.differing_settings(groups)
+    split, lines = pairs.compare(groups, split)
+    rows: list[dict[str, Any]] = []
+    for line in lines:
+        seeds = line.group.runs
+        rows.append(
+            {
+                "run": next(iter(seeds.values())).id,
+                "method": method_of(line.group.settings),
+                "runs": [run.id for run in seeds.values()],
+                "seeds": list(seeds),
+                "error": asdict(line.error),
+                "difference": asdict(line.difference) if line.difference is not None else None,
+                "cost": line.cost,
+                "collapsed": line.group.collapsed(),
+            }
+        )
+    if json:
+        print_json({"split": split, "differing": differing, "groups": rows})
+        return
+    names = [f"{row['run'][:7]}" for row in rows]
+    print_table(
+        [{"setting": name} | dict(zip(names, map(str, values), strict=True)) for name, values in differing.items()],
+        ["setting", *names],
+    )
+    print()
+    print_table(
+        [
+            {
+                "run": name,
+                "method": row["method"],
+                "seeds": len(row["seeds"]),
+                "error %": percent(line.error),
+                "difference": between(line.difference) if line.difference is not None else "",
+                "cost": f"{line.cost:.2f}×" if line.cost is not None else "",
+            }
+            for name, row, line in zip(names, rows, lines, strict=True)
+        ],
+        ["run", "method", "seeds", "error %", "difference", "cost"],
+    )
+    say(f"\n{_verdict(names, lines, split)}")
 
 
-def _method(recipe: dict[str, Any]) -> str:
-    """What part a run has in USEFUL: its early stage, the way its examples were chosen, or none."""
-    if recipe.get("until.rule", "end") != "end":
-        return "early"
-    method = recipe.get("resampling.method", "none")
-    return "" if method == "none" else str(method)
+def _verdict(names: "Sequence[str]", lines: "Sequence[Any]", split: str) -> str:
+    """What the differences say, in a sentence each."""
+    told = []
+    for name, line in zip(names, lines, strict=True):
+        num = len(line.group.runs)
+        if lost := len(line.group.collapsed()):
+            told.append(f"{lost} of {num} {'run' if num == 1 else 'runs'} like {name} learned nothing.")
+        if line is lines[0]:
+            continue
+        if line.difference is None:
+            told.append(f"{name} shares no seed with {names[0]}: their errors cannot be paired.")
+        elif line.difference.n < 2:
+            told.append(f"{name} and {names[0]} share one seed, which says nothing yet: train both with more seeds.")
+        elif not line.difference.excludes_zero:
+            told.append(f"{name}: the interval includes zero, so the difference to {names[0]} may be chance.")
+        else:
+            word = "lower" if line.difference.mean < 0 else "higher"
+            told.append(f"{name} has a {word} error than {names[0]} ({line.difference.n} paired seeds).")
+    return "\n".join([f"Errors on {split}, differences in points with 95 % intervals.", *told])
+
+
+def remove(*, ids: list[str], yes: bool, runs: str, json: bool) -> None:
+    """Delete runs that evenly made, after asking."""
+    from evenly import records
+    from evenly.records import index
+    from evenly.records.removal import refusal
+    from evenly.records.removal import remove as delete
+
+    chosen = list(dict.fromkeys(records.Run.open(name, runs).path.name for name in ids))
+    for name in chosen:
+        if (why := refusal(runs, name)) is not None:
+            raise UsageError(why)
+    needed = [name for name, entry in index.entries(Path(runs)).items() if entry and entry.early in chosen]
+    others = [name for name in needed if name not in chosen]
+    what = f"{len(chosen)} run{'s' * (len(chosen) > 1)} in {runs}: {', '.join(chosen)}"
+    if others:
+        what += f" (the early run of {', '.join(others)}, which stay but can no longer be exported or continued)"
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"this would delete {what}. Without a terminal to ask on, say so with --yes.")
+        print(f"Delete {what}? [y/N] ", end="", file=sys.stderr, flush=True)
+        if input().strip().lower() not in ("y", "yes"):
+            say("Nothing was deleted.")
+            return
+    failed: list[str] = []
+    for name in chosen:
+        try:
+            delete(runs, name)
+        except EvenlyError as error:
+            failed.append(str(error))
+    removed = [name for name in chosen if not (Path(runs) / name).exists()]
+    if json:
+        print_json({"removed": removed})
+    else:
+        say(f"Deleted {', '.join(removed) or 'nothing'}.")
+    if failed:
+        raise UsageError("; ".join(failed))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import add_recipe, add_running, fast_where_possible, resolved, running
+from evenly.cli.train import add_recipe, add_running, fast_where_possible, resolved, running, with_tested_rate
 from evenly.cli.useful import add_moment, moment
 from evenly.errors import UsageError
 
@@ -59,6 +59,7 @@ def separate(
     how = running(given)
     if from_logits is None:
         recipe = fast_where_possible(resolved(**given, verb="separate"), given, device=how["device"])
+        recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
     from evenly.resampling import save

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
-from evenly.cli.parser import Parser, add_json, add_root, add_trust
+from evenly.cli.parser import Parser, add_json, add_root, add_trust, spelled_out
 from evenly.errors import UsageError
+from evenly.models.catalogue import CATALOGUE as MODELS
 from evenly.progress import duration as duration
 from evenly.rules import FORMER_NAMES, RULES
 
@@ -17,6 +18,7 @@ EXAMPLES = """
   evenly train photos/ --model resnet18 --set augment=[pad-crop,mirror] --dry-run
   torchrun --nproc-per-node 2 -m evenly train digits --model mlp --epochs 5
 """
+AUTO = "auto"  # of --lr
 
 
 def fill(parser: Parser) -> None:
@@ -33,17 +35,24 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     """What describes a run: the data, the usual settings by name, and every other one by `--set`."""
     parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
     parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
-    parser.add_argument("--model", metavar="M", help="a model, timm:NAME, torchvision:NAME or module:function")
+    parser.add_argument(
+        "--model", metavar="M", help=f"{', '.join(MODELS)}; timm:NAME, torchvision:NAME, module:function"
+    )
+    parser.add_argument("--from", metavar="RUN", dest="from_run", help="start from the weights of a run (fine-tuning)")
     parser.add_argument("--optimizer", metavar="O", help=f"sgd, adamw, … or {', '.join(RULES)}")
     parser.add_argument("--rho", metavar="R", help="the radius of SAM and its family")
-    parser.add_argument("--lr", metavar="R", help="the learning rate")
+    parser.add_argument(
+        "--lr", metavar="R", help="the learning rate (default: one that fits the model); auto tests some"
+    )
     parser.add_argument("--epochs", metavar="N", help="passes over the training examples")
     parser.add_argument("--batch-size", metavar="N", help="examples in a step")
     parser.add_argument("--accumulate", metavar="N", help="parts to take each batch in, where memory is short")
     parser.add_argument("--compile", action="store_const", const="true", help="compile the model; pays in long runs")
     if seed:
         parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
-    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes", help="any other setting")
+    parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes",
+                        help="any other setting, or an option of the data set (size=32)")  # fmt: skip
+    parser.add_argument("--skip-broken", action="store_const", const="true", help="leave out images that do not decode")
     add_trust(parser, "the FILE of --config")
 
 
@@ -66,6 +75,7 @@ def resolved(
     model: str | None,
     optimizer: str | None,
     changes: list[str],
+    from_run: str | None = None,
     verb: str = "train",
     **named: str | None,
 ) -> "Recipe":
@@ -83,6 +93,10 @@ def resolved(
     if data is None and config is None:
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
+    if from_run is not None:
+        from evenly.cli.fine_tuning import starting_from
+
+        changes = [*starting_from(from_run, model or (base.model.name if config else None)), *changes]
     optimizer = FORMER_NAMES.get(optimizer, optimizer) if optimizer else None
     if optimizer in RULES:
         words |= {"ascent.rule": optimizer, "ascent.rho": "null"}
@@ -92,8 +106,9 @@ def resolved(
         words["optimizer.name"] = optimizer
     if named.get("rho") is not None and optimizer not in RULES and base.ascent.rule == "none":
         raise UsageError(f"--rho {named['rho']} is the radius of SAM and its family: give --optimizer sam too.")
-    paths = {"rho": "ascent.rho", "lr": "optimizer.lr"}
-    words |= {paths.get(name, name): value for name, value in named.items() if value is not None}
+    paths = {"rho": "ascent.rho", "lr": "optimizer.lr", "skip_broken": "data.options.skip_broken"}
+    words |= {paths.get(name, name): value for name, value in named.items() if value not in (None, AUTO)}
+    changes = spelled_out(changes, data or base.data.name)
     given = [f"{path}={_quoted(path, value)}" for path, value in words.items() if value is not None]
     recipe = recipes.override(base, [*given, *changes])
     _agree(recipe, config, [*given, *changes])
@@ -116,15 +131,30 @@ def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
 
 
 def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str) -> "Recipe":
-    """The recipe with what makes a GPU fast, but for settings that a file or `--set` names."""
+    """The recipe with what fits its model and makes a GPU fast, but for settings that a file or an option names."""
     from evenly.device import choose_device
-    from evenly.training.defaults import with_gpu_defaults
+    from evenly.training.defaults import with_gpu_defaults, with_model_defaults
     from evenly.typed import yaml_text
 
     named = {change.partition("=")[0].strip() for change in given.get("changes", ())}
     if given.get("config"):
         named |= set(yaml_text.read(given["config"]))
-    return with_gpu_defaults(recipe, choose_device(device), given=named)
+    if given.get("lr") not in (None, AUTO):
+        named.add("optimizer.lr")
+    return with_gpu_defaults(with_model_defaults(recipe, given=named), choose_device(device), given=named)
+
+
+def with_tested_rate(recipe: "Recipe", lr: str | None, *, runs: str, how: dict[str, Any]) -> "Recipe":
+    """The recipe with the learning rate that a short test finds, where `--lr auto` asks for one."""
+    if lr != AUTO:
+        return recipe
+    from dataclasses import replace
+
+    from evenly.training.lr_range import range_test
+
+    test = range_test(recipe, runs=runs, **{name: how[name] for name in ("device", "workers", "data_root")})
+    say(test.sentence())
+    return replace(recipe, optimizer=replace(recipe.optimizer, lr=test.lr))
 
 
 def running(given: dict[str, Any]) -> dict[str, Any]:
@@ -137,6 +167,8 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     """Train, or say what training would mean."""
     how = running(given)
     recipe = fast_where_possible(resolved(**given), given, device=how["device"])
+    if not dry_run:
+        recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
     from evenly.recipe import to_mapping
 
     if dry_run:

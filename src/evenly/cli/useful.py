@@ -36,7 +36,7 @@ def fill(parser: Parser) -> None:
 def useful(*, seeds: str, controls: str, runs: str, dry_run: bool, json: bool, **given: Any) -> None:
     """Run the method beside its controls and print what it gains."""
     given["controls"] = [word.strip() for word in controls.split(",") if word.strip()]
-    made, where, how = design(given, verb="useful", seeds=seeds)
+    made, where, how = design(given, verb="useful", seeds=seeds, runs=None if dry_run else runs)
     if dry_run:
         show_forecast(made, how, runs=runs, json=json)
         return

@@ -1,4 +1,4 @@
-"""What every layer saw and what came back to it, for one chunk of examples, and whether that tells the truth.
+"""Per-example gradients of one chunk, layer by layer, from each layer's input and output gradient; and their check.
 
 Shapes: N examples, C rows of one example's Jacobian.
 """
@@ -34,7 +34,7 @@ def capture(
 ) -> Pieces | None:
     """The gradients of one chunk in pieces: one piece a layer, or all in one where `layers` is None.
 
-    None if the layers that told the truth about the first examples do not for these.
+    None if the check that the layers passed on the first examples fails on these.
     """
     if layers is not None:
         return capture_layers(model, chunk, slopes, layers, check=check)
@@ -44,9 +44,9 @@ def capture(
 def find_layers(model: nn.Module, params: Mapping[str, nn.Parameter], chunk: Chunk, slopes: Slopes) -> Layers | None:
     """The layers that own `params`, if gradients can be had layer by layer; None if only example by example.
 
-    Every parameter must belong to one layer that has a rule and is called once. Whether the weights are used in
-    some other way as well, or whether the layer sees examples in another order, is not visible from outside, so a
-    few examples decide: their gradients must be those that autograd gives.
+    Every parameter must belong to one layer that has a rule and is called once. Hooks cannot show whether the weights
+    are used elsewhere too, or whether the layer gets the examples in another order. So the gradients of a few examples
+    are compared with those of autograd.
     """
     names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
     if len(names) != len(list(model.parameters())):
@@ -70,8 +70,8 @@ def capture_layers(
 ) -> Pieces | None:
     """One piece per layer, from one forward and C backward passes; None where a layer was not called exactly once.
 
-    With `check`, one more backward pass of a random mixture of all rows must give what the pieces add up to: a weight
-    that is used out of sight, for some examples only, is found out. Then there is a warning, and None.
+    With `check`, one more backward pass of a random mixture of all rows must equal the sum of the pieces. It fails if a
+    weight is used outside of its layer, for some examples only; then a warning is given and None returned.
     """
     x, y = chunk
     outputs, seen = _forward_with_hooks(model, x, layers)
@@ -102,7 +102,7 @@ def capture_layers(
 
 
 def _random_weights(pulled_NC: Tensor) -> Tensor:
-    """A random weight for every row: ±½, ±1 or ±2, by which a number is multiplied and divided without rounding."""
+    """A random weight for every row: ±½, ±1 or ±2, so that multiplying and dividing by it is exact."""
     rng = torch.Generator().manual_seed(len(pulled_NC))
     z_NC = torch.tensor([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0])[torch.randint(6, pulled_NC.shape[:2], generator=rng)]
     return z_NC.to(pulled_NC.device, pulled_NC.dtype)
@@ -180,7 +180,7 @@ def _pieces(
 
 
 def _forward_with_hooks(model: nn.Module, x: Tensor, layers: Layers) -> tuple[Tensor, Seen | None]:
-    """The outputs, and for every layer its input and the place in the graph where its output was made."""
+    """The outputs, and for every layer its input and the graph edge of its output."""
     seen: Seen = {}
     calls = 0
 

@@ -68,7 +68,7 @@ def as_chunks(data: Data, *, model: nn.Module | None = None, size: int = 250, la
         raise UsageError(f"chunk = {size} is the number of examples taken at once: give 1 or more.")
     first = next(model.parameters(), None) if model is not None else None
 
-    def placed(x: Tensor) -> Tensor:
+    def place(x: Tensor) -> Tensor:
         if first is None:
             return x
         return x.to(first.device, first.dtype if x.is_floating_point() else None)
@@ -78,7 +78,7 @@ def as_chunks(data: Data, *, model: nn.Module | None = None, size: int = 250, la
 
         def read_labelled(rows: slice) -> tuple[Tensor, Tensor | None]:
             positions = range(len(whole))[rows]
-            return placed(scaled(whole.gather(positions))), placed(whole.labels[rows])
+            return place(scaled(whole.gather(positions))), place(whole.labels[rows])
 
         return _slices(len(whole), size, read_labelled)
     if isinstance(data, Tensor):
@@ -86,12 +86,12 @@ def as_chunks(data: Data, *, model: nn.Module | None = None, size: int = 250, la
     elif isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
         inputs, targets = data
     else:
-        return _read_batches(data, placed)
+        return _read_batches(data, place)
     if targets is not None and len(targets) != len(inputs):
         raise DataError(f"there are {len(inputs)} inputs but {len(targets)} labels: every example needs one of each.")
 
     def read(rows: slice) -> tuple[Tensor, Tensor | None]:
-        return placed(inputs[rows]), None if targets is None else placed(targets[rows])
+        return place(inputs[rows]), None if targets is None else place(targets[rows])
 
     return _slices(len(inputs), size, read)
 
@@ -103,15 +103,15 @@ def _slices(num: int, size: int, read: Callable[[slice], tuple[Tensor, Tensor | 
     return Chunks(sizes, lambda i: read(slice(i * size, i * size + sizes[i])))
 
 
-def _read_batches(data: Iterable[Any], placed: Callable[[Tensor], Tensor]) -> Chunks:
+def _read_batches(data: Iterable[Any], place: Callable[[Tensor], Tensor]) -> Chunks:
     if not isinstance(data, Iterable):
         raise UsageError(f"cannot read examples from a {type(data).__name__}: give {EXPECTED}.")
     batches: list[tuple[Tensor, Tensor | None]] = []
     for batch in data:
         if isinstance(batch, Tensor):
-            batches.append((placed(batch), None))
+            batches.append((place(batch), None))
         elif isinstance(batch, tuple | list) and len(batch) >= 2 and all(isinstance(b, Tensor) for b in batch[:2]):
-            batches.append((placed(batch[0]), placed(batch[1])))
+            batches.append((place(batch[0]), place(batch[1])))
         else:
             raise UsageError(f"a batch is a {type(batch).__name__}, not (inputs, labels): give {EXPECTED}.")
     if not batches:

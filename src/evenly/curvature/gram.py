@@ -37,7 +37,7 @@ def gram(
     Layer by layer: a linear layer adds ⟨a_i, a_j⟩⟨δ_i, δ_j⟩, so that N × P numbers are never held (Goodfellow, 2015).
     A network with a layer called twice, tied weights, or a layer that has no rule is differentiated example by example
     instead: slower, and as exact. Every call compares a random mixture of all gradients with one backward pass of the
-    whole network; where a weight is used out of sight of its layer, it warns and goes example by example too.
+    whole network; if a weight is used outside of its layer, it warns and goes example by example too.
 
     Parameters
     ----------
@@ -122,21 +122,21 @@ def _assemble(
                 chunks = _fit_memory(chunks, params.values(), memory, rows=rows)
             checked: set[int] = set()  # a chunk that is captured again needs no second check
 
-            def look(
+            def capture_chunk(
                 i: int, way: Layers | None = way, chunks: Chunks = chunks, checked: set[int] = checked
             ) -> Pieces | None:
                 fresh = i not in checked
                 checked.add(i)
                 return capture(model, chunks[i], slopes, params, way, check=fresh)
 
-            K = _pair_chunks(chunks, look, memory, rows=rows)
+            K = _pair_chunks(chunks, capture_chunk, memory, rows=rows)
             if K is not None:
                 return K
     raise AssertionError("differentiation example by example always gives an answer")
 
 
 def _fit_memory(chunks: Chunks, params: Iterable[Tensor], memory: int, *, rows: int) -> Chunks:
-    """Chunks so small that the whole gradients of two of them stay within the budget: each is as large as the model."""
+    """Chunks so small that the full gradients of two of them fit into memory; each is as large as the model."""
     weight = rows * sum(p.numel() * p.element_size() for p in params)
     most = max(1, memory // (2 * weight))
     if most < max(chunks.sizes):
@@ -147,28 +147,30 @@ def _fit_memory(chunks: Chunks, params: Iterable[Tensor], memory: int, *, rows: 
     return chunks.finer(most)
 
 
-def _pair_chunks(chunks: Chunks, look: Callable[[int], Pieces | None], memory: int, *, rows: int) -> Tensor | None:
-    """K from the pieces of all pairs of chunks: one half is computed, the other mirrored. None if a look fails."""
+def _pair_chunks(
+    chunks: Chunks, capture_chunk: Callable[[int], Pieces | None], memory: int, *, rows: int
+) -> Tensor | None:
+    """K from the pieces of all pairs of chunks: one half is computed, the other mirrored. None if a capture fails."""
     ends = list(itertools.accumulate(chunks.sizes, initial=0))
     kept: dict[int, Pieces] = {}
     free = memory
     K: Tensor | None = None
     pairs = [(a, b) for a in range(len(chunks)) for b in range(a, -1, -1)]
     for i, j in pairs:
-        found = kept.get(j) or look(j)
-        if found is None:
+        right = kept.get(j) or capture_chunk(j)
+        if right is None:
             return None
-        weight = sum(piece.bytes for piece in found)
+        weight = sum(piece.bytes for piece in right)
         if j not in kept and weight <= free:
-            kept[j], free = found, free - weight
+            kept[j], free = right, free - weight
         if j == i:
-            left = found
+            left = right
             if K is None:
-                K = found[0].empty(ends[-1] * rows)
+                K = right[0].empty(ends[-1] * rows)
         assert K is not None
         for p in range(0, chunks.sizes[i], BLOCK):
             for q in range(0, p + 1 if i == j else chunks.sizes[j], BLOCK):
-                block = _inner(left, found, slice(p, p + BLOCK), slice(q, q + BLOCK))
+                block = _inner(left, right, slice(p, p + BLOCK), slice(q, q + BLOCK))
                 row, column = (ends[i] + p) * rows, (ends[j] + q) * rows
                 K[row : row + block.shape[0], column : column + block.shape[1]] = block
                 if row != column:

@@ -44,7 +44,7 @@ class Symmetric(Protocol):
 
 @dataclass(frozen=True)
 class Eigenpairs:
-    """The wanted eigenvalues, the most extreme first: some eigenvalue lies within `residuals[i]` of `values[i]`."""
+    """The requested eigenvalues, most extreme first: an eigenvalue lies within `residuals[i]` of `values[i]`."""
 
     values: Tensor
     residuals: Tensor
@@ -66,8 +66,8 @@ def lanczos(
 
     For a Ritz pair (θ, y) some eigenvalue λ has |θ − λ| ≤ ‖Hy − θy‖ = β_M |s_M| (Parlett, 1998, §13.2); the run ends
     when that bound is at most tol·|θ| for each of the k pairs (or at rounding level for eigenvalues near 0). The
-    error is usually the bound squared over the gap, so far smaller. Ritz values that merely stopped moving can
-    still be far away: they do not end the run.
+    error is usually the bound squared over the gap, so far smaller. Ritz values that merely stopped
+    changing can still be far off, and do not end the run.
 
     `which` is "largest" (algebraically), "smallest" or "magnitude". The starting vector is drawn from `rng`. An
     eigenvalue that is repeated exactly is counted as often as it occurs if the Krylov space closes, else once:
@@ -175,7 +175,7 @@ class Krylov:
             self._next = r_P / self.beta
 
     def _grow(self, rows: int) -> None:
-        """Room for so many vectors: on the device, on the host if it has no room, and not at all beyond that."""
+        """Reserve memory for this many vectors: on the device, or on the host; a `SetupError` if neither has enough."""
         old, (size, dtype) = self._storage, (self._operator.size, self._operator.dtype)
         device, needed = old.device, rows * size * dtype.itemsize
         if device.type != "cpu" and needed > memory.budget(device):
@@ -202,7 +202,7 @@ class Krylov:
         return values, vectors
 
     def _orthogonalise(self, r_P: Tensor) -> Tensor:
-        """What r has outside the basis; twice, since once leaves rounding errors (Kahan, Parlett)."""
+        """The part of r orthogonal to the basis; projected twice against rounding errors (Kahan, Parlett)."""
         basis_MP, home = self.basis, r_P.device
         r_P = r_P.to(basis_MP.device)
         with exact():
@@ -219,7 +219,7 @@ class Krylov:
 
 
 def _is_complete(krylov: Krylov, k: int, which: Which) -> bool:
-    """After a breakdown: whether the complement, as far as it is known, holds nothing that belongs to the top k."""
+    """After a breakdown: whether the complement, as far as it is known, has no eigenvalue among the top k."""
     if krylov.segment == 0:
         return True
     # A random direction has a part along every eigenvalue that is left, so that a space that has just closed shows all
@@ -234,7 +234,7 @@ def _is_complete(krylov: Krylov, k: int, which: Which) -> bool:
 
 
 def _sort_key(values: Array, which: Which) -> Array:
-    """The values turned so that the wanted ones are the largest."""
+    """Keys that are largest for the requested values."""
     if which == "magnitude":
         return np.abs(values)
     return values if which == "largest" else -values

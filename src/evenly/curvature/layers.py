@@ -127,7 +127,7 @@ def _convolution(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> P
         return _sum_positions(a_NIT.mT, d_NC.flatten(3).mT, wanted)
     num, weight = len(a), layer.weight
     geometry = (layer.stride, layer.padding, layer.dilation, False, [0] * len(layer.stride), num * layer.groups)
-    found = []
+    gradients = []
     if wanted[0]:
         side_by_side = a.reshape(1, -1, *a.shape[2:])
         shape_only = weight.detach().new_empty(1).expand(num * len(weight), *weight.shape[1:])
@@ -137,21 +137,21 @@ def _convolution(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> P
             )[1].view(num, -1)
             for d_N in d_NC.unbind(1)
         ]
-        found.append(torch.stack(parts, dim=1))
+        gradients.append(torch.stack(parts, dim=1))
     if wanted[1]:
-        found.append(d_NC.flatten(3).sum(3))
-    return Whole(torch.cat(found, dim=2))
+        gradients.append(d_NC.flatten(3).sum(3))
+    return Whole(torch.cat(gradients, dim=2))
 
 
 def _sum_positions(a_NTI: Tensor, d_NCTO: Tensor, wanted: Wanted) -> Whole:
     """Σ_t δ_t ⊗ a_t over the positions, and Σ_t δ_t for the bias."""
     weight, bias = wanted
-    found = []
+    gradients = []
     if weight:
-        found.append((d_NCTO.mT @ a_NTI[:, None]).flatten(2))
+        gradients.append((d_NCTO.mT @ a_NTI[:, None]).flatten(2))
     if bias:
-        found.append(d_NCTO.sum(2))
-    return Whole(torch.cat(found, dim=2))
+        gradients.append(d_NCTO.sum(2))
+    return Whole(torch.cat(gradients, dim=2))
 
 
 def _normalisation(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece | None:

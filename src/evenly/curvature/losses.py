@@ -85,10 +85,10 @@ def curvature_root(name: Name, outputs_NC: Tensor) -> Tensor:
 
 
 def targets(name: Name, outputs: Tensor, labels: Tensor) -> Tensor:
-    """The labels as the loss of that name compares them with the outputs, checked: class numbers, ±1, or numbers.
+    """The labels in the form that the loss of that name takes, checked: class numbers, ±1, or real targets.
 
-    For the squared loss class numbers stand for y = ±1 (one output) or a one-hot y (several). All that looks at the
-    labels' values is done here, so that what is left of a loss can be carried out by `vmap`.
+    For the squared loss class numbers mean y = ±1 (one output) or a one-hot y (several). All branching on the
+    labels' values happens here, so that the rest of a loss can run under `vmap`.
 
     >>> targets("squared", torch.zeros(2, 3), torch.tensor([0, 2])).tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
@@ -131,13 +131,13 @@ def signs(labels: Tensor, dtype: torch.dtype) -> Tensor:
     >>> signs(torch.tensor([0, 1, 1]), torch.float32)
     tensor([-1.,  1.,  1.])
     """
-    found = set(labels.tolist())
-    if found <= {0, 1}:
+    values = set(labels.tolist())
+    if values <= {0, 1}:
         return 2 * labels.to(dtype) - 1  # in this order: bytes have no −1
-    if found <= {-1, 1}:
+    if values <= {-1, 1}:
         return labels.to(dtype)
     raise DataError(
-        f"one output tells two classes apart, but the labels are {sorted(found)[:5]}: number them 0 and 1, "
+        f"one output tells two classes apart, but the labels are {sorted(values)[:5]}: number them 0 and 1, "
         "or give floating targets for regression."
     )
 

@@ -131,6 +131,6 @@ class Operator:
 
 @contextlib.contextmanager
 def double_differentiable() -> Iterator[None]:
-    """Gradients on; convolutions with a fast second derivative; attention by plain products, which have one at all."""
+    """Gradients on, convolutions with a fast second derivative, and attention by plain products, which have one."""
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH), TwiceDifferentiableConvolutions():
         yield

@@ -48,12 +48,12 @@ def per_example_gradients(
     def value(f_C: Tensor, y: Tensor | None) -> Tensor:
         return f_C.reshape(-1) if mean is None or y is None else mean(f_C[None], y[None]).reshape(-1)
 
-    def compared(x: Tensor, y: Tensor | None) -> Tensor | None:
-        """What the loss compares outputs with, made before `vmap`, which cannot look at values."""
+    def loss_targets(x: Tensor, y: Tensor | None) -> Tensor | None:
+        """The targets of the loss, computed before `vmap`, which cannot branch on values."""
         return y if name is None or y is None else targets(name, outputs[:1].expand(len(x), *outputs.shape[1:]), y)
 
     with observing(model, training=None):
-        parts = [jacobians(model, x, compared(x, y), value, names).squeeze(1) for x, y in chunks]
+        parts = [jacobians(model, x, loss_targets(x, y), value, names).squeeze(1) for x, y in chunks]
     return torch.cat(parts)
 
 
@@ -80,11 +80,11 @@ def jacobians(
         return value(functional_call(model, (params, everything, own), (x_[None],))[0], y_)
 
     try:
-        found = vmap(jacrev(single), (None, 0, None if y is None else 0), randomness="same")(chosen, x, y)
+        blocks = vmap(jacrev(single), (None, 0, None if y is None else 0), randomness="same")(chosen, x, y)
     except (RuntimeError, ValueError):
         # Recurrent layers, PReLU, control flow that looks at values: a loop can do what `vmap` cannot.
         return _one_by_one(single, chosen, x, y)
-    return torch.cat([found[name].flatten(2) for name in names], dim=2)
+    return torch.cat([blocks[name].flatten(2) for name in names], dim=2)
 
 
 def _one_by_one(

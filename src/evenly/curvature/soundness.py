@@ -1,4 +1,4 @@
-"""Is this model a function of each example alone? Found out before anything is measured."""
+"""Checks, before anything is measured, that a model is a deterministic function of each example alone."""
 
 import torch
 from torch import Tensor, nn

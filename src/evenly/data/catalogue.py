@@ -94,6 +94,7 @@ _OWN = {
     ".parquet": "own.manifests:manifest",
     ".npz": "own.arrays:arrays",
 }
+HUGGING_FACE = "hf:"  # begins the name or path of a data set of Hugging Face
 
 
 def data_root(given: str | os.PathLike[str] | None = None) -> Path:
@@ -132,6 +133,7 @@ def load(
     root: str | os.PathLike[str] | None = None,
     seed: int = 0,
     validation: float | None = None,
+    held_out: float | None = None,
     **options: Any,
 ) -> "Splits":
     """The data set of that name, or the user's own at that path, as `Splits`.
@@ -140,7 +142,7 @@ def load(
     ----------
     source
         A name of the catalogue; or the path of a folder with a folder per class, of a `.csv` or `.parquet`
-        manifest, or of an `.npz` file.
+        manifest, or of an `.npz` file; or `hf:` and the name or path of a data set of Hugging Face.
     root
         Where published data lie; by default `EVENLY_DATA` or the user's data folder.
     seed
@@ -148,6 +150,9 @@ def load(
         published splits do not depend on it.
     validation
         A share of the training examples to hold out as `validation` where there is no such split.
+    held_out
+        Of your own data without any other split than `train`, the share of every class to hold out as `test`: a fifth
+        unless `validation` is given, and 0 for none.
     options
         What the data set itself can be told, such as `beta_hard=0.4` for `patches`.
 
@@ -156,7 +161,12 @@ def load(
     >>> load("parity", dim=10).train
     <parity train: 100 examples of 10, 2 classes, attributes x0, x1>
     """
-    splits = _own(Path(source), options) if _is_path(source) else _known(str(source), root, seed, options)
+    own = is_path(source)
+    splits = _own(source, options) if own else _known(str(source), root, seed, options)
+    if own or held_out is not None:
+        from evenly.data.held_out import with_test
+
+        splits = with_test(splits, share=held_out, has_validation=bool(validation))
     if validation is None:
         return splits
     from evenly.data.held_out import with_validation
@@ -196,18 +206,22 @@ def options_of(source: str | os.PathLike[str]) -> Mapping[str, inspect.Parameter
     >>> list(options_of("parity"))
     ['num_train', 'num_test', 'dim']
     """
-    if not _is_path(source):
+    if not is_path(source):
         return entry(str(source)).options()
-    return dict(list(inspect.signature(_maker(Path(source))).parameters.items())[1:])
+    return dict(list(inspect.signature(_maker(source)).parameters.items())[1:])
 
 
-def _own(path: Path, options: Mapping[str, Any]) -> "Splits":
-    options = _checked(str(path), options, options_of(path))
-    splits: Splits = _maker(path)(path, **options)
+def _own(source: str | os.PathLike[str], options: Mapping[str, Any]) -> "Splits":
+    options = _checked(str(source), options, options_of(source))
+    hub = str(source).startswith(HUGGING_FACE)
+    splits: Splits = _maker(source)(source if hub else Path(source), **options)
     return splits
 
 
-def _maker(path: Path) -> Any:
+def _maker(source: str | os.PathLike[str]) -> Any:
+    if str(source).startswith(HUGGING_FACE):
+        return Entry(str(source), "embedded", "", "own.hugging_face:hugging_face").function()
+    path = Path(source)
     if not path.exists():
         raise DataError(f"{path} does not exist. Give a folder with a folder per class, a manifest or an .npz file.")
     suffix = "" if path.is_dir() else path.suffix.lower()
@@ -219,9 +233,11 @@ def _maker(path: Path) -> Any:
     return Entry(path.name, "embedded", "", _OWN[suffix]).function()
 
 
-def _is_path(source: str | os.PathLike[str]) -> bool:
+def is_path(source: str | os.PathLike[str]) -> bool:
     """A name of the catalogue wins over a folder of the same name: write ./mnist for the folder."""
     if not isinstance(source, str):
+        return True
+    if source.startswith(HUGGING_FACE):
         return True
     # An empty word, as an unset variable of the shell gives it, would be the path of the present folder.
     return source not in ("", *CATALOGUE) and (os.sep in source or Path(source).suffix != "" or Path(source).exists())

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from evenly.data.contents import digests
 from evenly.data.formats.class_folders import listed
 from evenly.data.formats.image_files import ImageFiles, misfits
 from evenly.data.formats.listing import named
@@ -50,6 +51,41 @@ def check(splits: Splits) -> list[str]:
     if fatal:
         raise DataError(f"{splits.name} has {len(fatal)} problems:\n" + "\n".join(f"- {line}" for line in fatal))
     return remarks
+
+
+def duplicates(splits: Splits) -> list[str]:
+    """Sentences on image files with the same content: under two classes, or in training and another split.
+
+    A label is wrong in the first case, and an error is measured on what was learned in the second.
+    """
+    seen: dict[str, tuple[str, int, str]] = {}
+    two_classes: list[str] = []
+    leaked: list[str] = []
+    for split, part in splits.items():
+        if not isinstance(part.inputs, ImageFiles):
+            continue
+        files = part.inputs
+        for name, digest, label in zip(
+            files.names, digests(files.root, files.names), part.labels.tolist(), strict=True
+        ):
+            first = seen.setdefault(digest, (split, label, name))
+            if first[1] != label:
+                two_classes.append(f"{name} is {first[2]}")
+            elif first[0] != split and first[0] == "train":
+                leaked.append(f"{name} is {first[2]}")
+    told = []
+    if two_classes:
+        told.append(
+            f"{len(two_classes):,} image {'file has' if len(two_classes) == 1 else 'files have'} the same content as "
+            f"one of another class: {listed(two_classes)}. Keep each under its own class."
+        )
+    if leaked:
+        told.append(
+            f"{len(leaked):,} image {'file' if len(leaked) == 1 else 'files'} outside of the training split "
+            f"{'has' if len(leaked) == 1 else 'have'} the same content as a training image: {listed(leaked)}. Their "
+            "error would be that of examples which were learned: keep one of each."
+        )
+    return told
 
 
 class _Findings(NamedTuple):

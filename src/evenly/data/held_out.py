@@ -1,4 +1,4 @@
-"""A validation set where the publisher gives none: a fixed random share of every class."""
+"""Examples held out where nobody has split the data: a fixed random share of every class."""
 
 import torch
 from torch import Tensor
@@ -6,6 +6,8 @@ from torch import Tensor
 from evenly.data.labelled import Splits
 from evenly.errors import UsageError
 from evenly.rng import generator
+
+USUAL = 0.2  # of data that come without a test split
 
 
 def with_validation(splits: Splits, *, share: float) -> Splits:
@@ -24,6 +26,45 @@ def with_validation(splits: Splits, *, share: float) -> Splits:
         raise UsageError(f"{splits.name} has a published validation split: leave `validation` out.")
     mask = held_out(splits.train.labels, share=share, key=splits.name)
     return splits | {"train": splits.train.subset(where(~mask)), "validation": splits.train.subset(where(mask))}
+
+
+def with_test(splits: Splits, *, share: float | None = None, has_validation: bool = False) -> Splits:
+    """The same splits with a share of the training examples, class by class, moved to `test`, and a remark on it.
+
+    Without a `share`, a fifth of data that have nothing but `train`, unless a validation set will be held out or rows
+    are repeated on purpose. Which examples these are depends on the labels alone, wherever the data lie.
+
+    >>> from evenly.data import Labelled
+    >>> data = Labelled(torch.zeros(20, 2), torch.arange(20) % 2, ("a", "b"), name="mine")
+    >>> parts = with_test(Splits("mine", {"train": data}))
+    >>> len(parts.train), len(parts["test"]), parts.remarks
+    (16, 4, ('mine has no test split: a fifth of every class is held out as test, 4 of 20 examples (held_out=0 ...',))
+    """
+    if share is None:
+        if has_validation or len(splits) > 1 or splits.repeated:
+            return splits
+        share = USUAL
+    if not 0 <= share < 1:
+        raise UsageError(f"held_out = {share} is a share of the training set: give a number from 0 to below 1.")
+    if share == 0:
+        return splits
+    if "test" in splits:
+        raise UsageError(f"{splits.name} has a test split: leave `held_out` out.")
+    if splits.repeated:
+        raise UsageError(
+            f"{splits.name} repeats rows: copies of held-out examples would be trained on. Give it a column `split`."
+        )
+    mask = held_out(splits.train.labels, share=share, key="test")
+    if not bool(mask.any()):
+        return splits
+    part = "a fifth" if share == USUAL else f"{share:.0%}"
+    remark = (
+        f"{splits.name} has no test split: {part} of every class is held out as test, {int(mask.sum()):,} of "
+        f"{len(mask):,} examples (held_out=0 trains on all of them)."
+    )
+    made = splits | {"train": splits.train.subset(where(~mask)), "test": splits.train.subset(where(mask), split="test")}
+    made.remarks = (*splits.remarks, remark)
+    return made
 
 
 def held_out(labels_N: Tensor, *, share: float, key: str) -> Tensor:

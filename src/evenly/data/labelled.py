@@ -130,15 +130,17 @@ class Labelled(Dataset[tuple[Tensor, int]]):
         where = torch.as_tensor(positions, dtype=torch.int64, device=self.inputs.device)
         return self.inputs.index_select(0, where)
 
-    def subset(self, positions: Tensor | Sequence[int], *, split: str | None = None) -> "Labelled":
-        """The examples at `positions`, in that order; their `index` goes with them."""
+    def subset(
+        self, positions: Tensor | Sequence[int], *, split: str | None = None, index: Tensor | None = None
+    ) -> "Labelled":
+        """The examples at `positions`, in that order; their `index` goes with them, unless another is given."""
         where = torch.as_tensor(positions, dtype=torch.int64)
         return replace(
             self,
             inputs=self.inputs.select(_compact(where)) if isinstance(self.inputs, Lazy) else self.inputs[where],
             labels=self.labels[where],
             attributes={name: values[where] for name, values in self.attributes.items()},
-            index=self.index[where],
+            index=self.index[where] if index is None else index,
             split=split or self.split,
         )
 
@@ -226,6 +228,8 @@ class Splits(Mapping[str, Labelled]):
     were left out. `drawn_from` names the distribution where a seed draws the examples: the same for every seed.
     """
 
+    repeated = False  # whether training examples occur more than once
+
     def __init__(
         self, name: str, parts: Mapping[str, Labelled], *, remarks: Sequence[str] = (), drawn_from: str = ""
     ) -> None:
@@ -290,6 +294,15 @@ class Splits(Mapping[str, Labelled]):
 def _compact(where: Tensor) -> Sequence[int]:
     """Positions as a sequence that takes no memory of its own: a list of a million integers takes 40 MB."""
     return memoryview(where.cpu().numpy())  # type: ignore[arg-type]  # an array of numpy's is a buffer
+
+
+def has_channels_last(shape: Sequence[int]) -> bool:
+    """Whether an input of this shape is an image H×W×C, as arrays hold it: one or three channels last, and not first.
+
+    >>> has_channels_last((8, 8, 3)), has_channels_last((3, 8, 8)), has_channels_last((3, 8, 3))
+    (True, False, False)
+    """
+    return len(shape) == 3 and shape[2] in (1, 3) and shape[0] not in (1, 3) and shape[1] > 3
 
 
 def scaled(x: Tensor) -> Tensor:

@@ -21,15 +21,15 @@ class Alignment:
 def alignment(filters_JD: Tensor, *, planted: Mapping[str, Tensor]) -> dict[str, Alignment]:
     """max_j |⟨w_j, v⟩| for every planted direction v (Nguyen et al., 2024, figure 2), v scaled to length 1.
 
-    >>> found = alignment(torch.tensor([[0.0, 1.0], [-3.0, 4.0]]), planted={"easy": torch.tensor([2.0, 0.0])})
-    >>> found["easy"]
+    >>> sizes = alignment(torch.tensor([[0.0, 1.0], [-3.0, 4.0]]), planted={"easy": torch.tensor([2.0, 0.0])})
+    >>> sizes["easy"]
     Alignment(largest=3.0, filter=1, mean=1.5)
     """
     if not planted:
         raise DataError("no direction was planted in these data: alignment is for toy data such as 'patches'.")
     if filters_JD.ndim != 2:
         raise UsageError(f"filters of shape {tuple(filters_JD.shape)}: one row per filter is needed.")
-    found = {}
+    sizes = {}
     for name, v_D in planted.items():
         if v_D.shape != filters_JD.shape[1:]:
             raise UsageError(
@@ -37,5 +37,5 @@ def alignment(filters_JD: Tensor, *, planted: Mapping[str, Tensor]) -> dict[str,
                 "give the weights of the layer that sees the input."
             )
         size_J = (filters_JD.detach() @ (v_D / torch.linalg.vector_norm(v_D)).to(filters_JD)).abs()
-        found[name] = Alignment(float(size_J.max()), int(size_J.argmax()), float(size_J.mean()))
-    return found
+        sizes[name] = Alignment(float(size_J.max()), int(size_J.argmax()), float(size_J.mean()))
+    return sizes

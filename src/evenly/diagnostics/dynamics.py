@@ -1,4 +1,4 @@
-"""How every example fares during training, logged from anyone's loop.
+"""A log of every example during training, from any training loop.
 
 Shapes: N examples known so far, B examples of an update, C classes.
 """
@@ -120,7 +120,7 @@ class Dynamics:
         return {name: column.clone() for name, column in self._columns.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Continue from a `state_dict`."""
         if not set(self._columns) - set(_AT_EPOCH_END) <= set(state) <= set(self._columns):
             raise DataError(
                 f"this is not the state of a Dynamics log: it holds {', '.join(sorted(state)) or 'nothing'}."

@@ -1,4 +1,4 @@
-"""Probes at every layer: where in a network can the easy and the hard feature be read, and where is one lost?
+"""Probes at every layer: where in a network the easy and the hard feature can be read, and where one is lost.
 
 Shapes: N examples, D features.
 """

@@ -1,4 +1,4 @@
-"""The local learning coefficient: how many parameters a minimum really has, by sampling around it."""
+"""The local learning coefficient: the effective number of parameters of a minimum, by sampling around it."""
 
 import math
 from dataclasses import dataclass
@@ -48,8 +48,8 @@ def learning_coefficient(
     >>> _ = nn.init.zeros_(model.weight)
     >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
     >>> rng = torch.Generator().manual_seed(1)
-    >>> found = learning_coefficient(model, (x, torch.zeros(200)), rng=rng, step=0.02, pull=0.0, draws=400)
-    >>> abs(found.value - 1.0) < 0.3  # d/2
+    >>> coefficient = learning_coefficient(model, (x, torch.zeros(200)), rng=rng, step=0.02, pull=0.0, draws=400)
+    >>> abs(coefficient.value - 1.0) < 0.3  # d/2
     True
     """
     for name, number, least in (("step", step, 0), ("draws", draws, 0), ("chains", chains, 0), ("pull", pull, -1)):
@@ -97,9 +97,9 @@ def learning_coefficient(
 
 def measure_learning_coefficient(subject: Subject) -> Numbers:
     """λ̂ with its standard error over the chains, and the share of accepted proposals."""
-    found = learning_coefficient(subject.model, subject.part, rng=subject.rng, **subject.options)
+    coefficient = learning_coefficient(subject.model, subject.part, rng=subject.rng, **subject.options)
     return {
-        "learning_coefficient": found.value,
-        "learning_coefficient_error": found.standard_error,
-        "learning_coefficient_accepted": found.accepted,
+        "learning_coefficient": coefficient.value,
+        "learning_coefficient_error": coefficient.standard_error,
+        "learning_coefficient_accepted": coefficient.accepted,
     }

@@ -1,4 +1,4 @@
-"""What is learned first: when each curve of a training run has risen half-way."""
+"""What is learned first: when each curve of a training run has risen by half."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from evenly.errors import DataError, UsageError
 
 @dataclass(frozen=True)
 class LearningTime:
-    """A curve's name and the time at which it had risen by the asked share, NaN if it never rose."""
+    """A curve's name and the time at which it reached the given share of its rise; NaN if it never did."""
 
     name: str
     time: float
@@ -32,7 +32,7 @@ def learning_order(
     """
     if not 0 < share <= 1:
         raise UsageError(f"share = {share} is the part of the rise to wait for: give a number above 0, up to 1.")
-    found = []
+    order = []
     for name, curve in curves.items():
         when = list(times) if times is not None else list(range(len(curve)))
         if len(curve) < 2 or len(when) != len(curve):
@@ -41,8 +41,8 @@ def learning_order(
             )
         if not all(math.isfinite(value) for value in curve):
             raise DataError(f"the curve {name!r} holds NaN or inf.")
-        found.append(LearningTime(name, _crossing(list(curve), [float(t) for t in when], share, ends)))
-    return sorted(found, key=lambda learned: (math.isnan(learned.time), learned.time))
+        order.append(LearningTime(name, _crossing(list(curve), [float(t) for t in when], share, ends)))
+    return sorted(order, key=lambda learned: (math.isnan(learned.time), learned.time))
 
 
 def _crossing(curve: list[float], when: list[float], share: float, ends: tuple[float, float] | None) -> float:

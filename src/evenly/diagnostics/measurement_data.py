@@ -1,4 +1,4 @@
-"""The data that a model is measured on: taken as people have them, tried on the model, and cut down to a few."""
+"""The data that a model is measured on: converted to splits, tried on the model, and reduced to a few examples."""
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from evenly.models.observation import observing
 
 
 def even_part(data: Labelled, examples: int, rng: torch.Generator) -> Labelled:
-    """At most `examples` examples, equally many of each class as far as there are, in the order of the data.
+    """At most `examples` examples, as many of each class as possible, in the order of the data.
 
     >>> data = Labelled(torch.zeros(10, 1), torch.tensor([0] * 8 + [1] * 2), ("many", "few"))
     >>> even_part(data, 4, torch.Generator().manual_seed(0)).labels.tolist()
@@ -23,7 +23,7 @@ def even_part(data: Labelled, examples: int, rng: torch.Generator) -> Labelled:
 
 
 def as_splits(data: Splits | Data, model: nn.Module) -> Splits:
-    """Data of any shape as splits whose examples the model takes and whose labels it can tell apart.
+    """Data of any form as splits, checked against the model's inputs and its number of classes.
 
     >>> as_splits((torch.zeros(3, 2), torch.tensor([0, 1, 1])), nn.Linear(2, 2)).train.classes
     ('0', '1')
@@ -59,7 +59,7 @@ def _pair(data: Data) -> tuple[Tensor, Tensor]:
 
 
 def _num_outputs(model: nn.Module, few: Tensor) -> int:
-    """How many outputs the model has for an example: found by trying it on a few."""
+    """The model's number of outputs per example, from a trial on a few."""
     if not len(few):
         raise DataError("there are no examples to measure: give at least one.")
     try:

@@ -1,4 +1,4 @@
-"""Springer et al. (2024), appendix D: what one example's own ascent does to its importance, foretold and measured.
+"""Springer et al. (2024), appendix D: what one example's own ascent does to its importance, predicted and measured.
 
 Shapes: N examples, P parameters.
 """

@@ -1,4 +1,4 @@
-"""How many directions the features of a network fill."""
+"""The number of directions that the features of a network span."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""What a model loses when one attribute of its inputs no longer tells the label.
+"""The accuracy a model loses when an attribute of its inputs becomes independent of the label.
 
 Shapes: N examples, V values of the attribute, L labels.
 """

@@ -1,4 +1,4 @@
-"""What a diagnostic is pointed at when `measure` calls it."""
+"""The argument of every diagnostic that `measure` calls: the model, its data and the settings."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""The trace of a symmetric operator that can only be multiplied with: exact where it is large, sampled elsewhere."""
+"""The trace of an operator known by its products: exact on the leading directions, sampled on the rest."""
 
 import math
 

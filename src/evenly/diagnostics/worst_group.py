@@ -1,4 +1,4 @@
-"""The error of the worst group: what an average hides of a model that leans on an attribute."""
+"""The error of the worst group, which an average hides in a model that relies on an attribute."""
 
 from dataclasses import dataclass
 

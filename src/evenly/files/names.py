@@ -61,3 +61,27 @@ class Names(Sequence[str]):
         part = object.__new__(Names)
         part._text, part._start, part._length = self._text, self._start[where], self._length[where]
         return part
+
+
+class Constant(Sequence[str]):
+    """One word many times over, in no memory.
+
+    >>> list(Constant("train", 2))
+    ['train', 'train']
+    """
+
+    def __init__(self, word: str, num: int) -> None:
+        self._word, self._places = word, range(num)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Constant": ...
+    def __getitem__(self, place: int | slice) -> "str | Constant":
+        if isinstance(place, slice):
+            return Constant(self._word, len(self._places[place]))
+        _ = self._places[place]
+        return self._word

@@ -1,4 +1,4 @@
-"""Arrays in `.npy` and `.npz` files, read without pickle and without trust in what their headers promise."""
+"""Arrays in `.npy` and `.npz` files, read without pickle and without trusting their headers."""
 
 import contextlib
 import io
@@ -69,14 +69,14 @@ def read_npz(path: str | os.PathLike[str], *, advice: str = "Write it with numpy
                     f"{path}: its {size:,} bytes would grow to {claimed:,}, more than data do; it was not unpacked. "
                     "Write it without compression: numpy.savez."
                 )
-            found = {}
+            arrays = {}
             for name, info in members.items():
                 with _damage(path, f"{name!r} ", advice):
                     if claimed > 2 * size + ALLOWANCE:
                         _read_through(archive, info)
                     with archive.open(info) as member:
-                        found[name] = _array(member, info.file_size)
-            return found
+                        arrays[name] = _array(member, info.file_size)
+            return arrays
 
 
 @contextlib.contextmanager

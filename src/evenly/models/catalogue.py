@@ -1,4 +1,4 @@
-"""Every model by name: what it is, who makes it, and `build`, the one way in.
+"""Every model by name: what it is, what makes it, and `build`, the one way to make it.
 
 This module is free of torch until something is built.
 """
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """A model that `build` knows: one line about it, and the class or function that makes it."""
+    """A model that `build` knows: one line about it, the class or function that makes it, and its size."""
 
     name: str
     summary: str
     maker: str
+    parameters: str = ""
 
     def options(self) -> Mapping[str, inspect.Parameter]:
-        """What the model can be told, with defaults."""
+        """The model's options, with defaults."""
         from evenly.models.options import options_of
 
         return options_of(self.function())
@@ -39,18 +40,53 @@ class Entry:
 
 
 _ENTRIES = (
-    Entry("mlp", "perceptron, 3 layers, 512 wide, dropout 0.1 (Nguyen et al.); inputs of any shape", "mlp:MLP"),
-    Entry("cubic", "two layers over patches, σ(z) = z³ (Nguyen et al., eq. 1; Deng et al.)", "cubic:Cubic"),
-    Entry("disentangled", "one Φ for an easy and a hard feature (Springer et al.)", "disentangled:Disentangled"),
-    Entry("relu2", "W₂·ReLU(W₁x + b), one output (Chang & Khanna)", "relu2:ReLU2"),
-    Entry("convnet", "three convolutions (Springer et al.)", "convnet:ConvNet"),
-    Entry("preact-resnet18", "PreAct ResNet-18 for small images", "preact_resnet:preact_resnet18"),
-    Entry("preact-resnet34", "PreAct ResNet-34 for small images", "preact_resnet:preact_resnet34"),
-    Entry("vgg19-bn", "VGG-19 with BatchNorm, official or light classifier", "vgg:VGG19"),
-    Entry("densenet121", "DenseNet-121, torchvision's layout", "densenet:DenseNet121"),
-    Entry("vit-s", "vision transformer, 768 wide, 8 deep, patches of 4 (Nguyen et al.)", "vit:ViT"),
-    Entry("resnet18", "ResNet-18, torchvision's layout and names", "resnet:resnet18"),
-    Entry("resnet50", "ResNet-50, torchvision's layout and names", "resnet:resnet50"),
+    Entry(
+        "mlp",
+        "perceptron, 3 layers, 512 wide, dropout 0.1 (Nguyen et al.); inputs of any shape",
+        "mlp:MLP",
+        "1,841,162 for 3×32×32, 10 classes",
+    ),
+    Entry(
+        "cubic",
+        "two layers over patches, σ(z) = z³ (Nguyen et al., eq. 1; Deng et al.)",
+        "cubic:Cubic",
+        "2,040 for 3×50",
+    ),
+    Entry(
+        "disentangled",
+        "one Φ for an easy and a hard feature (Springer et al.)",
+        "disentangled:Disentangled",
+        "11,103 for 4",
+    ),
+    Entry("relu2", "W₂·ReLU(W₁x + b), one output (Chang & Khanna)", "relu2:ReLU2", "5,100 for 100"),
+    Entry("convnet", "three convolutions (Springer et al.)", "convnet:ConvNet", "102,978 for 3×64×32, 2 classes"),
+    Entry(
+        "preact-resnet18",
+        "PreAct ResNet-18 for small images",
+        "preact_resnet:preact_resnet18",
+        "11,172,170 for 10 classes",
+    ),
+    Entry(
+        "preact-resnet34",
+        "PreAct ResNet-34 for small images",
+        "preact_resnet:preact_resnet34",
+        "21,326,500 for 100 classes",
+    ),
+    Entry(
+        "vgg19-bn",
+        "VGG-19 with BatchNorm, official or light classifier",
+        "vgg:VGG19",
+        "139,622,218, or 20,040,522 light, for 10 classes",
+    ),
+    Entry("densenet121", "DenseNet-121, torchvision's layout", "densenet:DenseNet121", "7,978,856 for 1000 classes"),
+    Entry(
+        "vit-s",
+        "vision transformer, 768 wide, 8 deep, patches of 4 (Nguyen et al.)",
+        "vit:ViT",
+        "41,048,938 for 3×32×32, 10 classes",
+    ),
+    Entry("resnet18", "ResNet-18, torchvision's layout and names", "resnet:resnet18", "11,689,512 for 1000 classes"),
+    Entry("resnet50", "ResNet-50, torchvision's layout and names", "resnet:resnet50", "25,557,032 for 1000 classes"),
 )
 CATALOGUE: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
@@ -79,7 +115,7 @@ def build(
     weights: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> "nn.Module":
-    """The model of that name for inputs and classes such as these, with first weights drawn from `rng` alone.
+    """Build the model of that name for these inputs and classes, with first weights drawn from `rng` alone.
 
     Parameters
     ----------
@@ -92,13 +128,12 @@ def build(
         How many classes there are to tell apart.
     rng
         What the first weights are a pure function of: a generator, from which one number is drawn, or a key. The
-        global generator is as it was afterwards. (A function of your own is held to this as far as it draws from
-        torch.)
+        global generator is restored afterwards. (Of a function of your own, this covers draws from torch.)
     weights
         A file of weights to start from, for fine-tuning: a `.safetensors` file or a state dict that `torch.save`
         wrote. The head stays freshly drawn if the file's has another number of classes, and only then.
     options
-        What the model itself can be told, such as `width=256` for `mlp`.
+        Options of the model itself, such as `width=256` for `mlp`.
 
     >>> model = build("mlp", input_shape=(1, 8, 8), num_classes=10, rng=0, width=256)
     >>> model.head
@@ -135,7 +170,7 @@ def _build_foreign(name: str, shape: tuple[int, ...], num_classes: int, options:
     from evenly.models.trial import check
 
     model = foreign(name, shape, num_classes, options)
-    # Our own models refuse what they cannot take when they are made; of others only a trial tells.
+    # Our own models check their inputs when they are built; others need a trial run.
     check(model, shape, num_classes, name=name)
     return model
 

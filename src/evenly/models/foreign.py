@@ -15,6 +15,7 @@ from torch import nn
 
 from evenly.errors import EvenlyError, SetupError, UsageError, did_you_mean
 
+_FETCHING = ("huggingface_hub", "requests", "httpx", "httpx2", "httpcore", "httpcore2", "urllib3", "urllib")
 EXTRAS = {"timm": "timm", "torchvision": "vision"}
 
 
@@ -60,8 +61,28 @@ def _made(name: str, make: Callable[[], nn.Module]) -> nn.Module:
     """What `make` makes; an argument that it does not take is the user's, and the library's words say which."""
     try:
         return make()
-    except (TypeError, ValueError, AssertionError) as error:
-        raise UsageError(f"{name} could not be made with these options: {error}") from error
+    except Exception as error:
+        if _is_from_network(error):
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+            raise SetupError(
+                f"the published weights of {name} are not on this machine and could not be fetched: {reason:.200}. "
+                "Connect to the internet and repeat the command once, give a file of weights (--set "
+                "model.weights=FILE), or leave the option out to start from random weights."
+            ) from error
+        if isinstance(error, TypeError | ValueError | AssertionError | RuntimeError):
+            raise UsageError(f"{name} could not be made with these options: {error}") from error
+        raise
+
+
+def _is_from_network(error: BaseException) -> bool:
+    """Whether an error comes from fetching a file: of the operating system's kinds, or of a library that fetches."""
+    seen: BaseException | None = error
+    while seen is not None:
+        library = type(seen).__module__.partition(".")[0]
+        if isinstance(seen, OSError) or library in _FETCHING:
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
 
 
 def _near(name: str, known: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a model can be told: read from the signature of what makes it, checked before anything is made."""
+"""The options of a model: read from the signature of its maker, and checked before anything is built."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -81,7 +81,7 @@ def _unwrap(held: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
 
 
 def _rename(given: dict[str, Tensor], model: nn.Module, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Published names in place of which the model has its own."""
+    """The file's tensors under the model's own parameter names."""
     patterns = model.published_names if isinstance(model, Headed) else ()
     named = {}
     for name, value in given.items():

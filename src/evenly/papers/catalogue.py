@@ -32,9 +32,7 @@ def _in_reading_order(name: str) -> list[tuple[int, str]]:
 
 
 PAPERS: Mapping[str, Paper] = {package.PAPER.key: package.PAPER for package in _PACKAGES}
-CATALOGUE: Mapping[str, Experiment] = {
-    each.key: each for package in _PACKAGES for each in getattr(package, "EXPERIMENTS", None) or _experiments(package)
-}
+CATALOGUE: Mapping[str, Experiment] = {each.key: each for package in _PACKAGES for each in _experiments(package)}
 
 
 def find(key: str) -> Experiment:

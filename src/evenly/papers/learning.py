@@ -1,4 +1,4 @@
-"""The work of every experiment on real data: train recipes, by USEFUL or not, and measure what came of them."""
+"""The work of experiments on real data: train a recipe, or the same recipe by USEFUL and its controls, and measure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from evenly.typed import from_mapping
 CURVES = ("epoch", "train.error", "train.loss", "test.error", "test.loss")
 
 
-def trained(
+def train_recipe(
     context: Context,
     *,
     recipe: Mapping[str, Any],
@@ -30,11 +30,11 @@ def trained(
 
     wanted = replace(_recipe(recipe), seed=seed)
     run = train(wanted, runs=context.runs, data_root=context.data_root)
-    values = _values(run, name, split, seed) | _measured(context, run, name, seed, measures, options)
+    values = _values(run, name, split, seed) | _measurements(context, run, name, seed, measures, options)
     return Found(values, {"curves": _curves(run), "run": run.id})
 
 
-def usefully(
+def train_useful(
     context: Context,
     *,
     recipe: Mapping[str, Any],
@@ -72,7 +72,7 @@ def usefully(
             f"{under}.share": {seed: row.share},
             f"{under}.cost": {seed: row.cost},
         }
-        values |= _measured(context, run, under, seed, measures, options)
+        values |= _measurements(context, run, under, seed, measures, options)
         series["curves"][row.method], series["runs"][row.method] = _curves(run), run.id
         if row.early is not None:
             early = Run.open(row.early, context.runs)
@@ -88,18 +88,18 @@ def _recipe(mapping: Mapping[str, Any]) -> Recipe:
 
 def _values(run: Run, under: str, split: str, seed: int) -> dict[str, dict[int, float]]:
     """All final errors of a run, in percent: of the split itself, of its worst class or group, and adjusted."""
-    found = {f"{under}.gradients": {seed: float(run.summary()["gradients"])}}
+    values = {f"{under}.gradients": {seed: float(run.summary()["gradients"])}}
     for name, value in run.summary().items():
         if name.startswith(f"{split}.") and isinstance(value, int | float):
             rest = name.removeprefix(f"{split}.")
             if rest == "error" or rest.startswith(("worst.", "adjusted")):
-                found[f"{under}.{rest}"] = {seed: 100 * value}
+                values[f"{under}.{rest}"] = {seed: 100 * value}
     if "train.error" in run.metrics()[-1]:
-        found[f"{under}.train_error"] = {seed: 100 * run.metrics()[-1]["train.error"]}
-    return found
+        values[f"{under}.train_error"] = {seed: 100 * run.metrics()[-1]["train.error"]}
+    return values
 
 
-def _measured(
+def _measurements(
     context: Context,
     run: Run,
     under: str,
@@ -113,9 +113,9 @@ def _measured(
     from evenly.rng import generator
     from evenly.training.trained_model import load_trained
 
-    found = load_trained(run, data_root=context.data_root)
+    parts = load_trained(run, data_root=context.data_root)
     numbers = measure(
-        found.model, found.splits, *measures, rng=generator(seed, "measure"), **(dict(options) if options else {})
+        parts.model, parts.splits, *measures, rng=generator(seed, "measure"), **(dict(options) if options else {})
     )
     return {f"{under}.{name}": {seed: float(v)} for name, v in numbers.items() if isinstance(v, int | float)}
 

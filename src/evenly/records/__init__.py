@@ -1,8 +1,8 @@
-"""Run folders: what was asked, where it ran, what came out; and questions over many of them.
+"""Run folders: the recipe, the environment and the results of each run; and queries over many runs.
 
     runs/<id>/    recipe.yaml         the resolved recipe
-                  identity.json       what the run is of: digests of every setting and of the data
-                  environment.json    a stamp for every sitting
+                  identity.json       digests of every setting and of the data
+                  environment.json    a stamp for every session
                   metrics.jsonl       a line for every `log`
                   checkpoints/        the training loop's own
                   …                   artefacts, by name

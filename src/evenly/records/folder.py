@@ -1,4 +1,4 @@
-"""A run's folder in the hands of its one writer: held by a lock, swept, and never built again where it has gone."""
+"""A run's folder and its one writer: locked, cleaned of partial files, and never recreated if it disappears."""
 
 import contextlib
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ LOCK, METRICS = "lock", "metrics.jsonl"
 class Folder:
     """The folder at `path`. The first write takes its lock, which `release` gives back.
 
-    Each write asks first whether the folder is still the one that is held: one that was moved, renamed or deleted
-    meanwhile is an error, and nothing is made in its place.
+    Each write first checks that the locked folder is still in place: if it was moved, renamed or deleted, that is
+    an error, and nothing is created.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,7 +30,7 @@ class Folder:
         return self._lock is not None and self._lock.in_place
 
     def hold(self) -> None:
-        """Take the lock, and put in order what a writer that was killed has left."""
+        """Take the lock, and clean up after a writer that was killed."""
         if self._lock is None:
             if not self.path.is_dir():
                 raise UsageError(f"{self.path} does not exist. `Run.create` makes a run's folder.")
@@ -41,14 +41,14 @@ class Folder:
             raise self._moved_error()
 
     def release(self) -> None:
-        """Give back the lock; the next write takes it again."""
+        """Release the lock; the next write takes it again."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """The folder is held; what then fails because it is not there any more is told as that."""
+        """Hold the folder; an error within the context that comes from its disappearance is reported as such."""
         self.hold()
         try:
             yield

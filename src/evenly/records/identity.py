@@ -1,4 +1,4 @@
-"""What a run is of: every setting of its recipe, the data it saw, and whatever else decides what comes out.
+"""The identity of a run: every setting of its recipe, its data, and whatever else decides its result.
 
 Two runs with one identity have one result; a run's folder is named by it. Everything that looks for a result asks by
 identity, so that changed data, a changed default or another set of weights are another run, never an old answer.
@@ -56,7 +56,7 @@ class Identity:
         return digest([VERSION, self.settings, self.data["fingerprint"], self.given], digits=12)
 
     def record(self) -> dict[str, Any]:
-        """What is kept of it in the run's folder."""
+        """The record that is kept in the run's folder."""
         asked = {name: value for name, value in flatten(self.asked).items() if name != _EARLY}
         return {
             "version": VERSION,
@@ -114,7 +114,7 @@ def check_data(run: Path, data: Mapping[str, Any]) -> None:
 
 
 def data_key(data: Mapping[str, Any]) -> str:
-    """What the runs of one comparison share: the data, or the distribution that each seed draws its own from."""
+    """What the runs of one comparison share: the data, or the distribution that each seed draws from."""
     return str(data.get("drawn_from") or data["fingerprint"])
 
 
@@ -129,7 +129,7 @@ def comparison_key(settings: Mapping[str, Any], *, data: str, given: Mapping[str
 
 
 def differences(kept: Mapping[str, Any], settings: Mapping[str, Any], now: Identity) -> list[str]:
-    """In what a run, by its kept identity and its `settings`, differs from one asked for in the same words now."""
+    """How an earlier run, by its kept identity and `settings`, differs from the same request now."""
     found = list(_data_differences(kept["data"], now.data))
     was, wanted = flatten(settings), flatten(now.settings)
     for name, value in wanted.items():

@@ -1,8 +1,7 @@
-"""Which run is of what, for a whole folder of runs, without opening each.
+"""An index of a folder of runs: what each run is, without opening it.
 
-What the run of an ID is of never changes, so it is noted once, in the user's cache folder, in a file that only grows.
-It is a note and no more: a run that it does not know is looked into, a line that cannot be read is passed over, and
-where nothing can be noted everything works, more slowly.
+A run's identity never changes, so it is noted once, in a file of the user's cache folder that only grows. The index is
+optional: a run that it lacks is opened, a line that cannot be read is skipped, and without it all is slower.
 """
 
 import contextlib
@@ -19,7 +18,7 @@ from evenly.records import identity, lines
 
 
 class Entry(NamedTuple):
-    """What is noted of a run: who its kin are, the words it was asked for in, and its early run."""
+    """The index entry of a run: its comparison key, the digest of its request, and its early run."""
 
     kin: str
     asked: str
@@ -27,7 +26,7 @@ class Entry(NamedTuple):
 
 
 def entries(root: Path) -> dict[str, Entry | None]:
-    """What every folder in `root` is of, by its name; None for one that keeps no identity, or no readable one.
+    """The entry of every folder in `root`, by name; None for one without a readable identity.
 
     >>> import tempfile
     >>> entries(Path(tempfile.mkdtemp()))
@@ -35,8 +34,8 @@ def entries(root: Path) -> dict[str, Entry | None]:
     """
     notes = _notes_file(root)
     known = _read_notes(notes)
-    with os.scandir(root) as found:
-        names = sorted(one.name for one in found if not one.name.startswith(".") and one.is_dir())
+    with os.scandir(root) as folders:
+        names = sorted(one.name for one in folders if not one.name.startswith(".") and one.is_dir())
     new = {name: made for name in names if name not in known and (made := _read_entry(root / name)) is not None}
     for name, (entry, is_certain) in new.items():
         if is_certain:
@@ -45,7 +44,7 @@ def entries(root: Path) -> dict[str, Entry | None]:
 
 
 def note(root: Path, name: str, entry: Entry) -> None:
-    """Note what a run is of, if that can be written."""
+    """Add a run to the index, if the index can be written."""
     notes = _notes_file(root)
     if notes is not None:
         with contextlib.suppress(SetupError, OSError):
@@ -54,12 +53,12 @@ def note(root: Path, name: str, entry: Entry) -> None:
 
 
 def entry_of(record: Mapping[str, Any]) -> Entry:
-    """What is noted of a run with this identity."""
+    """The entry of a run with this identity."""
     return Entry(record["kin"], record["asked"], record.get("early"))
 
 
 def runs_with_request(root: Path, asked: str) -> list[str]:
-    """The runs in `root` that were asked for in the same words, the one that was made last first."""
+    """The runs in `root` with the same request, the latest first."""
     if not root.is_dir():
         return []
     names = [name for name, entry in entries(root).items() if entry is not None and entry.asked == asked]
@@ -73,7 +72,7 @@ def runs_with_request(root: Path, asked: str) -> list[str]:
 
 
 def _read_entry(folder: Path) -> tuple[Entry, bool] | None:
-    """What a folder is of, and whether another folder of that name would be of the same: its name is the run's ID."""
+    """The entry of a folder, and whether the folder is named by the run's ID, so that the entry can be kept."""
     with contextlib.suppress(DataError, SetupError):
         record = identity.read(folder)
         return (entry_of(record), record["id"] == folder.name) if record is not None else None

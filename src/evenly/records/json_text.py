@@ -1,4 +1,4 @@
-"""Values as standard JSON, which has no word for NaN and the infinities: there they are text, and come back numbers."""
+"""Values as standard JSON. NaN and the infinities, which JSON lacks, are written as text and read as numbers."""
 
 import json
 import math
@@ -85,7 +85,7 @@ def read(path: Path) -> Any:
     """What the JSON file `path` says; FileNotFoundError where there is none."""
     if not os.path.lexists(path):
         raise FileNotFoundError(path)
-    with open_regular(path) as file:  # never waits, as a pipe in a stranger's folder would have it
+    with open_regular(path) as file:  # opening a named pipe would wait for a writer
         return parse(file.read(), source=str(path))
 
 

@@ -73,7 +73,7 @@ def keep(path: Path, wanted: int | Callable[[Row], bool]) -> None:
 def _complete_lines(path: Path) -> list[bytes]:
     if not os.path.lexists(path):
         return []
-    with open_regular(path) as file:  # never waits, as a pipe in a stranger's folder would have it
+    with open_regular(path) as file:  # opening a named pipe would wait for a writer
         return file.read().split(b"\n")[:-1]
 
 

@@ -1,4 +1,4 @@
-"""The run that a person may have meant by the same words, where it is not the one that these words mean now."""
+"""The earlier run of the same command, where changed data or defaults make the command mean a new run."""
 
 import os
 from pathlib import Path
@@ -9,11 +9,11 @@ from evenly.records.identity import IDENTITY, Identity, differences
 from evenly.records.run import RECIPE, Run
 from evenly.typed.mappings import digest
 
-_LOOKED_AT = 8  # of the runs asked for in the same words, the last ones
+_LOOKED_AT = 8  # of the runs with the same request, the latest
 
 
 def previous_run(root: str | os.PathLike[str], identity: Identity) -> str | None:
-    """A sentence that names the last run asked for in the same words, and why it does not answer them any more."""
+    """A sentence that names the last run of the same request, and why it does not count as this one; None if none."""
     root = Path(root)
     asked = identity.record()["asked"]
     for name in index.runs_with_request(root, asked)[:_LOOKED_AT]:
@@ -25,7 +25,7 @@ def previous_run(root: str | os.PathLike[str], identity: Identity) -> str | None
             continue
         if found:
             return (
-                f"run {identity.id} is new: run {name} was asked for in the same words, but {' and '.join(found)}. "
+                f"run {identity.id} is new: run {name} had the same request, but {' and '.join(found)}. "
                 "It stays as it is."
             )
     old = root / digest(identity.asked, digits=12)  # how evenly 0.1 named the run of this command

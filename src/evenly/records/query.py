@@ -1,4 +1,4 @@
-"""Questions over many runs: which there are, which have these settings, and how they compare."""
+"""Queries over many runs: all of them, those with given settings, and tables that compare them."""
 
 import contextlib
 import logging

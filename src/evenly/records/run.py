@@ -1,4 +1,4 @@
-"""One run's folder: everything that is known of a run, and the only way to write to it."""
+"""One run's folder: everything known about a run, and the only way to write to it."""
 
 import contextlib
 import csv
@@ -141,7 +141,7 @@ class Run:
 
     @functools.cached_property
     def identity(self) -> dict[str, Any] | None:
-        """What the run is of, as `Identity.record` says it; None for a run of evenly 0.1, which kept none."""
+        """The run's identity, as `Identity.record` writes it; None for a run of evenly 0.1, which kept none."""
         return identities.read(self.path)
 
     @property
@@ -211,7 +211,7 @@ class Run:
         return self.file(name)
 
     def stamps(self) -> list[dict[str, Any]]:
-        """The environment of every sitting, the first first."""
+        """The environment of every session, in order."""
         stamps = self._read(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else []
         if not isinstance(stamps, list) or not all(isinstance(stamp, dict) for stamp in stamps):
             raise DataError(f"{self.path / ENVIRONMENT} is damaged: expected a list of JSON objects. {_REMEDY}")
@@ -227,19 +227,19 @@ class Run:
         return str(found.get("reason", "no reason was recorded")) if (self.path / FAILED).exists() else None
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Mark the run as done, with what it comes to, and give back the lock."""
+        """Mark the run as done, with its summary, and release the lock."""
         self._continue("finish")
         self._folder.write(DONE, summary)
         self.close()
 
     def fail(self, reason: str) -> None:
-        """Record why the run cannot go on, and give back the lock; the next `create` tries again."""
+        """Record why the run failed, and release the lock; the next `create` tries again."""
         self._continue("fail")
         self._folder.write(FAILED, {"reason": reason})
         self.close()
 
     def close(self) -> None:
-        """Give back the lock; the next write takes it again."""
+        """Release the lock; the next write takes it again."""
         self._folder.release()
 
     def check(self, recipe: Mapping[str, Any], identity: Identity | None = None) -> None:

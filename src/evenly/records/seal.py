@@ -1,4 +1,4 @@
-"""Files of tensors (safetensors) that say which run they are of, and whether their bytes are the ones it wrote.
+"""Sealed safetensors files: the header names the run that wrote the file and a checksum of its bytes.
 
 Both stand in the file's own header, which plain safetensors readers pass over. The checksum is over the whole file,
 header included: words of 64 bits are summed in blocks, and the sums hashed. It reads as fast as memory does, several

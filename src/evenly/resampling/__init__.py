@@ -10,7 +10,7 @@ from evenly.lazy import attach
 
 if TYPE_CHECKING:
     from evenly.resampling.agreement import Agreement as Agreement
-    from evenly.resampling.separating import separate as separate
+    from evenly.resampling.partition import separate as separate
     from evenly.resampling.separation import Separation as Separation
     from evenly.resampling.separation import SeparationWarning as SeparationWarning
     from evenly.resampling.storage import load as load
@@ -24,6 +24,6 @@ __getattr__, __dir__, __all__ = attach(
         "SeparationWarning": "evenly.resampling.separation",
         "load": "evenly.resampling.storage",
         "save": "evenly.resampling.storage",
-        "separate": "evenly.resampling.separating",
+        "separate": "evenly.resampling.partition",
     },
 )

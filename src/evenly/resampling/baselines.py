@@ -1,7 +1,7 @@
 """The rivals of 2-means and the controls every comparison needs.
 
 Nguyen et al. (2024), tables 2, 3, 5 and 6: random upsampling of as many examples, loss upweighting of the same
-examples, loss above the median, misclassified, and as many steps on the original data.
+examples, loss above the median, and misclassified.
 
 Shapes: N examples.
 """
@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from evenly.errors import UsageError
-from evenly.resampling.class_split import described_all
+from evenly.resampling.class_statistics import splits_by_loss
 from evenly.resampling.matching import positions
-from evenly.resampling.multiset import whole_factor
 from evenly.resampling.separation import Separation
 
 
@@ -48,10 +47,10 @@ def misclassified(prediction_N: Tensor, label_N: Tensor) -> Tensor:
     return prediction_N != label_N
 
 
-def drawn(num: int, num_drawn: int, *, rng: torch.Generator) -> Tensor:
+def random_subset(num: int, num_drawn: int, *, rng: torch.Generator) -> Tensor:
     """`num_drawn` of `num` examples, every set of them equally likely.
 
-    >>> drawn(10, 3, rng=torch.Generator().manual_seed(0)).sum().item()
+    >>> random_subset(10, 3, rng=torch.Generator().manual_seed(0)).sum().item()
     3
     """
     mask_N = torch.zeros(num, dtype=torch.bool)
@@ -65,24 +64,24 @@ def random_like(separation: Separation, *, rng: torch.Generator) -> Separation:
     The total is the same, so that both see as many examples; the number in each class is left to chance, since which
     classes are hard is part of what the method finds.
 
-    >>> from evenly.resampling.separating import separate
+    >>> from evenly.resampling import separate
     >>> found = separate(torch.tensor([[4.0, 0], [5, 0], [0, 0.1], [0, 4], [0, 5], [0.1, 0]]), [0, 0, 0, 1, 1, 1])
     >>> random_like(found, rng=torch.Generator().manual_seed(0)).num_hard == found.num_hard
     True
     """
-    hard_N = drawn(len(separation), separation.num_hard, rng=rng)
-    splits = described_all(hard_N, separation.labels, separation.losses)
+    hard_N = random_subset(len(separation), separation.num_hard, rng=rng)
+    splits = splits_by_loss(hard_N, separation.labels, separation.losses)
     return replace(separation, hard=hard_N, splits=splits, method="random", remarks=(), distinctness={})
 
 
-def upweighted(separation: Separation, *, factor: float = 2.0, dataset: Any = None) -> Tensor:
+def upweight(separation: Separation, *, factor: float = 2.0, dataset: Any = None) -> Tensor:
     """The control of upweighting: the weight of each example's loss, `factor` where it is hard and 1 elsewhere.
 
     In the order of `dataset`, which must be the one that was separated; without it, of the separated rows. Nguyen et
     al. (2024), table 5: the loss of the hard ones is doubled and nothing is normalised.
 
-    >>> from evenly.resampling.separating import separate
-    >>> upweighted(separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])).tolist()
+    >>> from evenly.resampling import separate
+    >>> upweight(separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])).tolist()
     [1.0, 2.0, 1.0, 2.0]
     """
     if not (math.isfinite(factor) and factor > 0):
@@ -95,48 +94,17 @@ def upweighted(separation: Separation, *, factor: float = 2.0, dataset: Any = No
     return ordered_N
 
 
-def reweighted(separation: Separation, *, factor: float = 2.0, dataset: Any = None) -> Tensor:
-    """Weights in the proportions of `upweighted` whose mean over all examples is 1: copies without more steps.
+def reweight(separation: Separation, *, factor: float = 2.0, dataset: Any = None) -> Tensor:
+    """Weights in the proportions of `upweight` whose mean over all examples is 1: copies without more steps.
 
     w = N·f/Σf with f = `factor` where an example is hard and 1 elsewhere. The mean loss keeps its scale, so that the
     learning rate keeps its meaning, and an epoch has as many steps as before. Every example counts in an epoch's
     gradient as it would with `factor` copies, but each step sees it at most once.
 
-    >>> from evenly.resampling.separating import separate
+    >>> from evenly.resampling import separate
     >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
-    >>> reweighted(found, factor=3).tolist()
+    >>> reweight(found, factor=3).tolist()
     [0.5, 1.5, 0.5, 1.5]
     """
-    weight_N = upweighted(separation, factor=factor, dataset=dataset)
+    weight_N = upweight(separation, factor=factor, dataset=dataset)
     return weight_N / weight_N.mean()
-
-
-def equal_steps(
-    separation: Separation, *, epochs: int, batch_size: int, factor: int = 2, drop_last: bool = False
-) -> int:
-    """The control of equal steps: how many optimizer steps the original data must be given to match `epochs` of ours.
-
-    >>> from evenly.resampling.separating import separate
-    >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
-    >>> equal_steps(found, epochs=10, batch_size=2)
-    30
-    """
-    if epochs < 0 or batch_size < 1:
-        raise UsageError(
-            f"epochs={epochs}, batch_size={batch_size}: give epochs of 0 or more and batches of at least 1."
-        )
-    num = len(separation) + separation.num_hard * (whole_factor(factor) - 1)
-    return epochs * (num // batch_size if drop_last else -(-num // batch_size))
-
-
-def cost(separation: Separation, *, factor: int = 2, early: float = 0.0) -> float:
-    """Examples seen over those of plain training: 1 + p(k − 1) + t/T, with p the hard share, k the factor.
-
-    `early` is t/T, the part of the epochs that was trained before separating.
-
-    >>> from evenly.resampling.separating import separate
-    >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
-    >>> cost(found, early=0.1)
-    1.6
-    """
-    return 1 + separation.share * (whole_factor(factor) - 1) + early

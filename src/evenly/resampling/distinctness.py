@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from evenly.resampling.kmeans import two_means
+from evenly.resampling.kmeans import bisect
 from evenly.resampling.silhouette import SAMPLE, silhouette
 
 FEWEST = 8  # points of which something can be said
@@ -56,8 +56,7 @@ def distinctness(
     if rng is None:
         rng = torch.Generator().manual_seed(0)
     if known is None:
-        parts = two_means(x_ND, rng=rng) if side_N is None else None
-        side_N = parts.side if parts is not None else side_N
+        side_N = bisect(x_ND, rng=rng) if side_N is None else side_N
         known = float("nan") if side_N is None else silhouette(x_ND, side_N, sample=sample, rng=rng)
     if known != known:
         return None
@@ -69,6 +68,6 @@ def distinctness(
         # Random combinations of points have their covariance, without ever forming it.
         mix = torch.randn(num, len(some_M), generator=rng, device=rng.device, dtype=torch.float32)
         cloud_PD = mix.to(x_ND.device, x_ND.dtype) @ centred_MD / len(some_M) ** 0.5
-        halves = two_means(cloud_PD, rng=rng, restarts=4)
-        nulls.append(0.0 if halves is None else silhouette(cloud_PD, halves.side, sample=sample, rng=rng))
+        half_P = bisect(cloud_PD, rng=rng, restarts=4)
+        nulls.append(0.0 if half_P is None else silhouette(cloud_PD, half_P, sample=sample, rng=rng))
     return Distinctness(known, tuple(nulls))

@@ -1,4 +1,4 @@
-"""The multiset in forms that other trainers take, and the way back from each.
+"""The multiset in forms that other trainers take.
 
 An array of indices, a CSV manifest with a column `repeat`, and a folder of links with a folder per class. For Hugging
 Face no file is needed: `dataset.select(separation.indices(2).tolist())`.
@@ -10,23 +10,17 @@ import csv
 import os
 import re
 import shutil
-from array import array
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from evenly.atomic import replacing
 from evenly.errors import DataError, SetupError, UsageError
-from evenly.files.cells import whole_number
-from evenly.files.numpy_files import read_npy
-from evenly.files.tables import Table
-from evenly.files.tables import read_csv as read_table
-from evenly.resampling.multiset import Factor, expand
+from evenly.resampling.multiset import Factor
 from evenly.resampling.separation import Separation
 from evenly.resampling.storage import example_rows
 
@@ -42,38 +36,6 @@ def write_indices(
         raise UsageError(f"{path}: indices are written as .npy.")
     with replacing(path) as file:
         np.save(file, separation.indices(factor, once=once).numpy(), allow_pickle=False)
-
-
-def read_indices(path: PathLike) -> Tensor:
-    """The multiset that `write_indices` wrote.
-
-    >>> import tempfile
-    >>> from evenly.resampling import separate
-    >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_indices(found, f"{folder}/indices.npy")
-    ...     read_indices(f"{folder}/indices.npy").tolist()
-    [0, 1, 2, 3, 1, 3]
-    """
-    if not Path(path).exists():
-        raise DataError(f"{path}: there is no such file. Export the indices first.")
-    numbers = read_npy(path, advice="Export the indices again.")
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise DataError(f"{path}: holds {numbers.dtype} of shape {numbers.shape}, expected a row of whole numbers.")
-    return torch.from_numpy(numbers.astype(np.int64))
-
-
-class Manifest(NamedTuple):
-    """What a CSV manifest says: the number, label and number of occurrences of each example, and its file if any."""
-
-    index: Tensor  # type: ignore[assignment]  # hides tuple.index, which nobody wants of a manifest
-    label: list[str]
-    repeat: Tensor
-    path: list[str] | None
-
-    def indices(self) -> Tensor:
-        """The numbers of the examples with repeats, as `Separation.indices` gives them."""
-        return self.index[expand(self.repeat)]
 
 
 def write_csv(
@@ -99,46 +61,6 @@ def write_csv(
         for row, (index, label, hard, loss) in enumerate(example_rows(separation)):
             word = separation.classes[label] if separation.classes else label
             writer.writerow([*([names[row]] if names else []), index, word, hard, loss, repeat_N[row]])
-
-
-def read_csv(path: PathLike) -> Manifest:
-    """The manifest at `path`: any CSV with a column `repeat`; rows are numbered where there is no `index`.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "m.csv").write_text("path,label,repeat\\na.png,cat,2\\nb.png,dog,1\\n")
-    ...     read_csv(f"{folder}/m.csv").indices().tolist()
-    [0, 1, 0]
-    """
-    if not Path(path).exists():
-        raise DataError(f"{path}: there is no such file. Export the manifest first.")
-    table = read_table(path)
-    columns = table.columns
-    if "repeat" not in columns:
-        raise DataError(f"{path}: there is no column 'repeat'; its columns: {', '.join(columns)}.")
-    repeat_N = _whole(path, table, "repeat")
-    index_N = _whole(path, table, "index") if "index" in columns else torch.arange(len(table))
-    if len(table) and int(repeat_N.min()) < 1:
-        first = int((repeat_N < 1).nonzero()[0])
-        raise DataError(
-            f"{path}: 'repeat' is {int(repeat_N[first])} in row {first + 1:,}: every example occurs at least once. "
-            "To leave one out, remove its row."
-        )
-    labels = list(columns["label"]) if "label" in columns else [""] * len(table)
-    return Manifest(index_N, labels, repeat_N, list(columns["path"]) if "path" in columns else None)
-
-
-def _whole(path: PathLike, table: Table, column: str) -> Tensor:
-    found = array("q")
-    for row, cell in enumerate(table.columns[column]):
-        number = whole_number(cell)
-        if number is None:
-            raise DataError(
-                f"{path}, {table.place(row)}: {column!r} is {cell!r}: 'repeat' and 'index' must be whole numbers in "
-                "every row."
-            )
-        found.append(number)
-    return torch.tensor(found, dtype=torch.int64)
 
 
 def write_links(
@@ -181,20 +103,6 @@ def write_links(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return sum(repeat_N)
-
-
-def read_links(folder: PathLike) -> dict[int, int]:
-    """How often each example occurs in a folder that `write_links` made: its number and its repeats, in order."""
-    found: dict[int, list[int]] = {}
-    for entry in sorted(Path(folder).glob("*/*")):
-        if (match := re.fullmatch(r"(\d+)-(\d+)", entry.stem)) is not None:
-            found.setdefault(int(match[1]), []).append(int(match[2]))
-    if not found:
-        raise DataError(f"{folder}: there is no link called <index>-<copy> in a class folder. Export the folder again.")
-    for index, numbers in found.items():
-        if sorted(numbers) != list(range(len(numbers))):
-            raise DataError(f"{folder}: copies {sorted(numbers)} of example {index}: one is missing. Export it again.")
-    return {index: len(found[index]) for index in sorted(found)}
 
 
 def _relative(files: Sequence[PathLike], start: Path, num: int) -> list[str]:

@@ -9,8 +9,8 @@ from evenly.errors import DataError
 from evenly.resampling.agreement import Agreement
 from evenly.resampling.distinctness import Distinctness, distinctness
 from evenly.resampling.label_noise import LabelNoise, label_noise, on_noise
-from evenly.resampling.outputs import Array, On, Outputs, checked
-from evenly.resampling.remarks import CLUSTERLESS, examined, on_clusters
+from evenly.resampling.outputs import Array, On, Outputs, check_outputs
+from evenly.resampling.remarks import CLUSTERLESS, classes_to_judge, on_clusters
 from evenly.resampling.separation import Separation
 from evenly.resampling.silhouette import SAMPLE
 from evenly.resampling.suspects import NOBODY, Suspects, suspects
@@ -64,7 +64,7 @@ def health(
             f"{len(logits):,} rows of outputs for a separation of {len(separation):,}: give those it was made from."
         )
     on = separation.on if separation.on in get_args(On) else "logits"  # a CSV file does not say
-    outputs = checked(logits, separation.labels, losses=separation.losses, on=on)
+    outputs = check_outputs(logits, separation.labels, losses=separation.losses, on=on)
     found = dict(separation.distinctness) or _distinctness(separation, outputs, sample=sample)
     indistinct = tuple(label for label, facts in found.items() if not facts.distinct)
     # Features say no class, and so not that a label is wrong.
@@ -89,11 +89,11 @@ def _distinctness(separation: Separation, outputs: Outputs, *, sample: int) -> d
     if separation.method != "k-means":
         return found
     known = {split.label: split.silhouette for split in separation.splits}
-    room, looked_at = outputs.room(), examined(outputs.labels)
+    scratch, looked_at = outputs.scratch(), classes_to_judge(outputs.labels)
     for label, members_K in outputs.by_class():
         if label not in looked_at:
             continue
-        x_KD = outputs.points(outputs.read(members_K, room), room)
+        x_KD = outputs.points(outputs.read(members_K, scratch), scratch)
         silhouette = known.get(label, math.nan)
         facts = distinctness(
             x_KD,

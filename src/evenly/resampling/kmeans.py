@@ -1,6 +1,6 @@
-"""2-means of one cloud of points: many short starts at once, then the best of them to the end.
+"""2-means of many clouds of points at once: many short starts, then the best of them to the end.
 
-Shapes: N points, D coordinates, R restarts.
+Shapes: B clouds, N points (those of smaller clouds padded with zeros), D coordinates, E = D + 1, R restarts.
 """
 
 from typing import NamedTuple
@@ -30,117 +30,160 @@ def two_means(x_ND: Tensor, *, rng: torch.Generator | None = None, restarts: int
     few steps; the best few go on until no point changes sides.
 
     >>> x = torch.tensor([[0.0], [0.1], [5.0], [5.1], [5.2]])
-    >>> found = two_means(x, rng=torch.Generator().manual_seed(0))
-    >>> sorted([found.side.sum().item(), (~found.side).sum().item()]), round(found.inertia, 3)
+    >>> halves = two_means(x, rng=torch.Generator().manual_seed(0))
+    >>> sorted([halves.side.sum().item(), (~halves.side).sum().item()]), round(halves.inertia, 3)
     ([2, 3], 0.025)
     >>> two_means(torch.ones(4, 2)) is None
     True
     """
+    side_N = bisect(x_ND, rng=rng, restarts=restarts)
+    if side_N is None:
+        return None
+    mean_12D = means(x_ND[None], side_N[None], ~side_N[None])
+    return TwoMeans(side_N, inertias(x_ND[None], side_N[None], mean_12D).item())
+
+
+def bisect(x_ND: Tensor, *, rng: torch.Generator | None = None, restarts: int = 10) -> Tensor | None:
+    """The side of each point in `two_means`, where its inertia is not asked for."""
     if rng is None:
         rng = torch.Generator().manual_seed(0)
-    x_NE = x_ND.new_empty(len(x_ND), x_ND.shape[1] + 1)
-    x_NE[:, :-1] = x_ND
-    center_D = centre(x_NE)
-    side_N = sides(x_NE, center_D, torch.rand(restarts, 2, generator=rng, device=rng.device, dtype=torch.float64))
-    return None if side_N is None else TwoMeans(side_N, inertia_of(x_ND, side_N))
+    x_1NE = x_ND.new_empty(1, len(x_ND), x_ND.shape[1] + 1)
+    x_1NE[0, :, :-1] = x_ND
+    count_1 = torch.tensor([len(x_ND)], device=x_ND.device)
+    center_1D = center(x_1NE, count_1)
+    draws_R2 = torch.rand(restarts, 2, generator=rng, device=rng.device, dtype=torch.float64)
+    side_N = two_sides(x_1NE, count_1, center_1D, draws_R2[None])[0]
+    return side_N if bool(side_N.any()) else None
 
 
-def centre(x_NE: Tensor) -> Tensor:
-    """Make points ready for `sides`, in place: take off their mean, which is returned, and fill the last column with 1.
+def center(x_BNE: Tensor, count_B: Tensor) -> Tensor:
+    """Prepare points for `two_sides` in place: subtract each cloud's mean, which is returned, and set the last column.
 
-    Centred, squares do not drown differences; the column of ones carries thresholds and counts.
+    Of centred points squares do not drown differences. The last column is 1, and 0 for padding: it carries thresholds
+    and counts, and keeps padding, which is all zeros, out of every sum.
 
-    >>> x = torch.tensor([[1.0, 0.0], [3.0, 0.0]])
-    >>> centre(x), x
-    (tensor([2.]), tensor([[-1.,  1.], [ 1.,  1.]]))
+    >>> x = torch.tensor([[[1.0, 0.0], [3.0, 0.0]]])
+    >>> center(x, torch.tensor([2])), x
+    (tensor([[2.]]), tensor([[[-1.,  1.], [ 1.,  1.]]]))
     """
-    x_ND = x_NE[:, :-1]
-    center_D = x_ND.mean(dim=0)
-    x_ND -= center_D
-    x_NE[:, -1] = 1
-    return center_D
+    x_BND = x_BNE[..., :-1]
+    center_BD = x_BND.sum(dim=1) / count_B[:, None]
+    x_BND -= center_BD[:, None]
+    x_BNE[..., -1] = 1
+    if len(x_BNE) > 1:
+        x_BNE *= real(count_B, x_BNE.shape[1])[..., None]
+    return center_BD
 
 
-def sides(x_NE: Tensor, center_D: Tensor, draws_R2: Tensor) -> Tensor | None:
-    """The partition of `two_means` for points made ready by `centre`, from a pair of uniform numbers per restart."""
-    square_N = torch.linalg.vector_norm(x_NE[:, :-1], dim=1).square_()
-    scatter = float(square_N.sum(dtype=torch.float64))
-    if scatter <= len(x_NE) * _rounding(center_D) or len(x_NE) < 2:
-        return None
-    cut_RE = _starts(x_NE, square_N, draws_R2.to(x_NE.device))
-    cut_RE, _, between_R = _lloyd(x_NE, cut_RE, SHORT)
-    best = between_R.topk(min(KEPT, len(between_R))).indices
-    _, side_RN, between_R = _lloyd(x_NE, cut_RE[best], LONGEST)
-    winner = int(between_R.argmax())
-    side_N = side_RN[winner] > 0
-    return side_N if 0 < int(side_N.sum()) < len(side_N) else None
+def real(count_B: Tensor, num: int) -> Tensor:
+    """Which of `num` places of each cloud hold a point, and not padding.
 
-
-def inertia_of(x_ND: Tensor, side_N: Tensor, mean_2D: Tensor | None = None) -> float:
-    """Σ ‖x_i − mean of its side‖²; an empty side adds nothing. The means can be given if they are known.
-
-    >>> inertia_of(torch.tensor([[0.0], [2.0], [7.0]]), torch.tensor([True, True, False]))
-    2.0
+    >>> real(torch.tensor([1, 2]), 2).tolist()
+    [[True, False], [True, True]]
     """
-    mean_2D = torch.nan_to_num(means_of(x_ND, side_N) if mean_2D is None else mean_2D)
-    total = 0.0
-    size = max(PIECE // x_ND.shape[1], 1)
-    for x, side in zip(torch.split(x_ND, size), torch.split(side_N, size), strict=True):
-        total += float((x - mean_2D[side.long()]).square_().sum(dtype=torch.float64))
-    return total
+    return torch.arange(num, device=count_B.device) < count_B[:, None]
 
 
-def means_of(x_ND: Tensor, side_N: Tensor) -> Tensor:
-    """The mean of the points where `side_N` is false, and where it is true; nan for none.
+def two_sides(x_BNE: Tensor, count_B: Tensor, center_BD: Tensor, draws_BR2: Tensor) -> Tensor:
+    """Whether each point is on the second side of `two_means`' partition; nowhere in a cloud whose points are equal.
 
-    >>> means_of(torch.tensor([[0.0], [2.0], [7.0]]), torch.tensor([True, True, False])).tolist()
-    [[7.0], [1.0]]
+    The points come from `center`; every restart takes a pair of uniform numbers.
     """
-    side_2N = torch.stack([~side_N, side_N]).to(x_ND.dtype)
-    return side_2N @ x_ND / side_2N.sum(dim=1, keepdim=True)
+    num = x_BNE.shape[1]
+    square_BN = torch.linalg.vector_norm(x_BNE[..., :-1], dim=2).square_()
+    scatter_B = square_BN.sum(dim=1, dtype=torch.float64)
+    differ_B = (scatter_B > count_B * _rounding(center_BD)) & (count_B > 1)
+    if not bool(differ_B.any()):
+        return torch.zeros(len(x_BNE), num, dtype=torch.bool, device=x_BNE.device)
+    cut_BRE = _starts(x_BNE, square_BN, count_B, draws_BR2.to(x_BNE.device))
+    cut_BRE, _, between_BR = _lloyd(x_BNE, count_B, cut_BRE, SHORT)
+    best_BR = between_BR.topk(min(KEPT, between_BR.shape[1]), dim=1).indices
+    _, side_BRN, between_BR = _lloyd(x_BNE, count_B, _take(cut_BRE, best_BR), LONGEST)
+    side_BN = _take(side_BRN, between_BR.argmax(dim=1, keepdim=True))[:, 0] > 0
+    on_B = side_BN.sum(dim=1)
+    in_second_BN: Tensor = side_BN & (differ_B & (on_B > 0) & (on_B < count_B))[:, None]
+    return in_second_BN
 
 
-def _starts(x_NE: Tensor, square_N: Tensor, draws_R2: Tensor) -> Tensor:
+def means(x_BND: Tensor, *side_BN: Tensor) -> Tensor:
+    """The mean of each cloud's points on each of the given sides, B × sides × D; nan for none.
+
+    >>> means(torch.tensor([[[0.0], [2.0], [7.0]]]), torch.tensor([[True, True, False]])).tolist()
+    [[[1.0]]]
+    """
+    side_BSN = torch.stack(side_BN, dim=1).to(x_BND.dtype)
+    return side_BSN @ x_BND / side_BSN.sum(dim=2, keepdim=True)
+
+
+def inertias(x_BND: Tensor, side_BN: Tensor, mean_B2D: Tensor, real_BN: Tensor | None = None) -> Tensor:
+    """Σ ‖x_i − mean of its side‖² of each cloud; `mean_B2D` holds the mean where `side_BN` is true first.
+
+    >>> x, side = torch.tensor([[[0.0], [2.0], [7.0]]]), torch.tensor([[True, True, False]])
+    >>> inertias(x, side, means(x, side, ~side)).tolist()
+    [2.0]
+    """
+    total_B = torch.zeros(len(x_BND), dtype=torch.float64, device=x_BND.device)
+    size = max(PIECE // (len(x_BND) * x_BND.shape[2]), 1)
+    for start in range(0, x_BND.shape[1], size):
+        part = slice(start, start + size)
+        mean_BPD = torch.where(side_BN[:, part, None], mean_B2D[:, :1], mean_B2D[:, 1:])
+        square_BP = torch.linalg.vector_norm(x_BND[:, part] - mean_BPD, dim=2).square_()
+        if real_BN is not None:  # padding lies at some distance too, or at none that is known where a side is empty
+            square_BP = torch.where(real_BN[:, part], square_BP, 0.0)
+        total_B += square_BP.sum(dim=1, dtype=torch.float64)
+    return total_B
+
+
+def _starts(x_BNE: Tensor, square_BN: Tensor, count_B: Tensor, draws_BR2: Tensor) -> Tensor:
     """The cut between two starting points per restart: the first uniform, the second ∝ squared distance to it."""
-    num = len(x_NE)
-    x_ND = x_NE[:, :-1]
-    first_R = (draws_R2[:, 0] * num).long().clamp_max_(num - 1)
-    distance_RN = torch.addmm(square_N, x_ND[first_R], x_ND.T, alpha=-2).add_(square_N[first_R][:, None]).clamp_min_(0)
-    mass_RN = distance_RN.cumsum(dim=1, dtype=torch.float64)
-    second_R1 = torch.searchsorted(mass_RN, draws_R2[:, 1:] * mass_RN[:, -1:], right=True).clamp_max_(num - 1)
-    return _cut(x_ND[first_R], x_ND[second_R1[:, 0]])
+    last_B1 = count_B[:, None] - 1
+    first_BR = torch.minimum((draws_BR2[..., 0] * count_B[:, None]).long(), last_B1)
+    first_BRE = _take(x_BNE, first_BR)
+    # 2 x·y − ‖x‖² − ‖y‖², the last for points only: padding has distance 0 and is never drawn.
+    away_BRE = 2 * first_BRE
+    away_BRE[..., -1] = -square_BN.gather(1, first_BR)
+    distance_BRN = torch.baddbmm(square_BN[:, None], away_BRE, x_BNE.mT, alpha=-1).clamp_min_(0)
+    mass_BRN = distance_BRN.cumsum(dim=2, dtype=torch.float64)
+    target_BR1 = draws_BR2[..., 1:] * mass_BRN[..., -1:]
+    second_BR = torch.searchsorted(mass_BRN, target_BR1.contiguous(), right=True)[..., 0]
+    second_BRE = _take(x_BNE, torch.minimum(second_BR, last_B1))
+    # The plane half way between two points: x lies on the side of the second where cut·[x, 1] > 0.
+    cut_BRE = second_BRE - first_BRE
+    cut_BRE[..., -1] = ((first_BRE - second_BRE) * (first_BRE + second_BRE)).sum(dim=2) / 2
+    return cut_BRE
 
 
-def _cut(low_RD: Tensor, high_RD: Tensor) -> Tensor:
-    """The plane half way between two points: x lies on the side of `high` where cut·[x, 1] > 0."""
-    offset_R1 = ((low_RD - high_RD) * (low_RD + high_RD)).sum(dim=1, keepdim=True) / 2
-    return torch.cat([high_RD - low_RD, offset_R1], dim=1)
-
-
-def _lloyd(x_NE: Tensor, cut_RE: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
+def _lloyd(x_BNE: Tensor, count_B: Tensor, cut_BRE: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
     """Lloyd's steps of all restarts, until none changes; cuts, sides (0 or 1) and scatter between the two means.
 
     The points are centred, so with s the sum of the n₁ of N points on one side the means are s/n₁ and −s/(N − n₁), the
     scatter between them is b = N‖s‖²/(n₁(N − n₁)), and the plane half way, up to a factor, s·x + b(n₁/N − ½) = 0.
     """
-    num = len(x_NE)
-    side_RN = x_NE.new_empty(len(cut_RE), num)
-    sums_RE = x_NE.new_full(cut_RE.shape, float("nan"))
-    between_R = x_NE.new_zeros(len(cut_RE))
+    inverse_B1 = count_B.to(x_BNE.dtype).reciprocal()[:, None]
+    side_BRN = x_BNE.new_empty(*cut_BRE.shape[:2], x_BNE.shape[1])
+    sums_BRE = x_BNE.new_full(cut_BRE.shape, float("nan"))
+    between_BR = x_BNE.new_zeros(cut_BRE.shape[:2])
+    x_BEN = x_BNE.mT
     for _ in range(steps):
-        torch.gt(cut_RE @ x_NE.T, 0, out=side_RN)
-        before_RE, sums_RE = sums_RE, side_RN @ x_NE
-        if torch.equal(sums_RE, before_RE):
+        torch.gt(torch.bmm(cut_BRE, x_BEN), 0, out=side_BRN)
+        before_BRE, sums_BRE = sums_BRE, torch.bmm(side_BRN, x_BNE)
+        if torch.equal(sums_BRE, before_BRE):
             break
-        # As few operations as can be: for small classes they, and not the arithmetic, are what a step costs.
-        count_R = sums_RE[:, -1]
-        between_R = torch.linalg.vector_norm(sums_RE[:, :-1], dim=1).square_()
-        between_R /= torch.addcmul(count_R, count_R, count_R, value=-1 / num).clamp_min_(0.25)  # 0 for an empty side
-        cut_RE = sums_RE.clone()
-        torch.addcmul(between_R * -0.5, between_R, count_R, value=1 / num, out=cut_RE[:, -1])
-    return cut_RE, side_RN, between_R
+        # As few operations as possible: in small clouds they, and not the arithmetic, are what a step costs.
+        num_BR = sums_BRE[..., -1]
+        share_BR = num_BR * inverse_B1
+        between_BR = torch.linalg.vector_norm(sums_BRE[..., :-1], dim=2).square_()
+        between_BR /= torch.addcmul(num_BR, num_BR, share_BR, value=-1).clamp_min_(0.25)  # 0 for an empty side
+        cut_BRE = sums_BRE.clone()
+        torch.mul(between_BR, share_BR.sub_(0.5), out=cut_BRE[..., -1])
+    return cut_BRE, side_BRN, between_BR
 
 
-def _rounding(center_D: Tensor) -> float:
-    """The squared distance that equal points may show after the mean was taken off, by rounding alone."""
-    return float(center_D.square().sum()) * (4 * torch.finfo(center_D.dtype).eps) ** 2
+def _take(values_BNE: Tensor, place_BR: Tensor) -> Tensor:
+    """Rows of each cloud by their places, B × R × E."""
+    return values_BNE.gather(1, place_BR[..., None].expand(-1, -1, values_BNE.shape[2]))
+
+
+def _rounding(center_BD: Tensor) -> Tensor:
+    """The squared distance that equal points may show after the mean was subtracted, by rounding alone."""
+    return center_BD.square().sum(dim=1) * (4 * torch.finfo(center_BD.dtype).eps) ** 2

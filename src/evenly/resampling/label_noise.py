@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evenly.resampling.outputs import Array, Outputs, checked
+from evenly.resampling.outputs import Array, Outputs, check_outputs
 
 SUREST = 0.2  # the part of all examples of which the network is surest: there, ignorance is least
 SLACK = 0.05  # how far the two estimates may lie apart
@@ -73,7 +73,7 @@ def label_noise(logits: Array, labels: Array | Sequence[int]) -> LabelNoise:
     >>> round(found.share, 3), round(found.low, 2), round(found.high, 2)
     (0.1, 0.07, 0.13)
     """
-    outputs = checked(logits, labels)
+    outputs = check_outputs(logits, labels)
     confident, sure_N, wrong_N = _confident(outputs)
     error = float(wrong_N.double().mean())
     surest = sure_N.argsort(descending=True, stable=True)[: max(round(SUREST * len(outputs)), 1)]

@@ -4,6 +4,8 @@ Shapes: N examples.
 """
 
 import hashlib
+import numbers
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,6 +14,8 @@ from torch import Tensor
 from evenly.data.labelled import Labelled
 from evenly.data.own.foreign import foreign
 from evenly.errors import DataError, UsageError
+
+SPOT_CHECKS = 32  # items that are read where only reading tells their labels
 
 
 def fingerprint(index_N: Tensor, label_N: Tensor) -> str:
@@ -65,25 +69,53 @@ def positions(dataset: Any, index_N: Tensor, label_N: Tensor, *, labels: Tensor 
                 "with shuffle=False, or give separate(…, index=) the number of the example behind each row."
             )
         raise DataError(f"{_strangers(name, theirs_N, found_N, index_N, label_N)} {_REMEDY}")
+    if found_N is None:
+        _check_some_items(dataset, name, where_N, label_N)
     return where_N
 
 
 def refuse_evaluation(dataset: Any) -> None:
-    """A `UsageError` for data that are there to be tested on.
+    """A `UsageError` for data that are there to be tested on; of data sets of other kinds nothing is known.
 
     >>> refuse_evaluation(Labelled(torch.zeros(1, 1), torch.zeros(1).long(), ("a",), split="test"))
     Traceback (most recent call last):
     evenly.errors.UsageError: data test is for evaluation: repeating examples there would change what is measured. ...
     """
-    if isinstance(dataset, Labelled):
-        named, evaluation = f"{dataset.name} {dataset.split}", dataset.split != "train"
-    else:
-        named, evaluation = type(dataset).__name__, getattr(dataset, "train", True) is False
-    if evaluation:
+    if isinstance(dataset, Labelled) and dataset.split != "train":
         raise UsageError(
-            f"{named} is for evaluation: repeating examples there would change what is measured. "
-            "Give the training split."
+            f"{dataset.name} {dataset.split} is for evaluation: repeating examples there would change what is "
+            "measured. Give the training split."
         )
+
+
+def _check_some_items(dataset: Any, name: str, where_N: Tensor, label_N: Tensor) -> None:
+    """Of a data set that shows no list of labels, some items are read: each must have the label that was separated."""
+    rows = torch.unique(torch.linspace(0, len(where_N) - 1, min(SPOT_CHECKS, len(where_N))).round().long())
+    wrong = 0
+    for row in rows.tolist():
+        label = _item_label(dataset[int(where_N[row])])
+        if label is None:  # no pair of input and label: nothing can be said
+            return
+        wrong += label != int(label_N[row])
+    if wrong:
+        raise DataError(
+            f"{wrong} of {len(rows)} items of {name} that were looked at have another label than was separated: the "
+            "outputs came from a shuffled loader, or from another data set. Take them with shuffle=False, or give "
+            "separate(…, index=) the number of the example behind each row."
+        )
+
+
+def _item_label(item: Any) -> int | None:
+    """The class number in an item of a data set, where it can be told: the second of a pair, or `label`, `labels`."""
+    if isinstance(item, tuple | list) and len(item) == 2:
+        value = item[1]
+    elif isinstance(item, Mapping):
+        value = next((item[name] for name in ("label", "labels", "target") if name in item), None)
+    else:
+        return None
+    if isinstance(value, Tensor) and value.numel() == 1 and not value.is_floating_point():
+        return int(value)
+    return int(value) if isinstance(value, numbers.Integral) else None
 
 
 _REMEDY = "Separate again from outputs on this data set, or use the split that was separated."

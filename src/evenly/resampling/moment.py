@@ -14,7 +14,7 @@ from evenly.errors import UsageError
 MAX_ACCURACY = 0.99
 
 
-class Moment(Protocol):
+class SeparationRule(Protocol):
     """A rule that says, after an epoch, whether to separate now."""
 
     def __call__(self, errors: Sequence[float]) -> bool:
@@ -51,7 +51,7 @@ class GainShrinks:
 
     def __call__(self, errors: Sequence[float]) -> bool:
         """Whether the moment has come, now or before."""
-        lowest = _lowest(_checked(errors))
+        lowest = _lowest(_check(errors))
         greatest = 0.0
         for t in range(self.window, len(lowest)):
             gain = (lowest[t - self.window] - lowest[t]) / self.window
@@ -94,14 +94,14 @@ def at_fraction(fraction: float, *, epochs: int) -> AtEpoch:
     return AtEpoch(max(round(fraction * epochs), 1))
 
 
-def first(moment: Moment, errors: Sequence[float]) -> int | None:
+def first(rule: SeparationRule, errors: Sequence[float]) -> int | None:
     """The first epoch of a recorded curve at which the moment has come; None if it has not.
 
     >>> first(GainShrinks(), [0.9, 0.5, 0.3]) is None
     True
     """
     for epoch in range(1, len(errors)):
-        if moment(errors[: epoch + 1]):
+        if rule(errors[: epoch + 1]):
             return epoch
     return None
 
@@ -113,7 +113,7 @@ def _lowest(errors: Sequence[float]) -> list[float]:
     return lowest
 
 
-def _checked(errors: Sequence[float]) -> list[float]:
+def _check(errors: Sequence[float]) -> list[float]:
     values = [float(error) for error in errors]
     for epoch, error in enumerate(values):
         if not 0 <= error <= 1:

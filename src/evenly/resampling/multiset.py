@@ -65,19 +65,6 @@ def copies(index_M: Tensor | Sequence[int]) -> Tensor:
     return occurrences(torch.as_tensor(index_M, dtype=torch.int64).cpu())
 
 
-def counted(index_M: Tensor | Sequence[int], num: int) -> Tensor:
-    """How often each of `num` examples occurs in the multiset: the way back from `expand`.
-
-    >>> counted([0, 1, 2, 1, 2, 1], 3).tolist()
-    [1, 3, 2]
-    """
-    index_M = torch.as_tensor(index_M, dtype=torch.int64).cpu()
-    if len(index_M) and (int(index_M.min()) < 0 or int(index_M.max()) >= num):
-        wrong = int(index_M[(index_M < 0) | (index_M >= num)][0])
-        raise UsageError(f"index {wrong} is outside the data set: positions run from 0 to {num - 1}.")
-    return index_M.bincount(minlength=num)
-
-
 def whole_factor(factor: object) -> int:
     """The factor as a whole number of at least 1, or an error.
 
@@ -89,7 +76,7 @@ def whole_factor(factor: object) -> int:
     if not isinstance(value, int | float) or isinstance(value, bool) or value != value // 1 or value < 1:
         raise UsageError(
             f"factor={value!r}: an example occurs a whole number of times, at least once. Use 2 for the original plus "
-            "one copy; for weights in between use evenly.resampling.baselines.upweighted."
+            "one copy; for weights in between use evenly.resampling.baselines.upweight."
         )
     return int(value)
 

@@ -18,12 +18,13 @@ from evenly.errors import DataError, UsageError, did_you_mean
 Array = Tensor | NDArray[Any]
 On = Literal["logits", "probabilities", "features"]
 PIECE = 2**17  # numbers that are worked on at once where a copy is made of them
+SMALL = 128  # rows up to which classes are worked on together
 LARGEST = 1e15  # squares of larger outputs overflow in single precision when they are summed
 
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """Outputs that may be larger than memory, with a label per row; `checked` makes them."""
+    """Outputs that may be larger than memory, with a label per row; `check_outputs` makes them."""
 
     rows: Array
     labels: Tensor
@@ -71,16 +72,29 @@ class Outputs:
         """Rows that are worked on at once where a copy is made of them: a whole class would take its size again."""
         return max(PIECE // self.rows.shape[1], 1)
 
-    def room(self, *, extra: int = 0) -> Tensor:
-        """Memory for the rows of the largest class, with `extra` columns, to be used for one class after another."""
+    def groups(self) -> Iterator[list[tuple[int, Tensor]]]:
+        """The classes of `by_class`, small ones several together: what costs a thousand calls then costs a few."""
+        group: list[tuple[int, Tensor]] = []
+        longest = 0
+        for label, members_K in self.by_class():
+            longest = max(longest, len(members_K))
+            if group and (longest > SMALL or longest * (len(group) + 1) > self.piece):
+                yield group
+                group, longest = [], len(members_K)
+            group.append((label, members_K))
+        yield group
+
+    def scratch(self, *, extra: int = 0) -> Tensor:
+        """Memory for the rows of the largest class or group, with `extra` columns, to be used for each in turn."""
         device = self.rows.device if isinstance(self.rows, Tensor) else torch.device("cpu")
         dtype = torch.float64 if str(self.rows.dtype).endswith("float64") else torch.float32
         width = 2 if self.binary and self.on == "probabilities" else self.rows.shape[1]
-        return torch.empty(int(self.labels.bincount().max()), width + extra, dtype=dtype, device=device)
+        most = max(int(self.labels.bincount().max()), min(self.piece, len(self)))
+        return torch.empty(most, width + extra, dtype=dtype, device=device)
 
-    def read(self, members_K: Tensor, room: Tensor | None = None) -> Tensor:
-        """The rows of some examples in at least single precision, copied into `room` if it is given."""
-        x_KD = (self.room() if room is None else room)[: len(members_K), : self.rows.shape[1]]
+    def read(self, members_K: Tensor, scratch: Tensor | None = None) -> Tensor:
+        """The rows of some examples in at least single precision, copied into `scratch` if it is given."""
+        x_KD = (self.scratch() if scratch is None else scratch)[: len(members_K), : self.rows.shape[1]]
         for part, target in zip(torch.split(members_K, self.piece), torch.split(x_KD, self.piece), strict=True):
             if isinstance(self.rows, Tensor):
                 target.copy_(self.rows.detach().index_select(0, part.to(self.rows.device)))
@@ -90,35 +104,43 @@ class Outputs:
         good_K = (x_KD.amax(dim=1) < LARGEST) & (x_KD.amin(dim=1) > -LARGEST)
         if not bool(good_K.all()):
             example = int(members_K[int((~good_K).nonzero()[0])])
+            wrong = int((~good_K.cpu() & (self.labels[members_K] == self.labels[example])).sum())
             raise DataError(
-                f"the outputs of example {example} are not finite, or beyond ±{LARGEST:.0e} ({int((~good_K).sum()):,} "
-                f"such examples in class {self.name(int(self.labels[example]))}). The network has diverged: lower the "
+                f"the outputs of example {example} are not finite, or beyond ±{LARGEST:.0e} ({wrong:,} such examples "
+                f"in class {self.name(int(self.labels[example]))}). The network has diverged: lower the "
                 "learning rate, and take the outputs in float32, without a mask."
             )
         return x_KD
 
-    def losses(self, x_KD: Tensor, members_K: Tensor, label: int) -> Tensor:
-        """The loss of each of one class: as given, or the cross-entropy log(1 + Σ_{j ≠ label} exp(x_j − x_label)).
+    def judge(self, x_KD: Tensor, members_K: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The loss of each example, and whether it is predicted rightly (None for features, which predict nothing).
 
-        In this form small losses keep their digits, which a difference of logarithms loses.
+        The loss is as given, or the cross-entropy log(1 + Σ_{j ≠ label} exp(x_j − x_label)): in this form small losses
+        keep their digits, which a difference of logarithms loses. Of equal outputs the first is predicted. `x_KD` is
+        the scratch memory that `read` returned: it is written to, and as before at the end.
         """
-        if self.given is not None:
-            return self.given[members_K]
+        loss_K = None if self.given is None else self.given[members_K]
+        if not self.predict:
+            assert loss_K is not None  # `check_outputs` asks for them
+            return loss_K, None
+        label_K1 = self.labels[members_K][:, None].to(x_KD.device)
         if self.binary:
-            return functional.softplus((1 - 2 * label) * x_KD[:, 0]).cpu().double()
-        loss_K = [functional.softplus(_others(x, label) - x[:, label]) for x in torch.split(x_KD, self.piece)]
-        return torch.cat(loss_K).cpu().double()
-
-    def right(self, x_KD: Tensor, label: int) -> Tensor:
-        """Which of one class are predicted as it: no later output is higher than its own, no earlier one as high."""
-        if self.binary:
-            return ((x_KD[:, 0] > 0) == bool(label)).cpu()
-        right_K = torch.ones(len(x_KD), dtype=torch.bool, device=x_KD.device)
-        if label > 0:
-            right_K &= x_KD[:, :label].amax(dim=1) < x_KD[:, label]
-        if label < x_KD.shape[1] - 1:
-            right_K &= x_KD[:, label + 1 :].amax(dim=1) <= x_KD[:, label]
-        return right_K.cpu()
+            right_K1 = (x_KD > 0) == label_K1.bool()
+            if loss_K is None:
+                loss_K = functional.softplus((1 - 2 * label_K1) * x_KD)[:, 0].cpu().double()
+            return loss_K, right_K1[:, 0].cpu()
+        own_K1 = x_KD.gather(1, label_K1)
+        x_KD.scatter_(1, label_K1, -torch.inf)  # all outputs but one's own, without a copy
+        best_K = x_KD.amax(dim=1)
+        if loss_K is None:
+            others_K = torch.cat([x.logsumexp(dim=1) for x in torch.split(x_KD, self.piece)])
+            loss_K = functional.softplus(others_K - own_K1[:, 0]).cpu().double()
+        x_KD.scatter_(1, label_K1, own_K1)
+        right_K = own_K1[:, 0] >= best_K
+        tie = (own_K1[:, 0] == best_K).nonzero().flatten()
+        if len(tie):
+            right_K[tie] = x_KD[tie].argmax(dim=1) == label_K1[tie, 0]
+        return loss_K, right_K.cpu()
 
     def predictions(self, x_KD: Tensor) -> Tensor:
         """The class each row says."""
@@ -129,17 +151,17 @@ class Outputs:
         both = torch.cat([torch.zeros_like(x_KD), x_KD], dim=1) if self.binary else x_KD
         return both.softmax(dim=1)
 
-    def points(self, x_KD: Tensor, room: Tensor) -> Tensor:
-        """What is clustered, in the `room` where the rows were read."""
+    def points(self, x_KD: Tensor, scratch: Tensor) -> Tensor:
+        """What is clustered, in the `scratch` memory into which the rows were read."""
         if self.on != "probabilities":
             return x_KD
-        target_KD = room[: len(x_KD), : max(x_KD.shape[1], 2)]
+        target_KD = scratch[: len(x_KD), : max(x_KD.shape[1], 2)]
         for x, target in zip(torch.split(x_KD, self.piece), torch.split(target_KD, self.piece), strict=True):
             target.copy_(self.probabilities(x))
         return target_KD
 
 
-def checked(
+def check_outputs(
     logits: Array,
     labels: Array | Sequence[int],
     *,
@@ -149,7 +171,7 @@ def checked(
 ) -> Outputs:
     """`Outputs`, or an error that says what is wrong with them before anything is computed.
 
-    >>> checked(torch.zeros(3, 2), [0, 1, 2])
+    >>> check_outputs(torch.zeros(3, 2), [0, 1, 2])
     Traceback (most recent call last):
     evenly.errors.DataError: label 2 of example 2 is out of range: the outputs have 2 columns, classes 0 to 1. ...
     """
@@ -272,13 +294,6 @@ def _rows(logits: Array) -> Array:
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise DataError(f"logits have shape {tuple(rows.shape)}, expected one row of outputs per example.")
     return rows
-
-
-def _others(x_KD: Tensor, label: int) -> Tensor:
-    """Log Σ exp of all outputs but one."""
-    parts = [x for x in (x_KD[:, :label], x_KD[:, label + 1 :]) if x.shape[1]]
-    sums = [part.logsumexp(dim=1) for part in parts]
-    return sums[0] if len(sums) == 1 else torch.logaddexp(*sums)
 
 
 def _kind(array: Array) -> str:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from evenly.errors import DataError
-from evenly.resampling.class_split import ClassSplit
 from evenly.resampling.distinctness import Distinctness
 from evenly.resampling.outputs import Outputs
+from evenly.resampling.separation import ClassSplit
 
 MOST_EXAMINED = 64  # classes whose clusters are compared with clouds: of a thousand, these tell enough
 FEWEST = 20  # examples of a class below which its clusters are not judged
@@ -22,10 +22,10 @@ class Fitted(DataError):
     """The network has fitted nearly everything, and what is left falls into no clusters."""
 
 
-def examined(label_N: Tensor) -> frozenset[int]:
+def classes_to_judge(label_N: Tensor) -> frozenset[int]:
     """The classes whose clusters are judged: all with enough examples, or some of very many, evenly spaced.
 
-    >>> sorted(examined(torch.arange(60) % 2)), len(examined(torch.arange(10_000) % 200))
+    >>> sorted(classes_to_judge(torch.arange(60) % 2)), len(classes_to_judge(torch.arange(10_000) % 200))
     ([0, 1], 64)
     """
     large = (label_N.bincount() >= FEWEST).nonzero().flatten()

@@ -4,7 +4,7 @@ Shapes: N examples, M places in the multiset, C classes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -15,7 +15,6 @@ from torch.utils.data import Dataset, Subset
 from evenly.errors import UsageError
 from evenly.resampling import matching, multiset
 from evenly.resampling.agreement import Agreement, agreement
-from evenly.resampling.class_split import ClassSplit
 from evenly.resampling.distinctness import Distinctness
 from evenly.resampling.sampler import MultisetSampler
 
@@ -24,6 +23,46 @@ T = TypeVar("T")
 
 class SeparationWarning(UserWarning):
     """Something about a separation that its user should know and that does not stop it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSplit:
+    """The easy and the hard examples of one class.
+
+    `loss_easy` and `loss_hard` are mean losses, `mean_easy` and `mean_hard` mean outputs, all nan where a part is
+    empty; `inertia` is the sum of squared distances to the means. What was never known is nan, or a mean of length 0.
+    """
+
+    label: int
+    num_easy: int
+    num_hard: int
+    loss_easy: float
+    loss_hard: float
+    inertia: float
+    silhouette: float
+    mean_easy: Tensor
+    mean_hard: Tensor
+
+    @property
+    def num(self) -> int:
+        """Examples of the class."""
+        return self.num_easy + self.num_hard
+
+    @property
+    def divided(self) -> bool:
+        """Whether both parts have an example."""
+        return self.num_easy > 0 and self.num_hard > 0
+
+    @property
+    def share(self) -> float:
+        """The part of the class that is hard."""
+        return self.num_hard / self.num
+
+    def with_easy(self, more: "ClassSplit") -> "ClassSplit":
+        """The same split with the easy examples of another one, of which no cluster was made."""
+        num = self.num_easy + more.num_easy
+        total = more.loss_easy * more.num_easy + (self.loss_easy * self.num_easy if self.num_easy else 0.0)
+        return replace(self, num_easy=num, loss_easy=total / num)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,10 +1,11 @@
-"""How distinct the two parts of a cloud are.
+"""How distinct the two parts of a cloud are: the only silhouette there is, for one cloud or many at once.
 
-Shapes: N points, D coordinates, M of them in the sample.
+Shapes: B clouds, N points (those of smaller clouds padded with zeros), D coordinates, M points in a sample.
 """
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 SAMPLE = 128  # points from which it is estimated: everywhere the same, so that two numbers can be compared
 
@@ -20,33 +21,63 @@ def silhouette(x_ND: Tensor, side_N: Tensor, *, sample: int = SAMPLE, rng: torch
     >>> round(silhouette(x, torch.tensor([False, False, True, True])), 3)
     0.889
     """
-    parts = [side_N.nonzero().flatten(), (~side_N).nonzero().flatten()]
-    if not all(map(len, parts)):
-        return float("nan")
-    chosen = [
-        _drawn(part, room, rng) for part, room in zip(parts, _rooms(len(parts[0]), len(parts[1]), sample), strict=True)
-    ]
-    x_MD = x_ND[torch.cat(chosen)]
-    x_MD -= x_MD.mean(dim=0)  # so that distances by matrix product lose no digits to what all points share
-    square_M = torch.linalg.vector_norm(x_MD, dim=1).square_()
-    distance_MM = torch.addmm(square_M[:, None] + square_M, x_MD, x_MD.T, alpha=-2).clamp_min_(0).sqrt_()
-    first = len(chosen[0])
-    total = 0.0
-    for part, own, other in (
-        (parts[0], distance_MM[:first, :first], distance_MM[:first, first:]),
-        (parts[1], distance_MM[first:, first:], distance_MM[first:, :first]),
-    ):
-        if len(part) > 1:
-            a = own.fill_diagonal_(0).sum(dim=1) / (len(own) - 1)
-            b = other.mean(dim=1)
-            # Where both are 0 all points coincide, and neither part is nearer.
-            total += len(part) * float(((b - a) / torch.maximum(a, b)).nan_to_num(0.0).mean())
-    return total / len(x_ND)
+    return silhouettes(x_ND[None], side_N[None], ~side_N[None], sample=sample, rng=rng).item()
 
 
-def _rooms(one: int, other: int, sample: int) -> tuple[int, int]:
-    """How many of each part fit into the sample: half each, or what a small part leaves; at least two."""
+def silhouettes(
+    x_BND: Tensor, one_BN: Tensor, other_BN: Tensor, *, sample: int = SAMPLE, rng: torch.Generator | None = None
+) -> Tensor:
+    """The `silhouette` of each cloud, whose parts are `one_BN` and `other_BN`; padding is in neither.
+
+    >>> x = torch.tensor([[[0.0], [1.0], [9.0]], [[5.0], [9.0], [0.0]]])
+    >>> one = torch.tensor([[True, True, False], [True, False, False]])
+    >>> other = torch.tensor([[False, False, True], [False, True, False]])
+    >>> [round(value, 3) for value in silhouettes(x, one, other).tolist()]
+    [0.588, 0.0]
+    """
+    size_B2 = torch.stack([one_BN.sum(dim=1), other_BN.sum(dim=1)], dim=1)
+    part_BN2 = torch.stack([one_BN, other_BN], dim=2)
+    if x_BND.shape[1] > sample and bool((size_B2.sum(dim=1) > sample).any()):
+        chosen = [
+            torch.cat([_draw(part, num, rng) for part, num in zip(parts, _shares(sizes, sample), strict=True)])
+            for sizes, parts in (
+                (sizes, (one.nonzero().flatten(), other.nonzero().flatten()))
+                for sizes, one, other in zip(size_B2.tolist(), one_BN, other_BN, strict=True)
+            )
+        ]
+        place_BM = pad_sequence(chosen, batch_first=True, padding_value=-1)
+        real_BM1 = (place_BM >= 0)[..., None]
+        place_BM = place_BM.clamp_min_(0)
+        x_BND = x_BND.gather(1, place_BM[..., None].expand(-1, -1, x_BND.shape[2]))
+        part_BN2 = part_BN2.gather(1, place_BM[..., None].expand(-1, -1, 2)) & real_BM1
+    return _from_distances(x_BND, part_BN2, size_B2)
+
+
+def _from_distances(x_BMD: Tensor, part_BM2: Tensor, size_B2: Tensor) -> Tensor:
+    """The silhouettes of samples of clouds whose parts have these sizes."""
+    part_BM2 = part_BM2.to(x_BMD.dtype)
+    num_B12 = part_BM2.sum(dim=1, keepdim=True)
+    # Centred, so that distances by matrix product lose no digits to what all points share.
+    x_BMD = x_BMD - torch.bmm(part_BM2.sum(dim=2)[:, None], x_BMD) / num_B12.sum(dim=2, keepdim=True)
+    square_BM = torch.linalg.vector_norm(x_BMD, dim=2).square_()
+    distance_BMM = torch.baddbmm(square_BM[:, :, None] + square_BM[:, None], x_BMD, x_BMD.mT, alpha=-2)
+    distance_BMM = distance_BMM.clamp_min_(0).sqrt_()
+    distance_BMM.diagonal(dim1=1, dim2=2).zero_()
+    sums_BM2 = torch.bmm(distance_BMM, part_BM2)
+    own_BM = (sums_BM2 * part_BM2).sum(dim=2) / ((num_B12 - 1) * part_BM2).sum(dim=2)
+    other_BM = (sums_BM2 / num_B12 * part_BM2.flip(2)).sum(dim=2)
+    # 0/0: of points that all coincide neither part is nearer, a point alone in its part counts 0, and padding nothing.
+    value_BM = ((other_BM - own_BM) / torch.maximum(own_BM, other_BM)).nan_to_num_(0.0)
+    mean_B2 = (torch.bmm(value_BM[:, None], part_BM2) / num_B12)[:, 0]
+    return ((size_B2 * mean_B2.double()).sum(dim=1) / size_B2.sum(dim=1)).where((size_B2 > 0).all(dim=1), torch.nan)
+
+
+def _shares(sizes: list[int], sample: int) -> tuple[int, int]:
+    """How many of each part are in the sample: half each, or what a small part leaves over; at least two."""
+    one, other = sizes
     half = max(sample // 2, 2)
+    if not one or not other:
+        return 0, 0
     if one + other <= sample:
         return one, other
     if one < half:
@@ -56,9 +87,9 @@ def _rooms(one: int, other: int, sample: int) -> tuple[int, int]:
     return half, half
 
 
-def _drawn(members: Tensor, num: int, rng: torch.Generator | None) -> Tensor:
-    if num >= len(members):
-        return members
+def _draw(members: Tensor, num: int, rng: torch.Generator | None) -> Tensor:
+    if num >= len(members) or not num:
+        return members[:num]
     if rng is None:
         rng = torch.Generator().manual_seed(0)
     order = torch.randperm(len(members), generator=rng, device=rng.device)[:num]

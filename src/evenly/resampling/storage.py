@@ -22,8 +22,8 @@ from evenly.files.cells import number, whole_number
 from evenly.files.numpy_files import read_npz
 from evenly.files.regular import read_text
 from evenly.files.tables import Table, read_csv
-from evenly.resampling.class_split import ClassSplit, described_all
-from evenly.resampling.separation import Separation
+from evenly.resampling.class_statistics import splits_by_loss
+from evenly.resampling.separation import ClassSplit, Separation
 
 T = TypeVar("T", int, float)
 VERSION = 1
@@ -166,7 +166,7 @@ def _from_csv(path: Path) -> Separation:
     hard_N = hard_N.bool()
     examples = {"hard": hard_N, "labels": label_N, "losses": loss_N, "index": index_N}
     facts = {"method": "csv", "on": "unknown", "accuracy": None, "classes": (), "remarks": ()}
-    return _assembled(path, facts, examples, described_all(hard_N, label_N, loss_N))
+    return _assembled(path, facts, examples, splits_by_loss(hard_N, label_N, loss_N))
 
 
 def _column(path: Path, table: Table, name: str, parse: Callable[[str], T | None], kind: type[T]) -> Tensor:

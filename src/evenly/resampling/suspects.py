@@ -11,7 +11,7 @@ from torch import Tensor
 
 from evenly.errors import UsageError
 from evenly.resampling.label_noise import label_noise, thresholds
-from evenly.resampling.outputs import Array, Outputs, checked
+from evenly.resampling.outputs import Array, Outputs, check_outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +67,13 @@ def suspects(
     """
     if not 0 < sure < 1 or fence < 0:
         raise UsageError(f"sure={sure}, fence={fence}: a probability between 0 and 1, and a multiple of 0 or more.")
-    outputs = checked(logits, labels, losses=losses)
+    outputs = check_outputs(logits, labels, losses=losses)
     num = len(outputs)
     loss_N, probability_N = torch.empty(num, dtype=torch.float64), torch.empty(num)
     predicted_N, surely_N = torch.empty(num, dtype=torch.int64), torch.zeros(num, dtype=torch.bool)
     for label, members_K in outputs.by_class():
         x_KD = outputs.read(members_K)
-        loss_K = outputs.losses(x_KD, members_K, label)
+        loss_K, _ = outputs.judge(x_KD, members_K)
         probability_K, predicted_K = outputs.probabilities(x_KD).cpu().max(dim=1)
         ordered_K = loss_K.sort().values
         low, high = ordered_K[(len(ordered_K) - 1) // 4], ordered_K[(3 * (len(ordered_K) - 1) + 3) // 4]
@@ -105,7 +105,7 @@ def posteriors(outputs: Outputs) -> Tensor:
     """Log P(label | outputs) of each example by linear discriminant analysis with equal priors (Fisher, 1936).
 
     >>> z = torch.tensor([[3.0, 0.0], [4.0, 1.0], [0.0, 3.0], [1.0, 4.0], [0.0, 4.0]])
-    >>> posteriors(checked(z, [0, 0, 1, 1, 0])).argmin().item()
+    >>> posteriors(check_outputs(z, [0, 0, 1, 1, 0])).argmin().item()
     4
     """
     found = [(label, members_K, outputs.read(members_K).double().cpu()) for label, members_K in outputs.by_class()]

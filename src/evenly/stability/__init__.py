@@ -1,4 +1,4 @@
-"""Linear stability: which learning rates and batch sizes can SGD, noisy SGD and SAM stay at around a minimum?"""
+"""Linear stability: the learning rates and batch sizes at which SGD, noisy SGD and SAM stay at a minimum."""
 
 from typing import TYPE_CHECKING
 

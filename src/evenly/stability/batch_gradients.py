@@ -1,4 +1,4 @@
-"""What the gradients of random batches are like at some weights: their mean norm and their mean square.
+"""The gradients of random batches at fixed weights: their mean norm and their mean square.
 
 Shapes: P parameters.
 """
@@ -60,6 +60,6 @@ def _gradients(
                 for x, y in as_chunks(drawn, model=model):
                     assert y is not None
                     value = mean(model(x), y) * len(x) / batch
-                    found = list(torch.autograd.grad(value, params, materialize_grads=True))
-                    total = found if total is None else list(torch._foreach_add(total, found))
+                    grads = list(torch.autograd.grad(value, params, materialize_grads=True))
+                    total = grads if total is None else list(torch._foreach_add(total, grads))
             yield flatten(total or [])

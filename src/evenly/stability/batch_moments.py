@@ -30,12 +30,12 @@ def partitions(num: int) -> tuple[Partition, ...]:
     """
     if num == 0:
         return ((),)
-    found: list[Partition] = []
+    larger: list[Partition] = []
     for smaller in partitions(num - 1):
         for i, block in enumerate(smaller):
-            found.append((*smaller[:i], (*block, num - 1), *smaller[i + 1 :]))
-        found.append((*smaller, (num - 1,)))
-    return tuple(sorted(found))
+            larger.append((*smaller[:i], (*block, num - 1), *smaller[i + 1 :]))
+        larger.append((*smaller, (num - 1,)))
+    return tuple(sorted(larger))
 
 
 def word_coefficients(

@@ -150,19 +150,19 @@ def all_criteria(problem: Problem, *, batch: int, rho_over_alpha: float = 0.0) -
     'exact, mean square'
     """
     there = problem.sam(rho_over_alpha)
-    found = [
+    criteria = [
         Critical("gradient descent, 2/λmax", 2 / there.lambda_max, "diverges above"),
         coherence_criterion(there, batch=batch),
         dexter_theorem_1(there, batch=batch),
     ]
     if rho_over_alpha:
-        found.append(chang_theorem_3_2(problem, batch=batch, rho_over_alpha=rho_over_alpha))
+        criteria.append(chang_theorem_3_2(problem, batch=batch, rho_over_alpha=rho_over_alpha))
     else:
-        found.append(chang_theorem_3_1(problem, batch=batch))
-    found.append(sharpest_example(there, batch=batch))
-    found.append(chang_theorem_c9(problem, batch=batch, rho_over_alpha=rho_over_alpha))
+        criteria.append(chang_theorem_3_1(problem, batch=batch))
+    criteria.append(sharpest_example(there, batch=batch))
+    criteria.append(chang_theorem_c9(problem, batch=batch, rho_over_alpha=rho_over_alpha))
     exact = mean_square_threshold(problem, batch=batch, rho_over_alpha=rho_over_alpha)
-    return [*found, Critical("exact, mean square", exact, "both")]
+    return [*criteria, Critical("exact, mean square", exact, "both")]
 
 
 def _sigma_over_lambda(problem: Problem) -> float:

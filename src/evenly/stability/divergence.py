@@ -1,4 +1,4 @@
-"""When a set of runs is called diverged: the paper's rule, and one with an error bar.
+"""When a set of runs counts as diverged: the paper's rule, and one with an error bar.
 
 Shapes: K repeats in the last dimension, any settings before it.
 """

@@ -1,4 +1,4 @@
-"""A large Gram matrix on its leading subspace, with a bound for what is left out.
+"""A large Gram matrix projected on its leading subspace, with an error bound.
 
 The Gram of N examples with C outputs has N·C rows; a dense eigenproblem of that size takes minutes for a thousand
 examples. The curvatures Hᵢ = AᵢᵀAᵢ are projected instead on an orthonormal basis V of R leading directions of H, found
@@ -24,7 +24,7 @@ ITERATIONS = 3  # products with K beyond the first: the spectra of networks fall
 
 @dataclass(frozen=True)
 class Truncation:
-    """What a projected problem has lost: δ and ε as above, and Tr H of the whole."""
+    """What a projection discards: δ and ε as above, and Tr H of the whole."""
 
     example_residual: float
     eigenvalue: float

@@ -1,4 +1,4 @@
-"""What a method of training is to linear stability: the settings of its optimizer and of its ascent."""
+"""A training method as linear stability sees it: the settings of its optimizer and of its ascent."""
 
 from typing import Any, TypedDict
 

@@ -109,7 +109,7 @@ def per_example_hessians(model: nn.Module, data: Data, *, loss: Loss | None = No
             f"{chunks.num_examples} Hessians of {len(w_P):,} parameters take {needed / 2**30:.0f} GiB: "
             "take fewer examples, or Gauss–Newton curvature (`network_problem`), which needs N × N only."
         )
-    found = []
+    hessians = []
     with observing(model, training=None):
         for x, y in chunks:
             for i in range(len(x)):
@@ -120,8 +120,8 @@ def per_example_hessians(model: nn.Module, data: Data, *, loss: Loss | None = No
                     outputs = functional_call(model, named, (x,))
                     return mean_loss(loss, outputs, y)(outputs, y)  # type: ignore[arg-type]  # `mean_loss` has refused None
 
-                found.append(jacrev(grad(value))(w_P).detach())
-    return torch.stack(found)
+                hessians.append(jacrev(grad(value))(w_P).detach())
+    return torch.stack(hessians)
 
 
 def network_report(

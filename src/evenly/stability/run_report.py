@@ -1,4 +1,4 @@
-"""Where the learning rate of a trained run stands, for the optimizer that trained it."""
+"""The learning rate of a trained run beside the stability thresholds of its own optimizer."""
 
 from collections.abc import Sequence
 from math import exp, log

@@ -1,4 +1,4 @@
-"""Where a method ends that does not come to rest: the cloud of random perturbation, the 2-cycle of true SAM.
+"""The limits of methods that do not converge to a point: the cloud of random perturbation, the 2-cycle of true SAM.
 
 Shapes: P parameters, R = rank of H.
 """

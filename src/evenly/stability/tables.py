@@ -1,4 +1,4 @@
-"""Plain rows for people and programs: the solutions side by side, and where a run's learning rate stands."""
+"""Tables as plain rows: the solutions side by side, and a run's learning rate beside the thresholds."""
 
 from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack

@@ -6,11 +6,13 @@
     local.py     processes of this machine
     on_ray.py    tasks of a Ray cluster
     on_slurm.py  array jobs of a Slurm cluster, through submitit
-    launch.py    `launch(plan, on=…)`: the one way in
+    status.py    what is known of a plan while it is carried out
+    launch.py    `launch(plan, where)`: the one way in
 
 The training loop knows nothing of this, and nothing here imports torch until a job does.
 """
 
+from evenly.sweep.launch import check_available as check_available
 from evenly.sweep.launch import launch as launch
 from evenly.sweep.plan import Job as Job
 from evenly.sweep.plan import Plan as Plan

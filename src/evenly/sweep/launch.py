@@ -60,6 +60,20 @@ def launch(
     return status.results()
 
 
+def check_available(where: Where) -> None:
+    """Raise, before anything is trained, where an engine is not installed, does not answer or has no such partition."""
+    if where.engine == "ray":
+        from evenly.sweep import on_ray
+
+        on_ray.check(where)
+    elif where.engine == "slurm":
+        from evenly.sweep import on_slurm
+
+        on_slurm.check(where)
+    else:
+        local.check(where)
+
+
 def is_here(where: Where, plan: Plan) -> bool:
     """Whether a plan is carried out in this process, one job after the other: no process is started for one at once."""
     return where.engine == "local" and where.devices == 1 and (where.at_once == 1 or len(plan) == 1)

@@ -32,16 +32,22 @@ def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> 
     gpus = _gpus() if where.gpus else []
     at_once = where.at_once or (max(1, len(gpus) // where.gpus) if gpus else usable_cores())
     at_once = min(at_once, len(plan))
+    check(where, at_once=at_once)
     threads = where.threads or max(1, usable_cores() // (at_once * where.devices))
-    if where.gpus and len(gpus) < where.gpus * at_once:
-        raise SetupError(
-            f"--gpus {where.gpus}: {at_once} runs at once need {where.gpus * at_once} GPUs, and this machine has "
-            f"{len(gpus)}. Give --on local:{max(1, len(gpus) // where.gpus)}, or no --gpus."
-        )
     call = functools.partial(_do, runs=str(runs), logs=str(logs), threads=threads, devices=where.devices)
     shares = [gpus[i * where.gpus : (i + 1) * where.gpus] for i in range(at_once)] if where.gpus else None
     with worker_pool(at_once, gpus=shares) as pool:
         _submit_in_order(plan, lambda job: pool.submit(call, job), status=status, at_once=at_once)
+
+
+def check(where: Where, *, at_once: int | None = None) -> None:
+    """Raise unless this machine has the GPUs that jobs at once are given."""
+    wanted = where.gpus * (at_once or where.at_once or 1)
+    if wanted and (there := len(_gpus())) < wanted:
+        raise SetupError(
+            f"--gpus {where.gpus}: {wanted // where.gpus} runs at once need {wanted} GPUs, and this machine has "
+            f"{there}. Give --on local:{max(1, there // where.gpus)}, or no --gpus."
+        )
 
 
 def log_of(logs: str | Path, job: Job) -> str:

@@ -6,6 +6,7 @@ object store; it then begins again when its node is lost.
 """
 
 import contextlib
+import importlib.util
 import io
 import logging
 import os
@@ -109,19 +110,26 @@ def _receive(ray: Any, job: Job, reference: Any, runs: Path, log: str) -> Outcom
     return parcel.outcome
 
 
+def check(where: Where) -> None:
+    """Raise unless Ray is installed, and something answers at the address, where one is given."""
+    if importlib.util.find_spec("ray") is None:
+        raise SetupError('--on ray needs Ray: pip install "evenly[ray]"')
+    if address := where.address or os.environ.get("RAY_ADDRESS"):
+        _check_answers(where, address)
+
+
 @contextlib.contextmanager
 def _connected(where: Where) -> Iterator[Any]:
     """Ray, connected to the cluster, with its own log kept out of the terminal; what was connected stays so."""
-    try:
-        import ray
-    except ImportError as error:
-        raise SetupError('--on ray needs Ray: pip install "evenly[ray]"') from error
+    if importlib.util.find_spec("ray") is None:
+        check(where)
+    import ray
+
     if ray.is_initialized():
         yield ray
         return
+    check(where)
     address = where.address or os.environ.get("RAY_ADDRESS")
-    if address:
-        _check_answers(where, address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:

@@ -6,6 +6,7 @@ the command that waits for it, or by the same command when it is given again.
 """
 
 import contextlib
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -151,17 +152,22 @@ def _read(logs: Path) -> dict[str, str]:
     return {str(name): str(number) for name, number in known.items()} if isinstance(known, dict) else {}
 
 
-def _executor(where: Where, logs: Path) -> Any:
-    try:
-        import submitit
-    except ImportError as error:
-        raise SetupError('--on slurm needs submitit: pip install "evenly[slurm]"') from error
+def check(where: Where) -> None:
+    """Raise unless submitit is installed, Slurm answers, and the partition exists."""
+    if importlib.util.find_spec("submitit") is None:
+        raise SetupError('--on slurm needs submitit: pip install "evenly[slurm]"')
     if shutil.which("sbatch") is None:
         raise SetupError(
             "--on slurm: there is no sbatch on this machine. Give the command on a login node of the cluster, or use "
             "--on local or --on ray."
         )
     _check_partition(where)
+
+
+def _executor(where: Where, logs: Path) -> Any:
+    check(where)
+    import submitit
+
     executor = submitit.AutoExecutor(folder=logs / "slurm", cluster="slurm", slurm_max_num_timeout=1_000)
     settings: dict[str, Any] = {
         "name": "evenly",
@@ -233,7 +239,8 @@ def _asked(*command: str) -> str:
         answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
         said = getattr(error, "stderr", None) or str(error)
-        raise SetupError(f"--on slurm: `{command[0]}` says: {said.strip()}. Is the cluster's controller up?") from error
+        said = said.strip().splitlines()[-1].rstrip(".")
+        raise SetupError(f"--on slurm: `{command[0]}` says: {said}. Is the cluster's controller up?") from error
     return answer.stdout
 
 

@@ -23,6 +23,7 @@ class JobsFailed(EvenlyError):
     """Some jobs of a plan failed; the others are done."""
 
     exit_code = 1
+    comparison: Any = None  # what is known of the jobs that are done, where they belong to a comparison
 
 
 class Status:

@@ -9,6 +9,8 @@ HIGH = 0.5  # of the error of guessing: a training error that stays above this i
 STANDSTILL = 0.02  # of the error of guessing: a smaller fall over the last third of training is none
 FEWEST = 6  # epochs of which the last third says anything
 TINY_LR = 1e-4  # below this a learning rate is more often too small than too large
+LARGE_LR = 0.01  # from this on it is more often too large
+SHORT = 3  # fewer epochs than these may be the reason themselves
 LARGE_RHO = 0.5  # above this a radius of SAM is as likely at fault as the learning rate
 
 
@@ -31,7 +33,7 @@ def describe(
     Examples
     --------
     >>> row = {"epoch": 8, "lr": 0.1, "train.error": 0.75}
-    >>> describe([row], num_classes=4)
+    >>> describe([row] * 8, num_classes=4)
     'learned nothing: the training error ended at 75.0 %, and guessing gives 75.0 %. Try a lower ...: --lr 0.01.'
     >>> describe([row | {"train.error": 0.2}], num_classes=4) is None
     True
@@ -40,38 +42,51 @@ def describe(
     if not rows:
         return None
     guessing = 1 - 1 / num_classes if chance is None else chance
-    what = _symptom([float(row["train.error"]) for row in rows], guessing)
+    errors = [float(row["train.error"]) for row in rows]
+    what = _at_chance(errors, guessing) or _standstill(errors, _rates(rows), guessing)
     return f"{what} {_advice(rows, rho)}" if what is not None else None
 
 
-def _symptom(errors: Sequence[float], guessing: float) -> str | None:
+def _at_chance(errors: Sequence[float], guessing: float) -> str | None:
     last, lowest = errors[-1], min(errors)
-    if last >= NEAR_CHANCE * guessing:
-        if lowest < LEARNED * guessing:
-            return (
-                f"fell back to guessing: the training error was {_percent(lowest)} after epoch "
-                f"{errors.index(lowest) + 1} and ended at {_percent(last)}."
-            )
+    if last < NEAR_CHANCE * guessing:
+        return None
+    if lowest < LEARNED * guessing:
         return (
-            f"learned nothing: the training error ended at {_percent(last)}, and guessing gives {_percent(guessing)}."
+            f"fell back to guessing: the training error was {_percent(lowest)} after epoch "
+            f"{errors.index(lowest) + 1} and ended at {_percent(last)}."
         )
-    before = min(errors[: -(len(errors) // 3) or None])
-    if len(errors) >= FEWEST and last > HIGH * guessing and before - lowest < STANDSTILL * guessing:
-        return (
-            f"stopped learning: after epoch {errors.index(before) + 1} the training error stayed at "
-            f"{_percent(lowest)} or above, and guessing gives {_percent(guessing)}."
-        )
-    return None
+    return f"learned nothing: the training error ended at {_percent(last)}, and guessing gives {_percent(guessing)}."
+
+
+def _standstill(errors: Sequence[float], rates: Sequence[float], guessing: float) -> str | None:
+    """Judged while the learning rate is high: that little happens once a schedule has lowered it is as it should be."""
+    fast = [error for error, rate in zip(errors, rates, strict=True) if rate >= max(rates) / 2]
+    if len(fast) < FEWEST or errors[-1] <= HIGH * guessing:
+        return None
+    before = min(fast[: -(len(fast) // 3)])
+    if before - min(errors) >= STANDSTILL * guessing:
+        return None
+    return (
+        f"stopped learning: after epoch {errors.index(before) + 1} the training error stayed at "
+        f"{_percent(min(errors))} or above, and guessing gives {_percent(guessing)}."
+    )
+
+
+def _rates(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    return [float(row["lr"]) if isinstance(row.get("lr"), int | float) else 0.0 for row in rows]
 
 
 def _advice(rows: Sequence[Mapping[str, Any]], rho: float) -> str:
     # A schedule ends low: the highest rate is the one that a person sets.
-    rate = max((float(row["lr"]) for row in rows if isinstance(row.get("lr"), int | float)), default=0.0)
-    if rate <= 0:
-        return "Try another learning rate: --lr auto."
+    rate = max(_rates(rows))
+    radius = f", or a smaller radius than {rho:g}: --rho {float(f'{rho / 10:.1g}'):g}" if rho > LARGE_RHO else ""
+    if len(rows) < SHORT:
+        return f"That may be too few epochs ({len(rows)}), or another learning rate is needed: --lr auto{radius}."
+    if TINY_LR < rate < LARGE_LR or rate <= 0:
+        return f"Try another learning rate{f' than {rate:g}' if rate > 0 else ''}: --lr auto{radius}."
     higher = rate <= TINY_LR
     value = float(f"{rate * 10 if higher else rate / 10:.1g}")
-    radius = f", or a smaller radius than {rho:g}: --rho {float(f'{rho / 10:.1g}'):g}" if rho > LARGE_RHO else ""
     return f"Try a {'higher' if higher else 'lower'} learning rate than {rate:g}: --lr {value:g}{radius}."
 
 

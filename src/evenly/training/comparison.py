@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from evenly.data import Splits
-from evenly.errors import EvenlyError, Stopped, UsageError
+from evenly.errors import UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, identity_settings, to_mapping
 from evenly.records import comparison as stored
 from evenly.records.identity import data_key
-from evenly.sweep import Job, Plan, Where, launch
+from evenly.sweep import Job, Plan, Where, check_available, launch
+from evenly.sweep.launch import JobsFailed
 from evenly.sweep.worker import Outcome
 from evenly.training.build import build_parts
 from evenly.training.comparison_jobs import data_loaded_once, load_once
@@ -138,16 +139,17 @@ def compare(
         # What does not fit together is an error now, not once in every run.
         world = World.join(running.get("device", "auto"))
         build_parts(replace(first, resampling=Resampling()), world=world, splits=data)
-        record = _Record(design, data, split, Path(runs), command, leads=world.leads)
         plan = plan_runs(design, split=split, refuse=refuse, running=running)
+        check_available(where)
+        record = _Record(design, data, split, Path(runs), command, leads=world.leads)
         try:
             launch(plan, where, runs=Path(runs), what="runs", listener=record.hear, stop_at_failure=stop_at_failure)
-        except (KeyboardInterrupt, Stopped):
-            record.close("stopped")
+        except JobsFailed as error:
+            record.close("done")
+            error.comparison = record.content  # what is done can still be shown
             raise
-        except EvenlyError as error:
-            record.close("done" if not stop_at_failure else "stopped")
-            error.comparison = record.content  # type: ignore[attr-defined]  # what is done can still be shown
+        except BaseException:
+            record.close("stopped")
             raise
         record.close("done")
     return record.content
@@ -189,6 +191,11 @@ def _job_name(method: str, seed: int) -> str:
     return f"{method}, seed {seed}"
 
 
+def _baseline(names: Sequence[str]) -> str:
+    """What the others are compared with: plain training, else a control, else the first."""
+    return "plain" if "plain" in names else next((name for name in names if name in CONTROLS), names[0])
+
+
 class _Record:
     """The stored comparison, kept up to date while its runs are trained."""
 
@@ -213,7 +220,7 @@ class _Record:
             "split": split,
             "epochs": recipe.epochs,
             "seeds": list(design.seeds),
-            "baseline": "plain" if "plain" in names else names[0],
+            "baseline": _baseline(names),
             "early": {},
             "methods": [
                 {
@@ -231,7 +238,8 @@ class _Record:
             ],
             "recommendation": None,
         }
-        self._write()
+        self._written = 0.0
+        self._write(now=True)
 
     def hear(self, job: Job, outcome: Outcome | None) -> None:
         """A run began, or ended."""
@@ -261,9 +269,14 @@ class _Record:
             for row in method["runs"].values():
                 if row["state"] == "running":
                     row["state"] = "stopped"
-        self._write()
+        self._write(now=True)
 
-    def _write(self) -> None:
+    def _write(self, *, now: bool = False) -> None:
+        """Judge and store what is known; of thousands of runs not after each, which would cost their square."""
+        pause = len(self._methods) / 1000 if len(self._methods) > 200 else 0.0
+        if not now and time.monotonic() - self._written < pause:
+            return
+        self._written = time.monotonic()
         judge(self.content)
         if self.leads:
             stored.write(self.runs, self.content)

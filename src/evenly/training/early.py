@@ -15,7 +15,7 @@ from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until
 from evenly.records import Run
-from evenly.resampling.moment import MAX_ACCURACY, AtEpoch, GainShrinks, Moment, at_fraction
+from evenly.resampling.moment import MAX_ACCURACY, AtEpoch, GainShrinks, SeparationRule, at_fraction
 from evenly.training import checkpoint
 
 OUTPUTS = "outputs.safetensors"
@@ -55,7 +55,7 @@ def early_recipe(
     )
 
 
-def moment(until: Until, *, epochs: int) -> Moment | None:
+def moment(until: Until, *, epochs: int) -> SeparationRule | None:
     """The rule by which training ends early; None for training to the end.
 
     >>> moment(Until("fraction", 0.05), epochs=200)

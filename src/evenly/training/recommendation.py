@@ -4,6 +4,7 @@ Works on stored comparisons (`evenly.records.comparison`) and needs no torch.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,7 +56,8 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
     sentences = []
     if best is not None:
         sentences.append(
-            f"Use {_prose(best)}: {between(_interval(best['difference']))} points for {best['cost']:.1f}× the cost."
+            f"Use {_prose(best)}: {between(_interval(best['difference']))} points{_against(comparison)} for "
+            f"{best['cost']:.1f}× the cost."
         )
         badge = "helped"
     else:
@@ -104,17 +106,23 @@ def _beside(method: Mapping[str, Any], comparison: Mapping[str, Any], best: Mapp
     """What else is to be said of a method."""
     difference, name = method["difference"], _prose(method)
     if difference["verdict"] == "hurt":
-        return f"{_capital(name)} hurts: {between(_interval(difference))} points."
+        return f"{_capital(name)} hurts: {between(_interval(difference))} points{_against(comparison)}."
     if _is_control(method):
         return None
     if difference["verdict"] == "too few seeds":
         more = (difference["seeds_to_settle"] or 0) - difference["n"]
         return f"{more} more {'seed' if more == 1 else 'seeds'} would settle {name}." if more > 0 else None
     if difference["verdict"] == "no difference":
-        return f"{_capital(name)} makes no difference: {between(_interval(difference))} points."
+        return f"{_capital(name)} makes no difference: {between(_interval(difference))} points{_against(comparison)}."
     if explained := _explained(method, comparison):
         return f"{_capital(name)} adds nothing beyond {explained}."
     return f"{_capital(name)} does no better for {method['cost']:.1f}×." if best is not None else None
+
+
+def _against(comparison: Mapping[str, Any]) -> str:
+    """What differences are to, where that is not plain training."""
+    baseline = comparison["baseline"]
+    return "" if baseline == "plain" else f" against {_prose(_method(comparison, baseline))}"
 
 
 def _is_hopeless(method: Mapping[str, Any]) -> bool:
@@ -156,13 +164,14 @@ def _difference(gap: Interval, *, to: str, margin: float) -> dict[str, Any]:
 def _more_seeds(comparison: Mapping[str, Any], seeds: int) -> str | None:
     """The same command with as many seeds as would settle what is open."""
     command, own = comparison.get("command"), comparison["seeds"]
-    if not command or max(seeds, 3 if len(own) < 3 else 0) <= len(own):
+    if not command or max(seeds, FEWEST) <= len(own):
         return None
-    last = max(own) + max(seeds, 3) - len(own)
-    words = str(command).split(" --seeds ")
-    rest = words[1].partition(" ")[2] if len(words) > 1 else ""
-    first = min(own)
-    return f"{words[0]}{' ' + rest if rest else ''} --seeds {first}-{last}"
+    first, last = min(own), max(own) + max(seeds, FEWEST) - len(own)
+    given = f"{first}-{last}"
+    if len(own) < max(own) - first + 1:  # there are gaps, which stay
+        given = f"{','.join(map(str, own))},{max(own) + 1}-{last}"
+    words = re.sub(r" --seeds[ =]\S+", "", str(command))
+    return f"{words} --seeds {given}"
 
 
 def _nothing_yet(comparison: Mapping[str, Any]) -> str:
@@ -174,7 +183,7 @@ def _nothing_yet(comparison: Mapping[str, Any]) -> str:
 
 
 def _first_symptom(rows: Sequence[Mapping[str, Any]]) -> str:
-    return str(rows[0]["collapsed"]).split(". ")[0].rstrip(".")
+    return str(rows[0]["collapsed"]).split(". ")[0].rstrip(".").removeprefix("learned nothing: ")
 
 
 def _remedy(sentence: str) -> str:

@@ -18,7 +18,7 @@ from evenly.recipe import Recipe, from_record
 from evenly.records import Run
 from evenly.resampling import Separation, matching
 from evenly.resampling.balance import balance_factors
-from evenly.resampling.baselines import random_like, reweighted, upweighted
+from evenly.resampling.baselines import random_like, reweight, upweight
 from evenly.training import checkpoint
 from evenly.training.separations import separation_of, suspect_rows
 
@@ -45,7 +45,7 @@ def select(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> S
     hard_N = torch.zeros(len(data), dtype=torch.bool)
     hard_N[matching.positions(data, separation.index, separation.labels)] = separation.hard
     if wanted.method in ("upweight", "reweight"):
-        weigh = upweighted if wanted.method == "upweight" else reweighted
+        weigh = upweight if wanted.method == "upweight" else reweight
         return Selection(early, separation, None, weigh(separation, factor=wanted.factor, dataset=data), hard_N)
     factor = balance_factors(separation, most=wanted.factor) if wanted.method == "balance" else wanted.factor
     once = None if wanted.keep_suspects else suspect_rows(early, separation)

@@ -10,7 +10,7 @@ from evenly.data.augment import Augmentation
 from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 from evenly.recipe import Recipe
-from evenly.resampling.baselines import drawn
+from evenly.resampling.baselines import random_subset
 from evenly.rng import generator
 
 
@@ -35,5 +35,5 @@ def targeted_augmentation(recipe: Recipe, hard_N: Tensor | None) -> Targeted | N
     if wanted.augment_target == "all":
         target_N = torch.ones_like(hard_N)
     elif wanted.augment_target == "random":
-        target_N = drawn(len(hard_N), int(hard_N.sum()), rng=generator(recipe.seed, "random augmentation"))
+        target_N = random_subset(len(hard_N), int(hard_N.sum()), rng=generator(recipe.seed, "random augmentation"))
     return Targeted(Augmentation.parse(wanted.augment), target_N)

@@ -37,6 +37,8 @@ from evenly.training.evidence import EXAMPLES, write_evidence
 from evenly.training.identify import agree, identify
 from evenly.training.interruption import Interruption
 from evenly.training.loop import LAST, Enough, Loop
+from evenly.training.model_record import NAME as MODEL
+from evenly.training.model_record import model_record
 from evenly.training.objective import predictions
 from evenly.training.out_of_memory import explain_out_of_memory
 from evenly.training.predictions import final_predictions, save_predictions
@@ -179,6 +181,8 @@ def train_from(
         with run, contextlib.ExitStack() as stack:
             if separation is not None and first is not None and world.leads and not run.file(EXAMPLES).exists():
                 write_evidence(run, separation, early=first, data=data.train)
+            if world.leads and not (run.path / MODEL).exists():
+                run.write_json(MODEL, model_record(parts).to_mapping())
             is_over = enough or stopping_rule(recipe, num_classes=data.num_classes)
             loop = Loop(parts, run, interruption, pace=pace, enough=is_over, allow=frozenset(allow), keep_end=keep_end)
             if early is not None and not tensorboard and is_beginning(early, recipe, identity):

@@ -1,7 +1,6 @@
 """A run, looked at again: its model with the weights of any kept epoch, and its data as the model sees them."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from evenly.records.identity import check_data
 from evenly.rng import generator
 from evenly.training.build import augmented_shape, load_data
 from evenly.training.checkpoint import load_weights
+from evenly.training.model_record import data_source
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,7 @@ def load_trained(run: Run, *, epoch: int | None = None, data_root: str | None = 
         )
     recipe = from_record(run.recipe)
     consent.require(recipe.model.name, recipe.model.options, source=run.path)  # the folder may be a stranger's
-    splits = load_data(recipe, data_root=data_root)
-    check_data(run.path, splits.identity())
+    splits = data_of(run, data_root=data_root)
     augment = Augmentation.parse(recipe.augment, data=splits.train)
     model = models.build(
         recipe.model.name,
@@ -90,12 +89,21 @@ def load_trained(run: Run, *, epoch: int | None = None, data_root: str | None = 
         **recipe.model.options,
     )
     try:
-        model.load_state_dict(_weights(run, epoch, last=kept[-1]))
+        model.load_state_dict(weights_at(run, epoch, last=kept[-1]))
     except RuntimeError as error:
         raise DataError(
             f"the weights of run {run.id} do not fit its model: {error}. Was the code of the model changed since?"
         ) from error
     return TrainedModel(recipe, model.eval(), seen(splits, augment), epoch)
+
+
+def data_of(run: Run, *, data_root: str | None = None) -> Splits:
+    """The data that a run was trained on, from any working directory; refused where they have changed since."""
+    recipe = from_record(run.recipe)
+    recipe = replace(recipe, data=replace(recipe.data, name=data_source(run, recipe)))
+    splits = load_data(recipe, data_root=data_root)
+    check_data(run.path, splits.identity())
+    return splits
 
 
 def seen(splits: Splits, augment: Augmentation) -> Splits:
@@ -115,7 +123,8 @@ def seen(splits: Splits, augment: Augmentation) -> Splits:
     return Splits(splits.name, {split: applied(part) for split, part in splits.items()}, drawn_from=splits.drawn_from)
 
 
-def _weights(run: Run, epoch: int, *, last: int) -> Mapping[str, Tensor]:
+def weights_at(run: Run, epoch: int, *, last: int) -> dict[str, Tensor]:
+    """The weights that a run kept after `epoch`; `last` is the last epoch it kept."""
     name = f"checkpoints/epoch-{epoch:04d}.safetensors"
     if not (run.path / name).exists() and epoch == last:
         name = "weights.safetensors"

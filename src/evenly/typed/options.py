@@ -1,4 +1,4 @@
-"""Free options that cannot change: what a data set or a model understands and nobody else does."""
+"""Free options, frozen: settings that only one data set or model understands."""
 
 import math
 import numbers

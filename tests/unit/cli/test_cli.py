@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -147,8 +148,9 @@ def test_a_folder_of_photos_is_verified_and_shown_by_its_path(tmp_path: Path) ->
     folder = photos(tmp_path / "photos", {"cat": 3, "dog": 4})
     result = evenly("data", "verify", str(folder), "--json")
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["splits"][0]["examples"] == 7
-    assert f"{folder}: 7 images decoded in 1 split, no problem found." in result.stderr
+    assert [split["examples"] for split in json.loads(result.stdout)["splits"]] == [5, 2]
+    assert "photos has no test split: a fifth of every class is held out as test" in result.stderr
+    assert f"{folder}: 7 images decoded in 2 splits, no problem found." in result.stderr
     assert evenly("data", "show", str(folder), "--out", str(tmp_path / "s.png")).returncode == 0
 
 
@@ -173,8 +175,8 @@ def test_an_image_that_does_not_decode_in_training_is_left_out_as_the_message_sa
     (folder / "dog" / "bad.png").write_bytes(b"not a picture")
     words = ["train", str(folder), "--model", "mlp", "--epochs", "1", "--batch-size", "2", "--device", "cpu"]
     assert main(words) == 3
-    (way,) = re.findall(r"--set (data\.options\.\S+)", capsys.readouterr().err)
-    assert main([*words, "--set", way]) == 0
+    assert "leave such files out with --skip-broken" in capsys.readouterr().err
+    assert main([*words, "--skip-broken"]) == 0
 
 
 def test_a_class_with_one_example_is_a_data_error_that_names_it(tmp_path: Path) -> None:
@@ -212,8 +214,34 @@ def test_verify_decodes_every_image_and_names_the_first_few_broken_ones(
     assert "--skip-broken" in err
     assert main(["data", "verify", str(folder), "--set", "skip_broken=true", "--json"]) == 0
     out, err = capsys.readouterr()
-    assert json.loads(out)["splits"][0]["examples"] == 75
+    assert sum(split["examples"] for split in json.loads(out)["splits"]) == 75
     assert "5 broken images were left out" in err
+
+
+def test_one_round_of_verify_names_everything_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = photos(tmp_path / "photos", {"cat": 10, "dog": 10, "lone": 1})
+    (folder / "cat" / "bad.png").write_bytes(b"not a picture")
+    Image.new("RGB", (9, 5)).save(folder / "dog" / "wide.png")
+    shutil.copy(folder / "cat" / "1.png", folder / "dog" / "copy.png")
+    assert main(["data", "verify", str(folder)]) == 3
+    said = capsys.readouterr().err
+    assert "1 image does not decode" in said
+    assert "wide.png (5×9)" in said
+    assert "the same content as one of another class: 'dog/copy.png is cat/1.png'" in said
+    assert "class 'lone' has one training example" in said
+
+
+def test_a_setting_of_the_data_is_spelled_alike_in_every_verb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = photos(tmp_path / "photos", {"cat": 10, "dog": 10})
+    Image.new("RGB", (9, 5)).save(folder / "dog" / "wide.png")
+    for setting in ("size=6", "data.options.size=6"):
+        assert main(["data", "verify", str(folder), "--set", setting, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["splits"][0]["shape"] == "3×6×6"
+        words = ["train", str(folder), "--batch-size", "4", "--set", setting, "--dry-run", "--json"]
+        assert main(words) == 0
+        assert json.loads(capsys.readouterr().out)["recipe"]["data"]["options"] == {"size": 6}
 
 
 def test_verify_decodes_the_images_of_published_sets_too(

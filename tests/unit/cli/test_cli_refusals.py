@@ -68,7 +68,7 @@ def test_a_batch_larger_than_the_data_is_answered_with_one_that_works(verb: str,
     assert main([*words, "--batch-size", size, "--dry-run"]) == 0
 
 
-@pytest.mark.parametrize("more", [[], ["--split", "validation"], ["--split", "train"], ["--split", "tset"]])
+@pytest.mark.parametrize("more", [["--split", "validation"], ["--split", "train"], ["--split", "tset"]])
 def test_a_dry_run_of_the_method_refuses_the_split_that_the_method_would(
     more: list[str], photos: str, capsys: Captured
 ) -> None:

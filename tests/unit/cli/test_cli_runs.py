@@ -30,7 +30,7 @@ def test_a_done_run_with_torn_metrics_tells_its_own_epoch_and_the_error_of_the_s
     (folder / "done").write_text(json.dumps(summary | {"validation.error": 0.125}))
     assert main(["runs", "--runs", runs]) == 0
     out, err = capsys.readouterr()
-    assert "0.125 (validation)" in out
+    assert "12.50 v" in out
     assert "1 run in" in err
 
 

@@ -51,13 +51,13 @@ def test_the_names_of_keras_are_understood(tmp_path: Path) -> None:
     assert torch.equal(splits["test"].inputs[:, 0], torch.from_numpy(images))
 
 
-def test_channels_last_bytes_become_channels_first_and_floats_stay(tmp_path: Path) -> None:
+def test_images_with_channels_last_become_channels_first(tmp_path: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (4, 8, 6, 3), dtype=np.uint8)
     train = arrays(saved(tmp_path, x=images, y=Y[:4])).train
     assert torch.equal(train.inputs, torch.from_numpy(images).permute(0, 3, 1, 2))
     assert train.inputs.is_contiguous()
     assert arrays(saved(tmp_path, x=images.transpose(0, 3, 1, 2), y=Y[:4])).train.shape == (3, 8, 6)
-    assert arrays(saved(tmp_path, x=images / 255, y=Y[:4])).train.shape == (8, 6, 3)
+    assert arrays(saved(tmp_path, x=images / 255, y=Y[:4])).train.shape == (3, 8, 6)
 
 
 def test_classes_name_labels_and_bound_them(tmp_path: Path) -> None:
@@ -120,3 +120,14 @@ def test_file_that_is_no_npz_or_is_cut_short_is_told(tmp_path: Path) -> None:
         arrays(path)
     with pytest.raises(Missing, match=r"none.npz"):
         arrays(tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.uint8])
+def test_images_with_their_channels_last_are_turned_round_whatever_their_kind(tmp_path: Path, kind: type) -> None:
+    images = np.arange(6 * 8 * 7 * 3).reshape(6, 8, 7, 3).astype(kind)
+    np.savez(tmp_path / "x.npz", x=images, y=np.arange(6) % 2)
+    train = arrays(tmp_path / "x.npz").train
+    assert train.shape == (3, 8, 7)
+    assert np.array_equal(
+        train.gather([1])[0].numpy(), images[1].transpose(2, 0, 1).astype(train.gather([1]).numpy().dtype)
+    )

@@ -119,3 +119,17 @@ class Stream(IterableDataset):
 def test_unfit_data_sets_are_told(make: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_images_of_a_data_set_with_channels_last_are_turned_round() -> None:
+    images = torch.rand(4, 8, 7, 3)
+    data = foreign(TensorDataset(images, torch.arange(4) % 2))
+    assert data.shape == (3, 8, 7)
+    assert torch.equal(data.gather([2])[0], images[2].permute(2, 0, 1))
+
+
+def test_an_item_that_is_not_finite_is_named_before_training() -> None:
+    inputs = torch.rand(20, 4)
+    inputs[13, 2] = torch.nan
+    with pytest.raises(DataError, match="item 13 of TensorDataset holds NaN or infinity"):
+        _ = foreign(TensorDataset(inputs, torch.arange(20) % 2)).fingerprint

@@ -124,7 +124,7 @@ def test_columns_of_other_names_can_be_told(root: Path) -> None:
         ("image,label\nimages/0.png,a\n", r"no column 'path'; its columns: image, label.*path_column="),
         (
             "a,label\nx.png,a\n",
-            r"its columns: a, label\. Name the column with path_column=, or --set data\.options\.path_column=NAME\.$",
+            r"its columns: a, label\. Name the column with path_column=, or --set path_column=NAME\.$",
         ),
         ("path,label,split\nimages/0.png,a,train\nimages/1.png,a,trian\n", "'trian' in row 2.*Did you mean 'train'"),
         (

@@ -11,6 +11,7 @@ from torch import nn
 
 from evenly.errors import SetupError, UsageError
 from evenly.models import build
+from evenly.models.foreign import foreign
 
 MODULE = """
 import torch
@@ -197,3 +198,25 @@ def test_weights_of_timms_resnet_load_into_ours(tmp_path: Path) -> None:
     ours = build("resnet18", input_shape=(3, 32, 32), num_classes=10, rng=0, weights=tmp_path / "timm.pth").eval()
     x = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(ours(x), theirs(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.usefixtures("torchvision")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("timm:resnet10t", {"pretrained": True}),
+        ("torchvision:resnet18", {"weights": "IMAGENET1K_V1", "num_classes": 1000}),
+    ],
+)
+def test_published_weights_that_cannot_be_fetched_are_an_error_in_words(
+    name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("timm", reason="timm is not installed")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # where nobody answers
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(SetupError, match=r"the published weights of .* could not be fetched: .*random weights"):
+        foreign(name, (3, 32, 32), 1000, options)

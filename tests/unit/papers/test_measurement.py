@@ -26,4 +26,4 @@ def test_another_derivation_is_another_row():
 
 def test_a_derivation_that_is_not_there_is_found_before_the_work():
     with pytest.raises(UsageError, match="nowhere"):
-        check(replace(TABLE, derived="springer2024.choosing:nowhere"), "smoke", seeds=None, data_root=None)
+        check(replace(TABLE, derived="springer2024.best_settings:nowhere"), "smoke", seeds=None, data_root=None)

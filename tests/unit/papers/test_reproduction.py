@@ -26,7 +26,7 @@ RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "
 
 def plan(seeds: tuple[int, ...], *, epochs: int) -> list[Part]:
     return [
-        Part(f"{name} {seed}", "learning:trained", {"recipe": RECIPE | {"epochs": n}, "seed": seed, "name": name})
+        Part(f"{name} {seed}", "learning:train_recipe", {"recipe": RECIPE | {"epochs": n}, "seed": seed, "name": name})
         for name, n in (("short", 1), ("long", epochs))
         for seed in seeds
     ]
@@ -83,8 +83,8 @@ def test_work_that_is_not_there_or_takes_other_arguments_is_found_before_it_runs
     missing = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:trian", {})])
     with pytest.raises(UsageError, match="'learning:trian' names nothing"):
         check(missing, "smoke", seeds=None, data_root=None)
-    other = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:trained", {"recipes": 1})])
-    with pytest.raises(UsageError, match=r"learning:trained.*recipe"):
+    other = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:train_recipe", {"recipes": 1})])
+    with pytest.raises(UsageError, match=r"learning:train_recipe.*recipe"):
         check(other, "smoke", seeds=None, data_root=None)
 
 
@@ -120,7 +120,7 @@ def test_parts_that_are_done_are_read_and_the_rest_is_done(tmp_path: Path):
 
 def test_a_failing_part_leaves_the_others_done_and_says_why(tmp_path: Path):
     broken = {"recipe": RECIPE | {"epochs": 1, "optimizer": {"lr": 1e30}}, "seed": 0, "name": "x"}
-    wrong = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), Part("x", "learning:trained", broken)])
+    wrong = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), Part("x", "learning:train_recipe", broken)])
     with pytest.raises(UsageError, match="lr"):
         measure(wrong, "smoke", runs=tmp_path, processes=1)
     assert len([*tmp_path.glob("parts/*/done")]) == 2
@@ -136,7 +136,7 @@ def test_a_failing_part_leaves_the_others_done_and_says_why(tmp_path: Path):
     ],
 )
 def test_a_recipe_that_cannot_be_meant_is_found_before_anything_is_trained(wrong: dict, message: str, tmp_path: Path):
-    part = Part("last", "learning:trained", {"recipe": RECIPE | wrong, "seed": 0, "name": "x"})
+    part = Part("last", "learning:train_recipe", {"recipe": RECIPE | wrong, "seed": 0, "name": "x"})
     bad = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), part])
     with pytest.raises((UsageError, DataError), match=f"part 'last': .*{message}"):
         measure(bad, "smoke", runs=tmp_path, processes=1)

@@ -6,7 +6,7 @@ import torch
 from evenly.data.labelled import Labelled
 from evenly.errors import UsageError
 from evenly.resampling import Separation, separate
-from evenly.resampling.baselines import cost, drawn, equal_steps, random_like, upper_share, upweighted
+from evenly.resampling.baselines import random_like, random_subset, upper_share, upweight
 
 
 @pytest.fixture(scope="module")
@@ -39,17 +39,17 @@ def test_random_upsampling_is_the_same_for_the_same_generator(separation: Separa
 
 
 def test_weights_are_the_factor_where_hard_and_one_elsewhere(separation: Separation) -> None:
-    weights = upweighted(separation, factor=2.5)
+    weights = upweight(separation, factor=2.5)
     assert torch.equal(weights == 2.5, separation.hard)
     assert torch.equal(weights == 1, ~separation.hard)
     for bad in (0, -1, float("nan"), float("inf")):
         with pytest.raises(UsageError, match="factor="):
-            upweighted(separation, factor=bad)
+            upweight(separation, factor=bad)
 
 
 def test_weights_come_in_the_order_of_the_data_set_where_it_is_given(separation: Separation) -> None:
     data = Labelled(torch.zeros(1_000, 1), separation.labels, ("a", "b", "c", "d")).subset(range(999, -1, -1))
-    assert torch.equal(upweighted(separation, dataset=data), upweighted(separation).flip(0))
+    assert torch.equal(upweight(separation, dataset=data), upweight(separation).flip(0))
 
 
 def test_upweighting_by_two_has_the_gradient_of_repeating_once(separation: Separation) -> None:
@@ -59,7 +59,7 @@ def test_upweighting_by_two_has_the_gradient_of_repeating_once(separation: Separ
     def losses(rows: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.cross_entropy(x[rows] * w, separation.labels[rows], reduction="none")
 
-    (weighted,) = torch.autograd.grad((upweighted(separation) * losses(torch.arange(1_000))).sum(), w)
+    (weighted,) = torch.autograd.grad((upweight(separation) * losses(torch.arange(1_000))).sum(), w)
     (repeated,) = torch.autograd.grad(losses(separation.indices(2)).sum(), w)
     torch.testing.assert_close(weighted, repeated)
 
@@ -79,14 +79,4 @@ def test_equal_values_are_not_told_apart() -> None:
 
 
 def test_drawing_takes_as_many_as_asked() -> None:
-    assert [int(drawn(7, k, rng=torch.Generator().manual_seed(0)).sum()) for k in (0, 3, 7)] == [0, 3, 7]
-
-
-def test_steps_and_cost_count_every_repeat(separation: Separation) -> None:
-    for factor in (1, 2, 5):
-        num = len(separation.indices(factor))
-        assert equal_steps(separation, epochs=3, batch_size=64, factor=factor) == 3 * -(-num // 64)
-        assert equal_steps(separation, epochs=3, batch_size=64, factor=factor, drop_last=True) == 3 * (num // 64)
-        assert cost(separation, factor=factor, early=8 / 200) == pytest.approx(num / 1_000 + 0.04)
-    with pytest.raises(UsageError, match="batch_size=0"):
-        equal_steps(separation, epochs=1, batch_size=0)
+    assert [int(random_subset(7, k, rng=torch.Generator().manual_seed(0)).sum()) for k in (0, 3, 7)] == [0, 3, 7]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evenly.errors import DataError, SetupError
+from evenly.errors import SetupError
 from evenly.resampling import exports, separate
 from evenly.resampling.baselines import upper_share
 from evenly.resampling.health import health
@@ -42,13 +42,6 @@ def test_links_that_break_off_leave_nothing_behind(tmp_path: Path, monkeypatch: 
     with pytest.raises(SetupError, match="No space left"):
         exports.write_links(separate(LOGITS, [0, 0, 1, 1]), tmp_path / "out", files=files)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
-
-
-def test_a_manifest_with_a_repeat_below_one_is_a_data_error_that_names_file_and_row(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    path.write_text("path,label,repeat\na.png,cat,2\nb.png,dog,0\n")
-    with pytest.raises(DataError, match=r"m\.csv: 'repeat' is 0 in row 2"):
-        exports.read_csv(path)
 
 
 @pytest.mark.parametrize("share", [0.07, 0.14, 0.28, 0.29, 0.55, 0.57, 0.58])

@@ -13,7 +13,7 @@ from evenly.data.own.folders import folder as class_folders
 from evenly.data.own.manifests import manifest
 from evenly.errors import DataError, UsageError
 from evenly.resampling import Separation, separate
-from evenly.resampling.exports import read_csv, read_indices, read_links, write_csv, write_indices, write_links
+from evenly.resampling.exports import write_csv, write_indices, write_links
 
 LOGITS = torch.tensor([[4.0, 0.0], [0.0, 4.0], [0.2, 0.3], [0.3, 5.0], [5.0, 0.2], [0.4, 0.1]])
 LABELS = torch.tensor([0, 1, 0, 1, 0, 1])
@@ -39,7 +39,6 @@ def test_indices_are_an_array_for_subset(separation: Separation, tmp_path: Path)
     write_indices(separation, tmp_path / "indices.npy", factor=3, once=[5])
     array = np.load(tmp_path / "indices.npy")
     assert array.tolist() == [0, 1, 2, 3, 4, 5, 2, 2]
-    assert read_indices(tmp_path / "indices.npy").tolist() == array.tolist()
     data = TensorDataset(LOGITS, LABELS)
     assert len(Subset(data, array.tolist())) == 8
 
@@ -59,9 +58,6 @@ def test_a_manifest_says_how_often_each_example_occurs(separation: Separation, t
     assert list(rows[0]) == ["index", "label", "hard", "loss", "repeat"]
     assert float(rows[2]["loss"]) == pytest.approx(float(separation.losses[2]), rel=1e-6)
     assert [row["label"] for row in rows] == ["cat", "dog", "cat", "dog", "cat", "dog"]
-    again = read_csv(tmp_path / "m.csv")
-    assert again.indices().tolist() == separation.indices().tolist()
-    assert again.path is None
 
 
 class FromCsv(Dataset):
@@ -103,7 +99,6 @@ def test_our_own_reader_takes_the_manifest(separation: Separation, images: list[
     assert data.attribute("index").tolist() == separation.indices(2).tolist()
     assert torch.equal(data.labels, LABELS[separation.indices(2)])
     assert torch.equal(data.attribute("hard").bool(), separation.hard[separation.indices(2)])
-    assert read_csv(tmp_path / "m.csv").path == [f"images/nested/picture.of.{i}.png" for i in range(6)]
 
 
 @pytest.mark.parametrize("link", ["symbolic", "hard"])
@@ -112,7 +107,6 @@ def test_a_folder_of_links_is_a_data_set(separation: Separation, images: list[Pa
     names = sorted(str(p.relative_to(tmp_path / "links")) for p in (tmp_path / "links").glob("*/*"))
     assert names == ["cat/0-0.png", "cat/2-0.png", "cat/2-1.png", "cat/4-0.png",
                      "dog/1-0.png", "dog/3-0.png", "dog/5-0.png", "dog/5-1.png"]  # fmt: skip
-    assert read_links(tmp_path / "links") == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1, 5: 2}
     data = class_folders(tmp_path / "links").train
     assert (data.gather(range(8))[:, 0, 0, 0] // 40).tolist() == [0, 2, 2, 4, 1, 3, 5, 5]
 
@@ -139,30 +133,6 @@ def test_a_folder_that_is_not_empty_and_files_that_are_missing_are_refused_befor
     assert not (tmp_path / "m.csv").exists()
 
 
-def test_damaged_exports_are_data_errors(separation: Separation, images: list[Path], tmp_path: Path) -> None:
-    for name, content, words in (
-        ("a.csv", "path,label\nx,1\n", "no column 'repeat'"),
-        ("b.csv", "index,repeat\n0,two\n", "whole numbers in every row"),
-        ("c.csv", "index,repeat\n0\n", "line 2 has 1 fields, the header has 2"),
-        ("d.csv", "index,repeat\n0,0\n", "'repeat' is 0 in row 1"),
-    ):
-        (tmp_path / name).write_text(content)
-        with pytest.raises(DataError, match=words):
-            read_csv(tmp_path / name)
-    for missing in (read_csv, read_indices):
-        with pytest.raises(DataError, match="no such file"):
-            missing(tmp_path / "none.npy")
-    (tmp_path / "e.npy").write_bytes(b"rubbish")
-    with pytest.raises(DataError, match=r"e\.npy: cannot be read.*Export the indices again"):
-        read_indices(tmp_path / "e.npy")
-    np.save(tmp_path / "f.npy", np.zeros(3))
-    with pytest.raises(DataError, match="float64"):
-        read_indices(tmp_path / "f.npy")
+def test_indices_are_written_as_npy_only(separation: Separation, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"as \.npy"):
         write_indices(separation, tmp_path / "indices.txt")
-    write_links(separation, tmp_path / "links", files=images)
-    (tmp_path / "links" / "cat" / "2-0.png").unlink()
-    with pytest.raises(DataError, match=r"copies \[1\] of example 2"):
-        read_links(tmp_path / "links")
-    with pytest.raises(DataError, match="no link called"):
-        read_links(tmp_path / "images")

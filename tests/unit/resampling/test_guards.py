@@ -14,9 +14,9 @@ from evenly.errors import DataError, UsageError
 from evenly.models.seeding import seeding
 from evenly.resampling import Separation, SeparationWarning, separate
 from evenly.resampling.balance import balance_factors, balance_weights
-from evenly.resampling.baselines import reweighted, upweighted
+from evenly.resampling.baselines import reweight, upweight
 from evenly.resampling.evidence import evidence
-from evenly.resampling.remarks import examined
+from evenly.resampling.remarks import classes_to_judge
 
 
 def two_groups(num: int = 600, *, share: float = 0.3, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -181,14 +181,14 @@ def test_the_power_of_balance_is_one_where_clusters_are_distinct_and_two_where_t
 def test_reweighting_is_upweighting_divided_by_its_mean() -> None:
     logits, labels, _ = two_groups()
     separation = separate(logits, labels)
-    weights = reweighted(separation, factor=8)
-    torch.testing.assert_close(weights, upweighted(separation, factor=8) / upweighted(separation, factor=8).mean())
+    weights = reweight(separation, factor=8)
+    torch.testing.assert_close(weights, upweight(separation, factor=8) / upweight(separation, factor=8).mean())
     hard = float(weights[separation.hard][0])
     assert hard == pytest.approx(8 / (1 + 7 * separation.share), rel=1e-5)
 
 
 def test_of_very_many_classes_some_are_examined_evenly() -> None:
     labels = torch.arange(40 * 500) % 500
-    assert len(examined(labels)) == 64
-    assert examined(torch.arange(30) % 2) == frozenset()
+    assert len(classes_to_judge(labels)) == 64
+    assert classes_to_judge(torch.arange(30) % 2) == frozenset()
     assert isinstance(separate(*two_groups()[:2]), Separation)

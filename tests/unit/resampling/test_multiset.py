@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenly.errors import UsageError
-from evenly.resampling.multiset import copies, counted, expand, repeats
+from evenly.resampling.multiset import copies, expand, repeats
 
 HARD = torch.tensor([True, False, True, False])
 
@@ -21,7 +21,7 @@ def test_factor_two_is_the_original_plus_one_copy() -> None:
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=30))
 def test_counting_a_multiset_gives_back_the_repeats(factors: list[int]) -> None:
     index = expand(factors)
-    assert counted(index, len(factors)).tolist() == factors
+    assert index.bincount(minlength=len(factors)).tolist() == factors
     assert len(index) == sum(factors)
     assert index[: len(factors)].tolist() == list(range(len(factors)))
     pairs = list(zip(index.tolist(), copies(index).tolist(), strict=True))
@@ -68,8 +68,3 @@ def test_a_factor_that_is_no_whole_number_of_at_least_one_is_refused(factor: obj
 def test_bad_factors_are_named(arguments: dict, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         repeats(HARD, **arguments)
-
-
-def test_counting_refuses_what_is_outside() -> None:
-    with pytest.raises(UsageError, match="index 7 is outside the data set: positions run from 0 to 3"):
-        counted([0, 7], 4)

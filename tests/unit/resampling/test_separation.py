@@ -109,10 +109,29 @@ def test_data_for_evaluation_are_refused() -> None:
     found = separate(LOGITS, LABELS)
     with pytest.raises(UsageError, match=r"data test is for evaluation.*training split"):
         found.subset(labelled(split="test"))
+
+
+def test_an_attribute_called_train_is_no_evidence() -> None:
     opaque = Opaque()
-    opaque.train = False  # as torchvision's data sets say it
-    with pytest.raises(UsageError, match="Opaque is for evaluation"):
-        found.subset(opaque)
+    opaque.train = False  # type: ignore[attr-defined]  # as people switch augmentation off
+    assert len(separate(LOGITS, LABELS).subset(opaque)) == 8
+
+
+class Pairs(Opaque):
+    """Inputs with labels, and no list of the labels."""
+
+    def __init__(self, labels: torch.Tensor) -> None:
+        self.hidden = labels
+
+    def __getitem__(self, i: int) -> tuple[int, int]:  # type: ignore[override]
+        return i, int(self.hidden[i])
+
+
+def test_outputs_of_a_shuffled_loader_are_found_by_reading_some_items() -> None:
+    found = separate(LOGITS, LABELS)
+    assert len(found.subset(Pairs(LABELS))) == 8
+    with pytest.raises(DataError, match=r"of 6 items of Pairs .*shuffled loader.*shuffle=False"):
+        found.subset(Pairs(LABELS.flip(0)))
 
 
 def test_agreement_matches_examples_and_not_rows() -> None:

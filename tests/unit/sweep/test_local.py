@@ -1,6 +1,9 @@
 """Jobs in processes of this machine: order, failures, logs, waiting, and the same bits as one after the other."""
 
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -52,11 +55,11 @@ def test_a_failure_ends_only_what_needs_it_and_names_run_host_and_log(tmp_path):
     with pytest.raises(JobsFailed) as caught:
         launch(plan, Where(at_once=2, threads=1), runs=tmp_path)
     told = str(caught.value)
-    assert "1 of 3 runs failed, 1 are done" in told
+    assert "1 of 3 runs failed, 1 is done" in told
     assert "bad on " in told
     assert "there are no labels in photos/" in told
     assert "after bad" in told
-    log = next(line.split("its log: ")[1] for line in told.splitlines() if "its log: " in line)
+    log = next(line.split("log: ")[1] for line in told.splitlines() if "log: " in line)
     assert "looking for the examples" in Path(log).read_text()
     assert [run.state for run in (Run(path) for path in tmp_path.glob("*") if (path / "done").exists())] == ["done"]
 
@@ -84,6 +87,31 @@ def test_jobs_overlap_in_time(tmp_path):
     plan = Plan([Job(f"job {n}", f"{JOBS}:moments", {"seconds": 1.0}) for n in range(2)])
     (begun_a, ended_a), (begun_b, ended_b) = launch(plan, Where(at_once=2, threads=1), runs=tmp_path).values()
     assert max(begun_a, begun_b) < min(ended_a, ended_b)
+
+
+def test_a_command_that_is_told_to_stop_lets_its_runs_save_where_they_stand(tmp_path):
+    """SIGTERM to the command reaches the processes that work for it, and each saves before it goes."""
+    code = f"""
+from evenly.sweep import Job, Plan, Where, launch
+recipe = {dict(RECIPE, epochs=100_000)!r}
+jobs = [Job(f"seed {{n}}", "{JOBS}:train", dict(recipe, seed=n)) for n in range(2)]
+if __name__ == "__main__":
+    launch(Plan(jobs), Where(at_once=2, threads=1), runs={str(tmp_path)!r})
+"""
+    script = tmp_path / "command.py"
+    script.write_text(code)
+    command = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True)
+    while len(list(tmp_path.glob("*/checkpoints/last.safetensors"))) < 2:
+        assert command.poll() is None, command.stderr.read()
+        time.sleep(0.05)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/checkpoints/last.safetensors")}
+    command.send_signal(signal.SIGTERM)
+    told = command.communicate(timeout=120)[1]
+    assert "Stopped" in told, told
+    logs = "".join(path.read_text() for path in tmp_path.glob("sweep/*/*.log"))
+    assert logs.count("stopped after step") == 2, logs
+    assert all(path.stat().st_mtime_ns >= moment for path, moment in before.items())
+    assert all(Run(path.parents[1]).state == "stopped" for path in before)
 
 
 def test_gpus_that_are_not_there_are_refused_before_anything_runs(tmp_path):

@@ -36,10 +36,10 @@ def weights(run: Run) -> bytes:
     [
         SMALL,
         replace(SMALL, ascent=Ascent("sam"), evaluate_every=3),
-        replace(SMALL, model=Model("convnet"), augment=("pad-crop:1",), epochs=3, batch_size=128),
+        replace(SMALL, augment=("pad-crop:1", "noise:0.1"), epochs=3, batch_size=128, drop_last=True),
         replace(SMALL, optimizer=Optimizer("adamw", lr=0.01), ascent=Ascent("looksam")),
     ],
-    ids=["sgd", "sam", "batchnorm", "adamw"],
+    ids=["sgd", "sam", "augmented", "adamw"],
 )
 def test_beginning_where_the_early_run_ended_gives_the_bits_of_training_from_scratch(
     recipe: Recipe, tmp_path: Path

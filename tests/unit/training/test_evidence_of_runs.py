@@ -12,8 +12,9 @@ from evenly.recipe import Data, Model, Optimizer, Recipe, Until
 from evenly.records import Run
 from evenly.training.agreement import mean_agreement, separations_at
 from evenly.training.build import load_data
-from evenly.training.cost import forecast
+from evenly.training.comparison import Design
 from evenly.training.early import early_recipe
+from evenly.training.forecast import forecast
 from evenly.training.identify import identify
 from evenly.training.selection import second_recipe
 from evenly.training.separations import separation_of
@@ -24,7 +25,7 @@ SMALL = Recipe(
     data=Data("digits"), model=Model("mlp", {"width": 32}), epochs=5, batch_size=96, optimizer=Optimizer(lr=0.05)
 )
 FIELDS = {"method", "early", "epoch", "accuracy", "share", "remarks", "classes", "suspects", "num_suspects", "view"}
-FIELDS |= {"early_curve", "chosen_epoch"}
+FIELDS |= {"early_curve", "chosen_epoch", "rule_fired"}
 
 
 @pytest.fixture(scope="module")
@@ -103,21 +104,21 @@ def test_kept_epochs_are_separated_as_the_run_itself_was(tmp_path: Path) -> None
     assert 0 < found[1].agreement(own).jaccard < 1
 
 
-def test_the_outlook_foretells_the_examples_that_are_then_seen(runs: Path) -> None:
-    arguments = {"seeds": [0, 1], "controls": ["original", "random"], "until": Until("epoch", 2), "device": "cpu"}
-    before = forecast(SMALL, **arguments, runs=runs / "none")
+def test_a_forecast_has_the_examples_that_are_then_seen(runs: Path) -> None:
+    design = Design(SMALL, ("plain", "useful", "random"), (0, 1), until=Until("epoch", 2))
+    before = forecast(design, runs=runs / "none", device="cpu")
     assert not (runs / "none").exists()
     assert (before["share"], before["assumed"]) == (0.4, ("share",))
-    after = forecast(SMALL, **arguments, runs=runs)
+    after = forecast(design, runs=runs, device="cpu")
     assert after["assumed"] == ()
     lines = {line["method"]: line["examples"] for line in after["lines"]}
-    assert lines["original"] == 2 * 5 * 1438
+    assert lines["plain"] == 2 * 5 * 1438
     assert lines["early"] == 2 * 2 * 1438
     mine = sum(second(runs, "useful", seed).summary()["examples_seen"] for seed in (0, 1))
     assert lines["useful"] == pytest.approx(mine, rel=0.1)  # the share is that of the first seed
     assert after["examples"] == sum(lines.values())
 
 
-def test_an_outlook_on_a_control_that_there_is_not_is_refused() -> None:
+def test_a_forecast_of_a_method_that_does_not_exist_is_refused() -> None:
     with pytest.raises(UsageError, match="Did you mean 'random'"):
-        forecast(SMALL, controls=["randm"])
+        forecast(Design(SMALL, ("randm",)))

@@ -48,7 +48,7 @@ def test_changed_labels_are_a_new_run_and_the_old_one_is_named(
     second = train(recipe, runs=tmp_path / "runs", device="cpu")
     assert second.id != first.id
     assert first.summary()["train.loss"] != second.summary()["train.loss"]
-    assert f"run {second.id} is new: run {first.id} was asked for in the same words" in caplog.text
+    assert f"run {second.id} is new: run {first.id} had the same request" in caplog.text
     assert "its data were others (labels of train; labels of test)" in caplog.text
     assert train(recipe, runs=tmp_path / "runs", device="cpu").id == second.id
     written(tmp_path / "d.npz")

@@ -118,8 +118,8 @@ class ImageFiles:
             if not self.resize:
                 raise DataError(
                     f"{path} is {image.height}×{image.width} pixels where the first image is {height}×{width}. "
-                    f"Give a size to resize all images to: size=({height}, {width}), or --set "
-                    f"data.options.size=[{height},{width}]."
+                    f"Give a size to resize all images to: --set size=[{height},{width}], in Python "
+                    f"size=({height}, {width})."
                 )
             image = image.resize((width, height), Image.Resampling.BILINEAR)
         pixels = np.asarray(image)
@@ -149,7 +149,7 @@ def opened(
             height, width = height_width
             raise DataError(
                 f"{Path(root) / names[0]} is {height}×{width} pixels, and all images are kept in the size of the "
-                "first. Give a size to resize them to: size=224, or --set data.options.size=224."
+                "first. Give a size to resize them to: --set size=224, in Python size=224."
             )
     else:
         raise DataError(f"{root}: no images, so their size is unknown.")
@@ -179,7 +179,7 @@ def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
     except Exception as error:  # Pillow's parsers raise whatever damaged bytes lead them to
         raise DataError(
             f"{path}: does not decode as an image ({_reason(error)}). Replace it, or leave such files out with "
-            "skip_broken=True, or --set data.options.skip_broken=true (of `evenly data`: --skip-broken)."
+            "--skip-broken, in Python skip_broken=True."
         ) from error
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evenly.data.formats.class_folders import listed
 from evenly.data.formats.locate import missing
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled, Splits, has_channels_last
 from evenly.errors import DataError
 from evenly.files.numpy_files import read_npz
 
@@ -22,8 +22,9 @@ def arrays(path: Path) -> Splits:
     """The splits in an `.npz` file: `inputs` and `labels` (or `x` and `y`), and the same with `_test`, `_validation`.
 
     `attribute_<name>` (with the same endings) holds whole numbers or text, `classes` the names of the classes 0, 1, …;
-    without it the labels themselves, sorted, name the classes. Bytes (uint8) are images, N×H×W, N×C×H×W, or N×H×W×C
-    with one or three channels last; all other numbers are kept in their shape, as float32. `_train` is understood too.
+    without it the labels themselves, sorted, name the classes. Images are N×C×H×W, or N×H×W×C with one or three
+    channels last, of bytes (uint8) also N×H×W; all other inputs are kept in their shape, as float32. `_train` is
+    understood too.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "mine.npz"
@@ -89,13 +90,11 @@ def _inputs(path: Path, array: NDArray[Any]) -> Tensor:
         raise DataError(f"{path}: the inputs are {array.dtype}, expected numbers.")
     if array.ndim < 2:
         raise DataError(f"{path}: the inputs have shape {array.shape}, expected examples first, then their values.")
+    if array.ndim == 4 and has_channels_last(array.shape[1:]):
+        array = array.transpose(0, 3, 1, 2)
     if array.dtype != np.uint8:
         return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
-    if array.ndim == 3:
-        array = array[:, None]
-    elif array.ndim == 4 and array.shape[3] in (1, 3) and array.shape[1] not in (1, 3):
-        array = array.transpose(0, 3, 1, 2)
-    return torch.from_numpy(np.ascontiguousarray(array))
+    return torch.from_numpy(np.ascontiguousarray(array[:, None] if array.ndim == 3 else array))
 
 
 def _classes(

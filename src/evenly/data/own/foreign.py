@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
-from evenly.data.labelled import Labelled
+from evenly.data.labelled import Labelled, has_channels_last
 from evenly.errors import DataError, UsageError
 from evenly.progress import Bar
 
@@ -26,7 +26,8 @@ def foreign(
     """The items of `dataset` with their labels, none of them read before it is needed.
 
     Labels are taken from `labels`, else from the data set's `targets` or `labels`, the last tensor of a
-    `TensorDataset`, or the same of what a `Subset` is a part of. `classes` are its `classes`, or numbers. An input
+    `TensorDataset`, or the same of what a `Subset` is a part of; those of a table of Hugging Face's `datasets` from its
+    `ClassLabel`, with the names of its classes. `classes` are its `classes`, or numbers. An input
     is item[`key`] where the item is a tuple, list or dict, else the item: a tensor, an array, or a PIL image.
     Items should come without random augmentation: what is measured on them would change from pass to pass, and a run on
     them, which is known by their content, would never be found again.
@@ -37,6 +38,8 @@ def foreign(
     (<TensorDataset train: 3 lazy examples of 2, 2 classes>, (tensor([4., 5.]), 0))
     """
     kind = type(dataset).__name__
+    if hasattr(dataset, "features") and hasattr(dataset, "column_names"):
+        return _of_table(dataset, labels, classes, key)
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise UsageError(f"{kind} cannot be indexed: give a map-style data set, with __len__ and __getitem__.")
     found = _labels_of(dataset) if labels is None else labels
@@ -100,6 +103,10 @@ class ForeignInputs:
         with Bar(f"reading {type(self.dataset).__name__}", total=len(self)) as bar:
             for position in self.positions:
                 value = self._input(position)
+                if value.is_floating_point() and not bool(value.isfinite().all()):
+                    raise DataError(
+                        f"item {position} of {type(self.dataset).__name__} holds NaN or infinity. Remove or replace it."
+                    )
                 yield repr((tuple(value.shape), str(value.dtype))).encode()
                 yield value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
                 bar.advance()
@@ -117,16 +124,34 @@ class ForeignInputs:
                     "Say which is the input with key=."
                 ) from None
         if isinstance(value, Tensor):
-            return value
+            return _channels_first(value)
         if isinstance(value, Image.Image):
             pixels = np.array(value.convert("L" if value.mode in ("L", "1") else "RGB"))
             return torch.from_numpy(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1).copy())
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            return torch.from_numpy(value)
+            return _channels_first(torch.from_numpy(value))
         raise DataError(
             f"item {position} of {type(self.dataset).__name__} gives a {type(value).__name__} as its input, expected a "
             "tensor, an array or a PIL image."
         )
+
+
+def _of_table(table: Any, labels: Any, classes: Sequence[str] | None, key: str | int) -> Labelled:
+    """A table of Hugging Face's `datasets`: its features say which column is the label and what its classes are."""
+    from evenly.data.own.hugging_face import Rows, class_names, input_of, label_of
+
+    kind = type(table).__name__
+    label = label_of(table, kind) if labels is None else ""
+    names = classes if classes is not None else class_names(table, label, kind) if label else None
+    numbers = torch.as_tensor(list(table[label]) if label else labels)
+    names = names if names is not None else [str(number) for number in range(int(numbers.max()) + 1)]
+    column = key if isinstance(key, str) else input_of(table, label, kind)
+    return Labelled(Rows(table, range(len(table)), column), numbers.long(), tuple(map(str, names)), name=kind)
+
+
+def _channels_first(value: Tensor) -> Tensor:
+    """An image H×W×C, as arrays hold it, turned round."""
+    return value.permute(2, 0, 1) if has_channels_last(value.shape) else value
 
 
 def _labels_of(dataset: Any) -> Any:

@@ -18,7 +18,7 @@ from evenly.data.own.parquet import read_parquet
 from evenly.data.own.repeats import repeats, with_copies
 from evenly.errors import DataError, did_you_mean
 from evenly.files.cells import is_integer, is_number
-from evenly.files.names import Names
+from evenly.files.names import Constant, Names
 from evenly.files.tables import Column, Table, read_csv
 
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
@@ -67,28 +67,30 @@ def manifest(
             raise DataError(
                 f"{path}: there is no column {column!r}; its columns: {', '.join(columns)}. "
                 f"{near}{_misread(path, list(columns))}"
-                f"Name the column with {option}=, or --set data.options.{option}=NAME."
+                f"Name the column with {option}=, or --set {option}=NAME."
             )
     if not len(table):
         raise DataError(f"{path}: lists no images: there is no row below the header.")
     _refuse_empty(path, path_column, columns[path_column])
     label_N, classes = _classes(path, label_column, columns.pop(label_column))
     split_of = _splits(path, split_column, columns.pop(split_column)) if split_column in columns else None
-    split_of = split_of or ["train"] * len(table)
+    split_of = split_of or Constant("train", len(table))
     _refuse_untrained(path, label_N, classes, split_of)
     often = columns.pop(repeat_column, None)
     repeat = None if often is None else repeats(str(path), repeat_column, often, split_of=split_of, place=table.place)
     require_files(path, path.parent, columns[path_column])
     names = Names(columns.pop(path_column))
     del table
-    coded = {}
+    attributes: dict[str, Tensor] = {}
+    values: dict[str, tuple[str, ...]] = {}
     for name in list(columns):  # each is let go as soon as it is numbers
-        if (numbers := _attribute(columns.pop(name))) is not None:
-            coded[name] = numbers
-    attributes = {name: number_N for name, (number_N, _) in coded.items()}
-    values = {name: words for name, (_, words) in coded.items() if words is not None}
-    whole = Listing(path.parent, names, label_N, classes, attributes, values)
-    labelled = whole.labelled(size=size, skip_broken=skip_broken)
+        if (coded := _attribute(columns.pop(name))) is not None:
+            attributes[name], words = coded
+            values |= {} if words is None else {name: words}
+            del coded
+    listing = Listing(path.parent, names, label_N, classes, attributes, values)
+    labelled = listing.labelled(size=size, skip_broken=skip_broken)
+    del listing, attributes
     return (
         by_split(path.name, labelled, split_of)
         if repeat is None
@@ -145,7 +147,7 @@ def _attribute(cells: Column) -> tuple[Tensor, tuple[str, ...] | None] | None:
     return numbered(cells)
 
 
-def _splits(path: Path, column: str, cells: Column) -> list[str]:
+def _splits(path: Path, column: str, cells: Column) -> Sequence[str]:
     _refuse_empty(path, column, cells)
     known = SPLIT_NAMES | {split: split for split in _MORE_SPLITS}
     split_of = [known.get(cell.lower(), "") for cell in cells]

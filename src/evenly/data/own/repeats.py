@@ -22,6 +22,8 @@ _COPIES_PER_ROW, _COPIES = 100, 1_000_000
 class Repeated(Splits):
     """Splits whose training examples occur more than once: nothing can be held out of them without its copies."""
 
+    repeated = True
+
     def __or__(self, more: Mapping[str, Labelled]) -> Splits:
         if "train" in more:
             raise UsageError(
@@ -50,7 +52,7 @@ def repeats(
             raise DataError(
                 f"{source}, {place(row)}: {column!r} is {cell!r}: an example occurs a whole number of times, at least "
                 "once. To leave one out, remove its row. If the column means something else, name another with "
-                "repeat_column=, or --set data.options.repeat_column=NAME."
+                "repeat_column=, or --set repeat_column=NAME."
             )
         if number > 1 and split != "train":
             raise DataError(
@@ -84,16 +86,34 @@ def with_copies(name: str, whole: Labelled, repeat_N: Tensor, split_of: Sequence
     position_N = None if len(whole) == len(repeat_N) else there_N.cumsum(0) - 1
     # Every row listed has its numbers, so that none changes when a broken image is left out.
     parts, num = {}, 0
-    for split, in_N in members(split_of).items():
-        number_K = (in_N & there_N)[row_M].nonzero().flatten()
-        row_K = row_M[number_K]
-        parts[split] = replace(whole.subset(row_K if position_N is None else position_N[row_K]), index=number_K)
+    listed = members(split_of)
+    for split, in_N in listed.items():
+        in_N &= there_N
+        number_K = torch.arange(len(row_M)) if bool(in_N.all()) else in_N[row_M].nonzero().flatten()
+        row_K = row_M if len(number_K) == len(row_M) else row_M[number_K]
+        where_K = row_K if position_N is None else position_N[row_K]
+        parts[split] = _examples(whole, where_K, number_K, last=split == list(listed)[-1])
         num += len(number_K)
     remarks = remarks_on(whole)
     if num == len(whole):
         return Splits(name, parts, remarks=remarks)
     remark = f"{num - len(whole):,} of the {len(parts['train']):,} training examples are copies, by `repeat`."
     return Repeated(name, parts, remarks=(*remarks, remark))
+
+
+def _examples(whole: Labelled, where_K: Tensor, number_K: Tensor, *, last: bool) -> Labelled:
+    """A subset with numbers of its own.
+
+    The last one takes the attributes out of `whole` one after another: a million rows and their copies need not be in
+    memory twice.
+    """
+    attributes = dict(whole.attributes)
+    if last and isinstance(whole.attributes, dict):
+        whole.attributes.clear()
+    bare = replace(whole, attributes={}).subset(where_K, index=number_K)
+    for name in list(attributes):
+        attributes[name] = attributes.pop(name)[where_K]
+    return replace(bare, attributes=attributes)
 
 
 def _in_rounds(repeat_N: Tensor) -> Tensor:
@@ -106,4 +126,7 @@ def _in_rounds(repeat_N: Tensor) -> Tensor:
     more_K = repeat_N[copied_K] - 1
     row_L = copied_K.repeat_interleave(more_K)  # the rows of all further copies, those of one row together
     copy_L = torch.arange(len(row_L)) - (more_K.cumsum(0) - more_K).repeat_interleave(more_K)
-    return torch.cat([torch.arange(len(repeat_N)), row_L[copy_L.argsort(stable=True)]])
+    row_M = torch.empty(len(repeat_N) + len(row_L), dtype=torch.int64)
+    torch.arange(len(repeat_N), out=row_M[: len(repeat_N)])
+    torch.index_select(row_L, 0, copy_L.argsort(stable=True), out=row_M[len(repeat_N) :])
+    return row_M

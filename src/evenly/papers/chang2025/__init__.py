@@ -1,8 +1,6 @@
 """Chang & Khanna (2025): a unified stability analysis of SAM and SGD."""
 
-from evenly.papers.chang2025 import figure1, mistakes, table2, theorems, training
 from evenly.papers.claim import Paper
-from evenly.papers.experiment import Experiment
 
 PAPER = Paper(
     key="chang2025",
@@ -14,11 +12,4 @@ PAPER = Paper(
   author = {Chang, Wei-Kai and Khanna, Rajiv},
   year   = {2025}
 }""",
-)
-EXPERIMENTS: tuple[Experiment, ...] = (
-    *figure1.EXPERIMENTS,
-    *training.EXPERIMENTS,
-    *table2.EXPERIMENTS,
-    *theorems.EXPERIMENTS,
-    *mistakes.EXPERIMENTS,
 )

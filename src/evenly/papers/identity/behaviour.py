@@ -143,7 +143,7 @@ class _Reading:
         return self.form.of(node)
 
     def text(self, value: str) -> Any:
-        """What text such as "learning:trained" refers to."""
+        """What text such as "learning:train_recipe" refers to."""
         work = self.behaviour._work(value)
         return None if work is None else self._inside(work, None)
 

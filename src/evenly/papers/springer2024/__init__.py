@@ -1,16 +1,10 @@
-"""Springer, Nagarajan & Raghunathan (2024): SAM enhances feature quality via balanced learning."""
+"""Springer, Nagarajan & Raghunathan (2024): SAM enhances feature quality via balanced learning.
+
+A module per figure, table and appendix; beside them `toy` (the settings of the toy), `spiral_networks` (training it),
+`spiral_probing_error`, `toy_importance`, `image_importance` and `image_training` (what several of them compute).
+"""
 
 from evenly.papers.claim import Paper
-from evenly.papers.experiment import Experiment
-from evenly.papers.springer2024 import (
-    appendix_d,
-    domain_tables,
-    importance_figures,
-    mechanism_figures,
-    picture_figures,
-    picture_tables,
-    probing_figures,
-)
 
 PAPER = Paper(
     key="springer2024",
@@ -23,13 +17,4 @@ PAPER = Paper(
   booktitle = {International Conference on Learning Representations},
   year      = {2024}
 }""",
-)
-EXPERIMENTS: tuple[Experiment, ...] = (
-    *probing_figures.EXPERIMENTS,
-    *mechanism_figures.EXPERIMENTS,
-    *importance_figures.EXPERIMENTS,
-    *appendix_d.EXPERIMENTS,
-    *picture_tables.EXPERIMENTS,
-    *domain_tables.EXPERIMENTS,
-    *picture_figures.EXPERIMENTS,
 )

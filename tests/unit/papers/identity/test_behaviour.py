@@ -22,11 +22,11 @@ from evenly.papers.identity.source import Sources
 
 SOURCE = Path(evenly.__file__).parent
 CLAIMS = SOURCE.parents[1] / "claims"
-WORKS = sorted({part.work for each in CATALOGUE.values() for scale in each.scales for part in each.parts(scale)})
+WORKS = sorted({part.address for each in CATALOGUE.values() for scale in each.scales for part in each.parts(scale)})
 # Of all work what is near to what is edited here, and something far from it.
-NEAR = [work for work in WORKS if "nguyen" in work] + ["springer2024.closed_forms:norms"]
-DYNAMICS = "papers/nguyen2024/dynamics.py"
-FOLLOWED = "nguyen2024.dynamics:followed"
+NEAR = [work for work in WORKS if "nguyen" in work] + ["springer2024.appendix_d:closed_forms"]
+DYNAMICS = "papers/nguyen2024/two_layer_dynamics.py"
+CURVES = "nguyen2024.two_layer_dynamics:alignment_curves"
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +91,13 @@ HARMLESS: dict[str, Edit] = {
     ),
     "a function moved to another module": lambda root: moved(root),
     "a module renamed": lambda root: (
-        (root / "papers/nguyen2024/differences.py").rename(root / "papers/nguyen2024/gaps.py")
-        and renamed_everywhere(root, "differences", "gaps")
+        (root / "papers/learning.py").rename(root / "papers/lessons.py")
+        and renamed_everywhere(root, "papers.learning", "papers.lessons")
     ),
     "an import under another name": lambda root: (
         edit(root, DYNAMICS, "import key", "import key as derived") or edit(root, DYNAMICS, "key(seed", "derived(seed")
     ),
-    "a chart": lambda root: edit(root, "papers/nguyen2024/charts_toys.py", "def dynamics(", "def drawn("),
+    "a chart": lambda root: edit(root, "papers/nguyen2024/fig2.py", "stride = -(-len", "stride = 1 + (-len"),
 }
 HARMFUL: dict[str, Edit] = {
     "a constant": lambda root: edit(root, DYNAMICS, "LEARNED = 0.5", "LEARNED = 0.6"),
@@ -116,19 +116,21 @@ HARMFUL: dict[str, Edit] = {
 
 
 def moved(root: Path) -> None:
-    """`banded` into a module of its own."""
+    """`quartile_band` into a module of its own."""
     path = root / DYNAMICS
     text = path.read_text()
-    start = text.index("def banded(")
+    start = text.index("def quartile_band(")
     header = "from collections.abc import Sequence\nfrom statistics import quantiles\n\n\n"
     (root / "papers/nguyen2024/bands.py").write_text(header + text[start:])
     path.write_text(
-        text[:start].replace("from statistics import quantiles", "from evenly.papers.nguyen2024.bands import banded")
+        text[:start].replace(
+            "from statistics import quantiles", "from evenly.papers.nguyen2024.bands import quartile_band"
+        )
     )
     for other in (root / "papers").rglob("*.py"):
         told = other.read_text()
-        if other != path and "dynamics import" in told and "banded" in told:
-            pytest.fail(f"{other} imports banded too: move it there as well")
+        if other != path and "dynamics import" in told and "quartile_band" in told:
+            pytest.fail(f"{other} imports quartile_band too: move it there as well")
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -144,7 +146,7 @@ def test_what_changes_a_number_makes_the_rows_that_run_through_it_stale_and_no_o
     HARMFUL[name](copy)
     after = everything(copy)
     changed = {work for work in NEAR if after[work] != before[work]}
-    assert FOLLOWED in changed
+    assert CURVES in changed
     assert not [work for work in changed if not work.startswith("nguyen2024")]
 
 
@@ -158,7 +160,7 @@ def listed(root: Path) -> dict[tuple[str, str], str]:
 
 def test_a_changed_default_is_named_by_the_list_and_a_renamed_function_is_not(copy: Path):
     assert "stale" not in listed(copy).values()
-    renamed_everywhere(copy, "followed", "trained_together")
+    renamed_everywhere(copy, "alignment_curves", "trained_together")
     renamed_everywhere(copy, "Ensemble", "Cohort")  # outside of papers
     assert "stale" not in listed(copy).values()
     edit(copy, DYNAMICS, "rho: float = 0.02", "rho: float = 0.2")
@@ -242,14 +244,14 @@ def test_a_function_outside_that_was_renamed_is_the_same_and_one_that_was_replac
 
 
 def test_arguments_that_spell_a_default_out_are_the_same_work():
-    short = Part("short", FOLLOWED, {"seeds": [0], "name": "x", "beta_hard": 0.2})
-    spelled = Part("spelled", FOLLOWED, {**short.arguments, "rho": 0.02, "bias": True})
-    other = Part("other", FOLLOWED, {**short.arguments, "rho": 0.03})
+    short = Part("short", CURVES, {"seeds": [0], "name": "x", "beta_hard": 0.2})
+    spelled = Part("spelled", CURVES, {**short.arguments, "rho": 0.02, "bias": True})
+    other = Part("other", CURVES, {**short.arguments, "rho": 0.03})
     assert short.digest == spelled.digest != other.digest
 
 
 def test_a_part_with_other_seeds_is_kept_apart_and_is_the_same_work():
-    one, two = (Part("x", FOLLOWED, {"seeds": seeds, "name": "x", "beta_hard": 0.2}) for seeds in ([0], [1, 2]))
+    one, two = (Part("x", CURVES, {"seeds": seeds, "name": "x", "beta_hard": 0.2}) for seeds in ([0], [1, 2]))
     assert one.digest != two.digest
     assert one.identity == two.identity
 

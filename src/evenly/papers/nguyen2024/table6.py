@@ -1,0 +1,39 @@
+"""Table 6: the hard examples found by clusters of outputs, by a quantile of the loss, or by misclassification."""
+
+from evenly.papers.experiment import Experiment
+from evenly.papers.nguyen2024.comparisons import below, error_charts, plan_of, scales
+from evenly.papers.nguyen2024.recipes import Case
+from evenly.papers.nguyen2024.table2 import NETWORK, SUFFIX, TITLE
+
+
+def _experiment(data: str, *, quantile: float, misclassified: float, useful: float) -> Experiment:
+    case = Case("sgd", data, NETWORK[data], "none", ("quantile", "misclassified"))
+    return Experiment(
+        key=f"nguyen2024/table6{SUFFIX[data]}",
+        title=f"Table 6: how the hard examples are found{TITLE[data]}",
+        claim="Clusters of early outputs choose better examples than a quantile of the loss or misclassification.",
+        plan=plan_of(case),
+        claims=tuple(
+            below(
+                other,
+                f"SGD on the clusters' examples has a lower test error than on those of {other}",
+                "sgd.useful.error",
+                f"sgd.{other}.error",
+                numbers=(useful, theirs),
+            )
+            for other, theirs in (("quantile", quantile), ("misclassified", misclassified))
+        ),
+        scales=scales(case),
+        charts=error_charts,
+        errata=(
+            "The text defines the quantile by training errors above the median; an error is 0 or 1, so the loss is "
+            "meant and used.",
+        ),
+        primary="misclassified",
+    )
+
+
+EXPERIMENTS = (
+    _experiment("cifar10", quantile=5.27, misclassified=4.98, useful=4.79),
+    _experiment("cifar100", quantile=23.49, misclassified=23.86, useful=22.58),
+)

@@ -1,0 +1,26 @@
+"""Figure 8: the Lorenz curves of figure 5 during training, on the toy (CelebA and Waterbirds are with figure 5)."""
+
+from evenly.papers.experiment import Experiment, Measured
+from evenly.papers.springer2024 import toy_importance
+from evenly.papers.springer2024.fig5 import LATER, lorenz_charts, lorenz_claims
+from evenly.papers.springer2024.toy import SPIRAL
+from evenly.papers.springer2024.toy_importance import EPOCHS
+from evenly.report.chart import Chart
+
+
+def chart(measured: Measured) -> list[Chart]:
+    """SGD's and LSAM's network at several epochs."""
+    return lorenz_charts(measured.series["weights"], EPOCHS)
+
+
+EXPERIMENT = Experiment(
+    key="springer2024/fig8",
+    title="Lorenz curves during training, toy (figure 8)",
+    claim="That importance is spread more evenly at the phantom weights holds during all of training.",
+    plan=toy_importance.plan,
+    primary=f"within, epoch {EPOCHS[-1]}",
+    claims=tuple(claim for epoch in EPOCHS for claim in lorenz_claims(epoch)),
+    scales=toy_importance.SCALES,
+    charts=chart,
+    errata=(*SPIRAL, LATER),
+)

@@ -1,0 +1,104 @@
+"""What a run's folder says of its network, so that it can be used without the training data: `model.json`."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from evenly import consent, models
+from evenly.data.catalogue import CATALOGUE, HUGGING_FACE, is_path
+from evenly.data.input_format import InputFormat
+from evenly.errors import DataError
+from evenly.recipe import Recipe
+from evenly.records import Run, json_text
+from evenly.training.build import Parts
+
+NAME = "model.json"
+FORMAT = 1
+# What has a library fetch or read weights, which those of the run replace.
+_FETCHING = {"timm": ("pretrained", "checkpoint_path"), "torchvision": ("weights",)}
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """A network without its weights: how to build it, what it is given, and what its outputs mean."""
+
+    name: str
+    options: Mapping[str, Any]
+    classes: tuple[str, ...]
+    inputs: InputFormat
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self, *, source: str | os.PathLike[str]) -> nn.Module:
+        """The network with fresh weights; `source` is the folder that names its code, which is asked about."""
+        left_out = _FETCHING.get(self.name.partition(":")[0], ()) if ":" in self.name else ()
+        options = {name: value for name, value in self.options.items() if name not in left_out}
+        consent.require(self.name, options, source=source)
+        return models.build(
+            self.name, input_shape=self.inputs.model_shape, num_classes=len(self.classes), rng=0, **options
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Plain values that `from_mapping` takes."""
+        return {
+            "format": FORMAT,
+            "model": {"name": self.name, "options": dict(self.options)},
+            "classes": list(self.classes),
+            "inputs": self.inputs.record(),
+            "data": dict(self.data),
+        }
+
+    @classmethod
+    def from_mapping(cls, mapping: Any, *, source: str | os.PathLike[str]) -> "ModelRecord":
+        """What `to_mapping` wrote down in the file `source`."""
+        try:
+            if mapping["format"] != FORMAT:
+                raise DataError(f"{source} was written by another version of evenly (format {mapping['format']!r}).")
+            model, classes = mapping["model"], tuple(map(str, mapping["classes"]))
+            inputs = InputFormat.from_record(mapping["inputs"])
+            return cls(str(model["name"]), dict(model["options"]), classes, inputs, dict(mapping.get("data", {})))
+        except (LookupError, TypeError, ValueError) as error:
+            if isinstance(error, DataError) and str(source) in str(error):
+                raise
+            raise DataError(f"{source} does not describe a network ({error}). Restore it, or train again.") from error
+
+
+def model_record(parts: Parts) -> ModelRecord:
+    """The record of what `parts` train."""
+    recipe, splits = parts.recipe, parts.splits
+    data = {
+        "name": splits.name,
+        "fingerprint": splits.fingerprint,
+        "examples": {split: len(part) for split, part in splits.items()},
+        "path": absolute_path(recipe),
+    }
+    inputs = InputFormat.of(splits.train, parts.augment)
+    return ModelRecord(recipe.model.name, recipe.model.options, splits.classes, inputs, data)
+
+
+def absolute_path(recipe: Recipe) -> str | None:
+    """Where the data of a recipe lie, for a command given in another folder; None for a data set known by name."""
+    name = recipe.data.name
+    return os.path.abspath(name) if is_path(name) and not name.startswith(HUGGING_FACE) else None
+
+
+def read_record(run: Run) -> ModelRecord | None:
+    """The record in a run's folder; None where an older version of evenly wrote none."""
+    path = run.path / NAME
+    try:
+        return ModelRecord.from_mapping(json_text.read(path), source=path)
+    except FileNotFoundError:
+        return None
+
+
+def data_source(run: Run, recipe: Recipe) -> str:
+    """Where to load the data of a run: as its recipe says, or the same place seen from the folder it was started in."""
+    name = recipe.data.name
+    if name in CATALOGUE or name.startswith(HUGGING_FACE) or Path(name).exists():
+        return name
+    record = read_record(run)
+    path = record.data.get("path") if record is not None else None
+    return str(path) if path and Path(path).exists() else name

@@ -1,0 +1,231 @@
+"""A trained run put to use: its network, and the classes it sees in new images, without the training data.
+
+Shapes: N inputs, C classes.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from evenly.data.formats.class_folders import image_names
+from evenly.data.formats.image_files import Broken
+from evenly.data.input_format import InputFormat
+from evenly.errors import DataError, UsageError
+from evenly.progress import Bar
+from evenly.recipe import from_record
+from evenly.records import Run, json_text
+from evenly.training.evaluate import eval_mode
+from evenly.training.model_record import ModelRecord, read_record
+from evenly.training.trained_model import data_of, kept_epochs, open_run, weights_at
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"  # of a folder that `evenly export --as hub` wrote
+
+
+class Prediction(NamedTuple):
+    """The class of one input, and the probability that the network gives it."""
+
+    name: str
+    label: str
+    probability: float
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.label} ({self.probability:.1%})"
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a network says of N inputs, in the order they were given; `skipped` are files that did not decode."""
+
+    names: tuple[str, ...]
+    probabilities: Tensor
+    classes: tuple[str, ...]
+    skipped: tuple[Broken, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, position: int) -> Prediction:
+        best = int(self.probabilities[position].argmax())
+        return Prediction(self.names[position], self.classes[best], float(self.probabilities[position, best]))
+
+    def __iter__(self) -> Iterator[Prediction]:
+        return (self[position] for position in range(len(self)))
+
+    def __repr__(self) -> str:
+        lines = [repr(self[position]) for position in range(min(len(self), 10))]
+        more = [f"… and {len(self) - 10:,} more"] if len(self) > 10 else []
+        left = [f"{len(self.skipped):,} files do not decode"] if self.skipped else []
+        return "\n".join(lines + more + left)
+
+    @property
+    def labels(self) -> list[str]:
+        """The class of every input."""
+        return [self.classes[best] for best in self.probabilities.argmax(1).tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedRun:
+    """The network of a run: `model` in eval mode, its `classes`, and `preprocess`, which makes inputs for it.
+
+    `model(preprocess(image)[None])` gives logits; `predict` takes image files, folders, arrays and tensors as they are.
+    """
+
+    model: nn.Module
+    classes: tuple[str, ...]
+    preprocess: InputFormat
+    record: ModelRecord
+    run: Run | None = None
+
+    def predict(self, images: Any, *, batch_size: int = 64, skip_broken: bool = False) -> Predictions:
+        """The class of every input, with its probability.
+
+        Parameters
+        ----------
+        images
+            The path of an image file, or of a folder whose images are taken wherever they lie below it; a PIL image;
+            an array or tensor, of one input or with the inputs first; or a list of any of these.
+        batch_size
+            How many inputs the network sees at once.
+        skip_broken
+            Whether files that do not decode are left out and listed as `skipped`; if not, they are an error.
+        """
+        if not isinstance(images, str | os.PathLike | Image.Image | list | tuple):
+            ready = self.preprocess(images)
+            ready = ready[None] if ready.ndim == len(self.preprocess.model_shape) else ready
+            logits = [self.logits(part) for part in torch.split(ready, batch_size)]
+            return self._predictions([str(number) for number in range(len(ready))], logits, [])
+        names, pieces = _named(images)
+        kept: list[str] = []
+        outputs: list[Tensor] = []
+        broken: list[Broken] = []
+        with Bar("predicting", total=len(pieces)) as bar:
+            for start in range(0, len(pieces), batch_size):
+                batch = []
+                for position in range(start, min(start + batch_size, len(pieces))):
+                    try:
+                        batch.append(self.preprocess(pieces[position]))
+                        kept.append(names[position])
+                    except DataError as error:
+                        if not skip_broken:
+                            raise
+                        reason = str(error).removeprefix(f"{names[position]}: ").partition(". ")[0].rstrip(".")
+                        broken.append(Broken(Path(names[position]), reason))
+                    bar.advance()
+                if batch:
+                    outputs.append(self.logits(torch.stack(batch)))
+        return self._predictions(kept, outputs, broken)
+
+    def _predictions(self, names: list[str], logits: list[Tensor], skipped: list[Broken]) -> Predictions:
+        whole = torch.cat(logits) if logits else torch.empty(0, len(self.classes))
+        return Predictions(tuple(names), probabilities(whole), self.classes, tuple(skipped))
+
+    def logits(self, inputs: Tensor) -> Tensor:
+        """The network's outputs on inputs that `preprocess` made, on the CPU."""
+        device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
+        with eval_mode(self.model), torch.no_grad():
+            outputs: Tensor = self.model(inputs.to(device))
+        return outputs.float().cpu()
+
+
+def load_run(which: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "runs") -> TrainedRun:
+    """The network of a run, ready to use; the data it was trained on need not be there.
+
+    `which` is the folder of a run, its ID or the beginning of it (in the folder `runs`), the weights of one of its
+    epochs (`runs/ID/checkpoints/epoch-0001.safetensors`), or a folder that `evenly export --as hub` wrote.
+
+    >>> import tempfile
+    >>> from evenly.recipe import Data, Recipe
+    >>> from evenly.training.train import train
+    >>> run = train(Recipe(data=Data("digits"), epochs=1), runs=tempfile.mkdtemp(), device="cpu")
+    >>> trained = load_run(run.path)
+    >>> trained.classes[:3], len(trained.predict(torch.zeros(5, 1, 8, 8)))
+    (('0', '1', '2'), 5)
+    """
+    folder = Path(which)
+    if (folder / CONFIG).is_file() and (folder / WEIGHTS).is_file():
+        return _exported(folder)
+    run, epoch = open_run(os.fspath(which), os.fspath(runs))
+    kept = kept_epochs(run)
+    if not kept:
+        raise UsageError(f"run {run.id} is {run.state} and has kept no weights yet. Let `evenly train` finish it.")
+    record = read_record(run) or _record_from_data(run)
+    model = record.build(source=run.path)
+    _fill(model, weights_at(run, epoch or kept[-1], last=kept[-1]), f"run {run.id}")
+    return TrainedRun(model.eval(), record.classes, record.inputs, record, run)
+
+
+def probabilities(logits_NC: Tensor) -> Tensor:
+    """The probability of every class; a single logit is that of class 1.
+
+    >>> probabilities(torch.zeros(1, 1)).tolist()
+    [[0.5, 0.5]]
+    """
+    if logits_NC.shape[1] > 1:
+        return logits_NC.softmax(1)
+    second_N = logits_NC[:, 0].sigmoid()
+    return torch.stack([1 - second_N, second_N], dim=1)
+
+
+def image_files(folder: Path) -> list[Path]:
+    """The images anywhere below a folder, sorted; a `DataError` where there are none."""
+    names = image_names(folder, ".")
+    if not names:
+        raise DataError(f"{folder}: there are no images in it or in the folders below it.")
+    return [folder / name for name in names]
+
+
+def _named(images: Any) -> tuple[list[str], list[Any]]:
+    """A name for every input, and the inputs one by one."""
+    if isinstance(images, str | os.PathLike):
+        path = Path(images)
+        if not path.exists():
+            raise DataError(f"{path} does not exist. Give an image file or a folder of images.")
+        files = image_files(path) if path.is_dir() else [path]
+        return [str(file) for file in files], list(files)
+    if isinstance(images, list | tuple):
+        pairs = [_named(image) for image in images]
+        names = [name or str(number) for number, name in enumerate(name for names, _ in pairs for name in names)]
+        return names, [piece for _, pieces in pairs for piece in pieces]
+    return [getattr(images, "filename", "")], [images]
+
+
+def _record_from_data(run: Run) -> ModelRecord:
+    """The record of a run that an older version of evenly trained: only the data tell what it is given."""
+    from evenly.data import Augmentation
+
+    recipe = from_record(run.recipe)
+    try:
+        splits = data_of(run)
+    except (DataError, UsageError) as error:
+        raise DataError(
+            f"run {run.id} was trained by a version of evenly that did not keep the names of its classes, and its "
+            f"data tell no more: {error}"
+        ) from error
+    inputs = InputFormat.of(splits.train, Augmentation.parse(recipe.augment, data=splits.train))
+    return ModelRecord(recipe.model.name, recipe.model.options, splits.classes, inputs)
+
+
+def _exported(folder: Path) -> TrainedRun:
+    from evenly.models.weights import read
+
+    config = json_text.read(folder / CONFIG)
+    mapping = config.get("evenly") if isinstance(config, dict) else None
+    record = ModelRecord.from_mapping(mapping, source=folder / CONFIG)
+    model = record.build(source=folder)
+    _fill(model, dict(read(folder / WEIGHTS)), str(folder))
+    return TrainedRun(model.eval(), record.classes, record.inputs, record)
+
+
+def _fill(model: nn.Module, weights: dict[str, Tensor], whose: str) -> None:
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise DataError(
+            f"the weights of {whose} do not fit its model: {error}. Was the code of the model changed since?"
+        ) from error

@@ -1,0 +1,92 @@
+"""Data sets of Hugging Face's `datasets`, from a local copy: class names, images and splits as they are there."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from evenly.cli import main
+from evenly.data import load
+from evenly.data.own.foreign import foreign
+from evenly.errors import DataError, UsageError
+
+datasets = pytest.importorskip("datasets")
+NAMES = ["cat's", "a dog", "№ 3"]
+
+
+@pytest.fixture(scope="module")
+def tables() -> object:
+    rng = np.random.default_rng(0)
+
+    def table(num: int) -> object:
+        pictures = [Image.fromarray(rng.integers(0, 255, (8, 6, 3), dtype=np.uint8)) for _ in range(num)]
+        features = datasets.Features({"img": datasets.Image(), "animal": datasets.ClassLabel(names=NAMES)})
+        return datasets.Dataset.from_dict({"img": pictures, "animal": [i % 3 for i in range(num)]}, features=features)
+
+    return datasets.DatasetDict({"train": table(12), "test": table(6)})
+
+
+@pytest.fixture(scope="module")
+def saved(tables: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hub") / "pets"
+    tables.save_to_disk(str(folder))  # type: ignore[attr-defined]
+    return folder
+
+
+def test_a_saved_data_set_has_its_splits_class_names_and_pixels(saved: Path, tables: dict) -> None:  # type: ignore[type-arg]
+    splits = load(f"hf:{saved}")
+    assert list(splits) == ["train", "test"]
+    assert splits.classes == tuple(NAMES)
+    assert splits.train.labels.tolist() == tables["train"]["animal"][:]
+    expected = np.array(tables["train"][5]["img"]).transpose(2, 0, 1)
+    assert np.array_equal(splits.train.gather([5])[0].numpy(), expected)
+    assert load(f"hf:{saved}", size=4).train.shape == (3, 4, 4)
+    assert load(f"hf:{saved}").fingerprint == splits.fingerprint
+
+
+def test_a_run_on_it_is_trained_by_the_command_line(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "train",
+        f"hf:{saved}",
+        "--model",
+        "mlp",
+        "--epochs",
+        "1",
+        "--batch-size",
+        "4",
+        "--device",
+        "cpu",
+        "--json",
+    ]
+    assert main([*words, "--runs", str(tmp_path)]) == 0
+    folder = Path(json.loads(capsys.readouterr().out)["folder"])
+    assert json.loads((folder / "model.json").read_text())["classes"] == NAMES
+
+
+def test_a_table_given_in_python_keeps_its_class_names(tables: dict) -> None:  # type: ignore[type-arg]
+    data = foreign(tables["train"])
+    assert data.classes == tuple(NAMES)
+    assert data.shape == (3, 8, 6)
+    assert torch.equal(data.labels, torch.arange(12) % 3)
+
+
+def test_a_column_that_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
+    table = datasets.Dataset.from_dict({"a": [[1.0, 2.0]] * 4, "b": [[0.0, 1.0]] * 4, "kind": ["x", "y", "x", "y"]})
+    table.save_to_disk(str(tmp_path / "t"))
+    with pytest.raises(UsageError, match=r"which column holds the classes.*label_column"):
+        load(f"hf:{tmp_path / 't'}")
+    with pytest.raises(UsageError, match=r"which column holds the inputs.*input_column"):
+        load(f"hf:{tmp_path / 't'}", label_column="kind")
+    splits = load(f"hf:{tmp_path / 't'}", label_column="kind", input_column="a", held_out=0)
+    assert splits.classes == ("x", "y")
+    assert splits.train.gather([0]).tolist() == [[1.0, 2.0]]
+
+
+def test_a_name_that_is_not_on_this_machine_is_an_error_with_the_line_that_fetches_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"could not be loaded from this machine.*save_to_disk"):
+        load(f"hf:{tmp_path}/no-such")

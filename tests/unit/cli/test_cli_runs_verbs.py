@@ -1,0 +1,150 @@
+"""`evenly runs` lists, filters, compares and removes runs, within 80 columns."""
+
+import json
+import math
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenly.cli import main
+from evenly.intervals import paired
+from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, identifying, to_mapping
+from evenly.records import Run
+from evenly.records.identity import Identity
+
+STAMP = {"evenly": "0.2.0"}
+DATA = {"name": "photos", "fingerprint": "f1", "drawn_from": None, "splits": {}}
+
+
+def done(root: Path, recipe: Recipe, *, error: float, data: dict[str, Any] = DATA, time: str, **more: Any) -> Run:
+    identity = Identity(identifying(recipe), {}, data)
+    stamp = STAMP | {"time": time}
+    run = Run.create(root, to_mapping(recipe), identity.id, identity=identity, environment=stamp)
+    run.log(epoch=recipe.epochs, lr=0.1, **{"train.error": error / 2, "train.loss": 1.0, "test.error": error})
+    run.finish({"epoch": recipe.epochs, "test.error": error, "gradients": 100, "seconds": 1.0} | more)
+    return run
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    plain = {"data": Data("a/very/long/path/of/photographs"), "model": Model("preact-resnet18"), "epochs": 30}
+    for seed, (error, other) in enumerate([(0.30, 0.28), (0.32, 0.29), (0.31, 0.30)]):
+        day = f"2026-01-0{seed + 1}T12:00:00+00:00"
+        done(tmp_path, Recipe(**plain, seed=seed), error=error, time=day)
+        sam = Recipe(**plain, seed=seed, ascent=Ascent("sam"), optimizer=Optimizer(lr=0.05))
+        done(tmp_path, sam, error=other, time=day.replace("T12", "T13"), gradients=200)
+    return tmp_path
+
+
+def ids(root: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    capsys.readouterr()
+    assert main(["runs", "--runs", str(root), "--json", *words]) == 0
+    return [row["id"] for row in json.loads(capsys.readouterr().out)]
+
+
+def test_the_newest_run_comes_first_with_rate_radius_and_error_in_per_cent(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runs", "--runs", str(root)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["id", "date", "data", "model", "method", "lr", "rho", "epochs", "seed", "error", "%"]
+    assert lines[1].split()[-6:] == ["sam", "0.05", "0.05", "30", "2", "30.00"]
+    assert lines[2].split()[-5:] == ["plain", "0.1", "30", "2", "31.00"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_rows_are_filtered_by_data_model_and_time(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(ids(root, capsys)) == 6
+    assert len(ids(root, capsys, "--data", "photographs")) == 6
+    assert ids(root, capsys, "--data", "digits") == []
+    assert len(ids(root, capsys, "--model", "preact-resnet18")) == 6
+    assert len(ids(root, capsys, "--since", "2026-01-03")) == 2
+    long = (datetime.now() - datetime(2026, 1, 1)) / timedelta(days=1)
+    assert len(ids(root, capsys, "--since", f"{math.ceil(long) + 2}d")) == 6
+    assert main(["runs", "--runs", str(root), "--since", "long ago"]) == 2
+
+
+def test_runs_are_paired_by_seed_and_the_settings_that_differ_are_named(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {row.id: row for row in map(Run, root.iterdir())}
+    plain = next(run for run in rows.values() if run.recipe["ascent"]["rule"] == "none")
+    sam = next(run for run in rows.values() if run.recipe["ascent"]["rule"] == "sam")
+    words = ["runs", "compare", plain.id, sam.id[:8], "--runs", str(root)]
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told["differing"]) == {"ascent.rule", "ascent.rho", "optimizer.lr"}
+    assert told["differing"]["optimizer.lr"] == [0.1, 0.05]
+    first, second = told["groups"]
+    assert first["seeds"] == second["seeds"] == [0, 1, 2]
+    expected = paired([0.28, 0.29, 0.30], [0.30, 0.32, 0.31])
+    assert second["difference"]["mean"] == pytest.approx(expected.mean)
+    assert second["difference"]["high"] == pytest.approx(expected.high)
+    assert second["cost"] == 2.0
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert "optimizer.lr" in said.out
+    assert "2.00×" in said.out
+    assert "may be chance" in said.err
+
+
+def test_runs_of_different_data_and_of_one_recipe_are_not_compared(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    some = [run for run in map(Run, root.iterdir()) if run.recipe["ascent"]["rule"] == "none"]
+    other = done(
+        root, Recipe(epochs=30, seed=7), error=0.1, data=DATA | {"fingerprint": "f2"}, time="2026-01-09T00:00:00+00:00"
+    )
+    assert main(["runs", "compare", some[0].id, other.id, "--runs", str(root)]) == 2
+    assert "are not of the same data" in capsys.readouterr().err
+    assert main(["runs", "compare", some[0].id, some[1].id, "--runs", str(root)]) == 2
+    assert "are of one recipe" in capsys.readouterr().err
+
+
+def test_runs_that_learned_nothing_are_said_to_have(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    some = next(run for run in map(Run, root.iterdir()) if run.recipe["ascent"]["rule"] == "none")
+    recipe = Recipe(data=Data("photos"), model=Model("mlp"), epochs=30, seed=0)
+    bad = done(root, recipe, error=0.9, time="2026-01-09T00:00:00+00:00", collapsed="learned nothing: …")
+    assert main(["runs", "compare", some.id, bad.id, "--runs", str(root)]) == 0
+    said = capsys.readouterr().err
+    assert f"1 of 1 run like {bad.id[:7]} learned nothing." in said
+    assert "share one seed, which says nothing yet" in said
+    assert main(["runs", "--runs", str(root)]) == 0
+    said = capsys.readouterr()
+    assert "90.00!" in said.out
+    assert "!: learned nothing" in said.err
+
+
+def test_rm_asks_deletes_only_what_evenly_made_and_names_what_depends_on_it(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, *rest = ids(root, capsys)
+    assert main(["runs", "rm", first, "--runs", str(root)]) == 2
+    assert "say so with --yes" in capsys.readouterr().err
+    assert (root / first).exists()
+    assert main(["runs", "rm", first[:8], second, "--yes", "--runs", str(root), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"removed": [first, second]}
+    assert sorted(ids(root, capsys)) == sorted(rest)
+    (root / "abcdef").mkdir()
+    (root / "abcdef" / "recipe.yaml").write_text("seed: 0\n")
+    assert main(["runs", "rm", "abcdef", "--yes", "--runs", str(root)]) == 2
+    assert "may be no run of evenly's" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda: "n")
+    assert main(["runs", "rm", rest[0], "--runs", str(root)]) == 0
+    assert "Nothing was deleted" in capsys.readouterr().err
+    assert (root / rest[0]).exists()
+
+
+def test_watching_ends_when_nothing_is_going_on(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "--watch", "--runs", str(root)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 7
+
+
+def test_an_option_of_the_table_is_not_ignored_by_an_inner_verb(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    some = next(root.iterdir()).name
+    assert main(["runs", "--data", "x", "show", some, "--runs", str(root)]) == 2
+    assert "--data is for the table" in capsys.readouterr().err
+    assert main(["runs", "show", some, "--runs", str(root)]) == 0

@@ -1,0 +1,65 @@
+"""Data that nobody has split: a fifth of every class is held out, said, and part of what a run is."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from evenly.data import load
+from evenly.errors import UsageError
+
+
+def tree(root: Path, num: int = 10) -> Path:
+    for kind in ("cat", "dog"):
+        (root / kind).mkdir(parents=True)
+        for i in range(num):
+            Image.new("RGB", (4, 4), (i, 0, 0)).save(root / kind / f"{i}.png")
+    return root
+
+
+def test_a_folder_without_a_test_split_holds_out_a_fifth_of_every_class_and_says_so(tmp_path: Path) -> None:
+    splits = load(tree(tmp_path / "photos"))
+    assert list(splits) == ["train", "test"]
+    assert splits["test"].labels.bincount().tolist() == [2, 2]
+    assert splits.train.labels.bincount().tolist() == [8, 8]
+    assert not set(splits.train.index.tolist()) & set(splits["test"].index.tolist())
+    assert splits.remarks == (
+        "photos has no test split: a fifth of every class is held out as test, 4 of 20 examples (held_out=0 trains on "
+        "all of them).",
+    )
+
+
+def test_the_same_examples_are_held_out_wherever_the_folder_lies(tmp_path: Path) -> None:
+    one, other = load(tree(tmp_path / "a")), load(tree(tmp_path / "b"))
+    assert torch.equal(one["test"].index, other["test"].index)
+
+
+def test_what_is_held_out_can_be_said_and_is_part_of_the_data(tmp_path: Path) -> None:
+    photos = tree(tmp_path / "photos")
+    assert list(load(photos, held_out=0)) == ["train"]
+    assert len(load(photos, held_out=0.5)["test"]) == 10
+    assert load(photos).fingerprint != load(photos, held_out=0).fingerprint
+    with pytest.raises(UsageError, match=r"held_out = 1\.5 is a share"):
+        load(photos, held_out=1.5)
+
+
+def test_nothing_is_held_out_where_there_is_a_split_or_a_validation_share(tmp_path: Path) -> None:
+    tree(tmp_path / "photos" / "train")
+    tree(tmp_path / "photos" / "val")
+    assert list(load(tmp_path / "photos")) == ["train", "validation"]
+    assert list(load(tree(tmp_path / "flat"), validation=0.2)) == ["train", "validation"]
+    assert len(load("digits").train) == 1438
+
+
+def test_arrays_and_manifests_without_a_split_hold_some_out_but_not_of_repeated_rows(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.zeros((20, 3)), y=np.arange(20) % 2)
+    assert list(load(tmp_path / "x.npz")) == ["train", "test"]
+    photos = tree(tmp_path / "photos")
+    names = sorted(path.relative_to(tmp_path) for path in photos.glob("*/*.png"))
+    lines = [f"{name},{name.parent.name},{1 + i % 2}" for i, name in enumerate(names)]
+    (tmp_path / "list.csv").write_text("\n".join(["path,label,repeat", *lines]) + "\n")
+    assert list(load(tmp_path / "list.csv")) == ["train"]
+    with pytest.raises(UsageError, match="repeats rows"):
+        load(tmp_path / "list.csv", held_out=0.2)

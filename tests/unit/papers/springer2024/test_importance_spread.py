@@ -1,0 +1,12 @@
+"""The importance that badly fitted examples hold, on cases whose answer is known."""
+
+import pytest
+import torch
+
+from evenly.papers.springer2024.importance_spread import held_by_poor
+
+
+def test_the_importance_that_badly_fitted_examples_hold_depends_on_the_sign_of_the_contribution():
+    weights, contribution = torch.tensor([4.0, 3.0, 2.0, 1.0]), torch.tensor([-2.0, -1.0, 1.0, 2.0])
+    assert held_by_poor(weights, contribution) == pytest.approx(0.7)
+    assert held_by_poor(weights, -contribution) == pytest.approx(0.3)

@@ -1,0 +1,90 @@
+"""What a person and a file are told of a plan while it is carried out."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evenly import progress
+from evenly.errors import DataError, Stopped, UsageError
+from evenly.sweep import Job, Plan, Where, launch
+from evenly.sweep.status import JobsFailed, Status
+from evenly.sweep.worker import Outcome
+
+NOTHING = "evenly.sweep.worker:nothing"
+PLAN = Plan([Job(f"sam, seed {n}", NOTHING) for n in range(4)])
+
+
+def test_a_line_says_how_many_runs_are_done_and_which_one_is_going_on(tmp_path: Path) -> None:
+    with Status(PLAN, Where(), tmp_path / "state", "runs") as status:
+        assert status.sentence() == "0 of 4 runs"
+        status.begin(PLAN["sam, seed 0"])
+        status.begin(PLAN["sam, seed 1"])
+        assert status.sentence() == "0 of 4 runs, 2 running: sam, seed 0"
+        status.end(Outcome("sam, seed 0", "done", seconds=3600.0))
+        assert status.sentence() == "1 of 4 runs, 1 running, about 3.0 h left: sam, seed 1"
+    state = json.loads((tmp_path / "state" / "state.json").read_text())
+    assert (state["jobs"], list(state["running"])) == (4, ["sam, seed 1"])
+    assert state["ended"] == {"sam, seed 0": ["done", 3600.0, ""]}
+
+
+def test_without_a_terminal_a_line_is_printed_every_half_minute(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.Bar("training c0ffee", total=100) as bar:
+        for second in range(1, 91):
+            now[0] = float(second)
+            bar.advance()
+    assert capsys.readouterr().err.splitlines() == [
+        "training c0ffee: 30%, about 1.2 min left",
+        "training c0ffee: 60%, about 40.0 s left",
+        "training c0ffee: 90%, about 10.0 s left",
+    ]
+
+
+def test_a_short_command_prints_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.Bar("reading", total=2) as bar:
+        bar.advance()
+    launch(PLAN, runs="unused")
+    assert capsys.readouterr().err == ""
+
+
+def test_failures_for_one_reason_are_told_once_and_give_their_exit_code() -> None:
+    with Status(PLAN, Where(), None, "runs") as status:
+        for name in PLAN:
+            status.end(Outcome(name, "failed", error="the loss is nan", host="node7", exit_code=UsageError.exit_code))
+    with pytest.raises(
+        JobsFailed, match=r"4 of 4 runs failed, 0 are done:\n  sam, seed 0 and 3 more on node7: the lo"
+    ) as c:
+        status.results()
+    assert c.value.exit_code == 2
+
+
+def test_a_plan_that_was_stopped_says_how_much_is_done() -> None:
+    with Status(PLAN, Where(), None, "runs") as status:
+        status.end(Outcome("sam, seed 0", "done"))
+    with pytest.raises(Stopped, match="1 of 4 runs are done"):
+        status.results()
+
+
+def refuse(runs: str) -> None:
+    """A job that fails."""
+    raise DataError("no labels")
+
+
+def test_in_this_process_too_a_failure_ends_only_what_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "jobs_of_this_test", sys.modules[__name__])
+    plan = Plan(
+        [Job("bad", "jobs_of_this_test:refuse"), Job("after", NOTHING, needs=("bad",)), Job("good", NOTHING, {"n": 1})]
+    )
+    heard = []
+    with pytest.raises(JobsFailed, match="1 of 3 runs failed, 1 is done") as caught:
+        launch(plan, listener=lambda job, outcome: heard.append((job.name, outcome and outcome.state)))
+    assert caught.value.exit_code == 3
+    assert heard == [("bad", None), ("bad", "failed"), ("after", "skipped"), ("good", None), ("good", "done")]
+    with pytest.raises(DataError, match="no labels"):
+        launch(plan, stop_at_failure=True)

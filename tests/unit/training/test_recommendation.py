@@ -1,0 +1,107 @@
+"""The recommendation says what the numbers allow, and no more."""
+
+from typing import Any
+
+import pytest
+
+from evenly.training.methods import CONTROLS, parse
+from evenly.training.recommendation import judge
+
+STEADY = [0.100, 0.110, 0.105, 0.102, 0.108]
+JITTER = [0.001, -0.001, 0.0, 0.0005, -0.0005]
+
+
+def comparison(collapsed: dict[str, int] | None = None, **errors: list[float]) -> dict[str, Any]:
+    """A comparison in which methods have these errors, seed by seed."""
+    methods = []
+    for written, values in errors.items():
+        name = written.replace("_", "+")
+        own = parse(name)
+        runs = {
+            str(seed): {"run": f"{name}{seed}", "state": "done", "error": error, "cost": 2.0 if own.has("sam") else 1.1}
+            | {"collapsed": None, "hard_share": None, "worst": error}
+            for seed, error in enumerate(values)
+        }
+        for seed in range((collapsed or {}).get(name, 0)):
+            runs[str(seed)]["collapsed"] = "learned nothing: the training error ended at 75.0 %. Try --lr 0.01."
+        facts = {"name": name, "label": own.label, "control": name in CONTROLS, "controls": list(own.controls)}
+        methods.append(facts | {"settings": {}, "runs": runs, "error": None, "difference": None, "cost": None})
+    num = len(next(iter(errors.values())))
+    made = {"methods": methods, "baseline": methods[0]["name"], "seeds": list(range(num))}
+    made |= {"command": "evenly compare digits --seeds 0-4 --json", "early": {}}
+    judge(made)
+    return made
+
+
+def less(by: float) -> list[float]:
+    return [error - by + noise for error, noise in zip(STEADY, JITTER, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("errors", "badge", "sentences"),
+    [
+        ({"plain": STEADY, "sam": less(0.012)}, "helped", ["Use SAM: −1.20 [", "points for 2.0× the cost."]),
+        (
+            {"plain": STEADY, "useful": less(0.01), "random": less(0.01)},
+            "helped",
+            ["Use random upsampling", "USEFUL adds nothing beyond random upsampling."],
+        ),
+        (
+            {"plain": STEADY, "useful": less(0.02), "random": less(0.005)},
+            "helped",
+            ["Use USEFUL: −2.00 [", "for 1.1× the cost"],
+        ),
+        ({"plain": STEADY, "useful": less(-0.02)}, "hurt", ["Stay with plain training.", "USEFUL hurts: +2.00 ["]),
+        (
+            {"plain": STEADY, "useful": less(0.0)},
+            "no difference",
+            ["Stay with plain training.", "USEFUL makes no difference: +0.00 ["],
+        ),
+        (
+            {"plain": STEADY, "useful": [e - d for e, d in zip(STEADY, (0.0, 0.03, 0.0, 0.03, 0.03), strict=True)]},
+            "too few seeds",
+            ["Too early to say.", "more seeds would settle USEFUL."],
+        ),
+        ({"plain": STEADY[:1], "useful": STEADY[1:2]}, "too few seeds", ["2 more seeds would settle USEFUL."]),
+        ({"plain": [0.1, 0.1], "sam": [0.09, 0.09]}, "too few seeds", ["1 more seed would settle SAM."]),
+        (
+            {"random": STEADY, "useful": less(0.012)},
+            "helped",
+            ["Use USEFUL: −1.20 [", "points against random upsampling"],
+        ),
+        ({"useful": STEADY}, "too few seeds", ["There is nothing to compare yet: USEFUL 10.50 %."]),
+        (
+            {"plain": STEADY, "sam": less(0.0121)[::-1], "useful": less(0.012), "random": less(0.0)},
+            "helped",
+            ["Use USEFUL: −1.20", "SAM does no better for 2.0×."],
+        ),
+    ],
+)
+def test_the_advice_follows_the_intervals(errors: dict[str, list[float]], badge: str, sentences: list[str]) -> None:
+    advice = comparison(**errors)["recommendation"]
+    assert advice["badge"] == badge
+    for sentence in sentences:
+        assert sentence in advice["sentence"], advice["sentence"]
+
+
+def test_runs_that_learned_nothing_are_never_averaged_in_silence() -> None:
+    one = comparison({"sam": 1}, plain=STEADY, sam=less(0.012))["recommendation"]
+    assert one["sentence"].startswith("1 of 10 runs learned nothing (the training error ended at 75.0 %).")
+    assert one["badge"] == "helped"
+    most = comparison({"plain": 3}, plain=STEADY, sam=less(0.012))["recommendation"]
+    assert most["badge"] == "learned nothing"
+    assert most["sentence"].endswith("Nothing can be compared before these are mended. Try --lr 0.01.")
+
+
+def test_the_next_command_has_the_seeds_that_would_settle_it() -> None:
+    spread = [error - gap for error, gap in zip(STEADY, (0.0, 0.03, 0.0, 0.03, 0.03), strict=True)]
+    found = comparison(plain=STEADY, useful=spread)
+    settle = found["methods"][1]["difference"]["seeds_to_settle"]
+    assert found["recommendation"]["next"] == f"evenly compare digits --json --seeds 0-{settle - 1}"
+    assert comparison(plain=STEADY, useful=less(0.02))["recommendation"]["next"] is None
+
+
+def test_a_difference_that_no_one_can_settle_is_called_that() -> None:
+    wide = [error + gap for error, gap in zip(STEADY, (0.05, -0.05, 0.05, -0.05, 0.001), strict=True)]
+    found = comparison(plain=STEADY, useful=wide)
+    assert "More than 50 seeds would be needed to settle USEFUL." in found["recommendation"]["sentence"]
