@@ -1,20 +1,32 @@
 """How the documentation is built: Markdown pages, and a reference made from docstrings."""
 
 import re
+import sys
+from pathlib import Path
 
 import evenly
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "evenly"
 author = "the evenly authors"
 version = release = evenly.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-exclude_patterns = ["_build"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "claims", "mathml"]
+html_math_renderer = "mathml"
+exclude_patterns = ["_build", "_ext"]
 html_theme = "furo"
 html_title = "evenly"
 html_static_path = ["_static"]
+html_css_files = ["evenly.css"]
+html_show_copyright = False
+html_show_sphinx = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0063a0", "color-brand-content": "#0063a0"},
+    "dark_css_variables": {"color-brand-primary": "#6cb8ee", "color-brand-content": "#6cb8ee"},
+}
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_block"]
 myst_heading_anchors = 3
 
 napoleon_google_docstring = False

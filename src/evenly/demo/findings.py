@@ -58,9 +58,10 @@ def headline(toy: Plain) -> str:
     if not cures:
         by = f"{METHODS['useful']}'s {signed(gains['useful'])} and {METHODS['sam']}'s {signed(gains['sam'])}"
         return f"{bias} With so few seeds, what the cures change of the difficult one ({by}) may be chance."
-    own = f"{' and '.join(cures)} let{'s' * (len(cures) == 1)} the difficult one grow"
+    by = f", by {signed(gains['useful'])}" if cures == ["USEFUL"] else ""
+    own = f"{' and '.join(cures)} let{'s' * (len(cures) == 1)} the difficult one grow{by}"
     control = "; showing as many random examples twice does not" if not gains["random"].low > 0 else ""
-    return f"{bias} {own} (USEFUL by {signed(gains['useful'])}){control}."
+    return f"{bias} {own}{control}."
 
 
 def lean(toy: Plain) -> str:

@@ -102,10 +102,7 @@ def _cure(toy: Plain, growth: str, wrong: str) -> Section:
         f"many others twice, which shows what more examples alone would do. SAM takes its gradients at a worse point "
         f"near the weights and needs two of them a step.\n\n{growth}\n\n{wrong}"
     )
-    curves = {
-        feature: [_curve(toy, method, feature, name=METHODS[method]) for method in METHODS]
-        for feature in ("hard", "easy")
-    }
+    easy, hard = alignment_charts(toy)
     kept = {method: at_end(toy, method, "hard") for method in METHODS}
     failed = {method: [100 * error for error in toy["error"][method]] for method in METHODS}
     ends = _middles("difficult alignment", kept, METHODS)
@@ -130,18 +127,28 @@ def _cure(toy: Plain, growth: str, wrong: str) -> Section:
         "test error %",
         "error − plain",
     ]
-    title = "The difficult feature"
     return Section(
         "cure",
         "What lets the difficult feature grow",
         [
             Prose(told),
-            Plot(Chart(title, "iteration", "alignment", curves["hard"], _medians(toy)), wide=True),
-            Plot(Chart("The easy feature", "iteration", "alignment", curves["easy"], _medians(toy))),
-            Plot(Chart(f"{title} at the end", "", "alignment", [ends], _ENDS)),
+            Plot(hard, wide=True),
+            Plot(easy),
+            Plot(Chart("The difficult feature at the end", "", "alignment", [ends], _ENDS)),
             Table(columns, rows, "Alignments: median (quartiles). Differences: mean of pairs [95 % t-interval]."),
         ],
     )
+
+
+def alignment_charts(toy: Plain) -> tuple[Chart, Chart]:
+    """How far the filters of every method point along the easy and along the difficult feature."""
+    easy, hard = (
+        Chart(
+            title, "iteration", "alignment", [_curve(toy, m, feature, name=METHODS[m]) for m in METHODS], _medians(toy)
+        )
+        for feature, title in (("easy", "The easy feature"), ("hard", "The difficult feature"))
+    )
+    return easy, hard
 
 
 def _images(images: Plain) -> Section:

@@ -54,6 +54,11 @@ class Picture:
     suspect: bool = False
     details: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def detail_lines(self) -> str:
+        """The details as one text: a line each, term and words parted by a tab."""
+        return "\n".join(f"{term}\t{words}" for term, words in self.details.items())
+
 
 @dataclass(frozen=True)
 class Shelf:

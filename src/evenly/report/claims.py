@@ -16,7 +16,7 @@ from evenly import atomic
 from evenly.errors import DataError, UsageError
 from evenly.report.blocks import Badge, Block, Drawing, Lead, Link, Listing, Prose, Section, Table
 from evenly.report.page import render
-from evenly.report.verdict_tables import number_of_seeds, worded
+from evenly.report.verdict_tables import number_of_seeds, verdict_summary
 from evenly.report.verdict_words import MARK, Row, counts, open_question, verdict_words
 from evenly.report.wording import difference, duration, pair
 
@@ -176,7 +176,7 @@ def experiment_page(
     title = rows[0]["title"] if rows and rows[0]["title"] != key else ""
     lead = Lead(
         finding,
-        badge=worded(line, rows),
+        badge=verdict_summary(line, rows),
         advice="run it again, or with more seeds." if rows else "run it:",
         next_command=f"evenly reproduce {key} --scale {line['scale']}",
     )

@@ -24,7 +24,7 @@ def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: 
     for line in lines:
         if paper is None or line["key"].startswith(f"{paper}/"):
             own = by_key.get(line["key"], ())
-            number, word = number_of_seeds(line, own), worded(line, own)
+            number, word = number_of_seeds(line, own), verdict_summary(line, own)
             cells = [f"`{line['key']}`", line["claim"].replace("|", "\\|"), line["scale"], number, word]
             table.append("| " + " | ".join(cells).replace("|  |", "| |") + " |")
     return "\n".join(table)
@@ -62,10 +62,10 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
     return "\n".join(table)
 
 
-def worded(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
+def verdict_summary(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
     """The verdict of the primary claim, and how many of the paper's claims in the experiment hold.
 
-    >>> worded({"scale": "full", "kind": "paper", "verdict": "reproduced", "state": "stale"}, [])
+    >>> verdict_summary({"scale": "full", "kind": "paper", "verdict": "reproduced", "state": "stale"}, [])
     '✓ reproduced (stale)'
     """
     told = verdict_words(line["verdict"], line["kind"])

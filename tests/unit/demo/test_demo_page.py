@@ -100,7 +100,7 @@ def test_the_page_holds_every_finding_and_asks_for_nothing() -> None:
     assert "&lt;b&gt;odd" in page
     assert "http://" not in body
     assert "https://" not in body
-    assert "<span>evenly</span> <span>demo</span> <span>--out</span> <span>x</span>" in body
+    assert "evenly demo --out x" in body
     assert body.count(toy_findings(TOY)[0]) == 1, "the lead is not said again"
     assert "evenly report x/runs --out page.html" in body
 
@@ -161,7 +161,7 @@ def test_a_quick_demo_trains_as_long_as_the_whole_one() -> None:
 def test_the_headline_has_the_cure_in_it_and_no_more_than_the_numbers_say() -> None:
     told = headline(TOY)
     assert "5.2 times as far" in told
-    assert "USEFUL lets the difficult one grow (USEFUL by +0.30 [+0.28, +0.32])" in told
+    assert "USEFUL lets the difficult one grow, by +0.30 [+0.28, +0.32]" in told
     assert "random examples twice does not" in told
     unsure = copy.deepcopy(TOY)
     unsure["alignment"]["useful"]["hard"][-1] = [0.3, 0.9, 0.2]

@@ -49,7 +49,7 @@ class Folder:
                 and not entry.name.startswith(".")
                 and entry.name != comparison.FOLDER
                 and entry.is_dir()
-                and any(os.path.exists(os.path.join(entry.path, name)) for name in RESERVED)
+                and _is_run(entry.path)
             ]
         names = [name for _, name in sorted(found, reverse=True)]
         return [name for name in names if not busy or Run(self.path / name).state != "running"]
@@ -60,6 +60,11 @@ class Folder:
         if isinstance(record, str):
             return Experiment(name, f"Comparison {name}", [], None, remarks=[record])
         return of_comparison(record, self.path, name=name, asked=asked)
+
+
+def _is_run(folder: str) -> bool:
+    """Whether a folder has anything that a run has, even half-written; nearly all have a recipe."""
+    return any(os.path.exists(f"{folder}/{name}") for name in (RECIPE, *RESERVED))
 
 
 def members(record: Stored) -> set[str]:

@@ -15,7 +15,7 @@ def lorenz(measured: Measured) -> Chart | None:
 
     >>> chart = lorenz({"gini": 0.5, "lorenz": {"share": [0, 0.5, 1], "real": [0, 0.1, 1], "phantom": [0, 0.2, 1]}})
     >>> [layer.name for layer in chart.layers]
-    ['all equal', 'at the weights', 'at SAM's displaced weights']
+    ['all equal', 'at the weights', "at SAM's displaced weights"]
     """
     curves = measured.get("lorenz")
     if not curves:

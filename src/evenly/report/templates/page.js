@@ -153,6 +153,14 @@
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   }
 
+  // Each word of a command for itself, so that a line does not end within a flag; its text stays as it is.
+  function keepWords() {
+    for (const command of document.querySelectorAll(".command code:not(:has(span))")) {
+      const words = command.textContent.split(" ").map((text) => Object.assign(document.createElement("span"), { textContent: text }));
+      command.replaceChildren(...words.flatMap((word, i) => (i ? [" ", word] : [word])));
+    }
+  }
+
   const before = {};
   async function refresh() {
     const status = document.querySelector(".live");
@@ -171,6 +179,7 @@
         if (old && html !== before[id]) old.outerHTML = html;
         before[id] = html;
       }
+      keepWords();
       for (const [id, made] of Object.entries(now.plots)) {
         if (JSON.stringify(made) === JSON.stringify(given.plots[id])) continue;
         given.plots[id] = made;
@@ -201,6 +210,7 @@
   });
   document.querySelectorAll(".gallery").forEach((gallery) => { filterGallery(gallery); enlargeGallery(gallery); });
   document.querySelectorAll(".sortable").forEach(sortable);
+  keepWords();
   document.querySelectorAll(".switch").forEach(chooser);
   watch();
   if (given.live) setTimeout(refresh, 2000);
