@@ -23,24 +23,16 @@ CONSTANTS = (1.0, 1.5)
 NEVER = 1e6  # the time of what was not learned: beyond any bound that is met here
 
 
-class Snapshot(NamedTuple):
-    """Alignments of all filters before a step, of the weights it looks at, and the moves the theorems predict."""
-
-    easy_KJ: Tensor
-    hard_KJ: Tensor
-    looked_easy_KJ: Tensor
-    looked_hard_KJ: Tensor
-    move_easy_KJ: Tensor
-    move_hard_KJ: Tensor
-
-
 class Trajectory(NamedTuple):
-    """Moments of all members, T + 1 of alignments and T of predictions, T × K × J each."""
+    """Alignments of all filters at one step (K × J) or along a run (T × K × J), and the moves the theorems predict.
+
+    SAM takes its gradient at perturbed weights; for GD these are the weights themselves.
+    """
 
     easy: Tensor
     hard: Tensor
-    looked_easy: Tensor
-    looked_hard: Tensor
+    perturbed_easy: Tensor
+    perturbed_hard: Tensor
     move_easy: Tensor
     move_hard: Tensor
 
@@ -95,24 +87,24 @@ def trajectories(
     present_KN = torch.stack([each.attributes["easy_present"] for each in trains]).double()
     v_e, v_d = (torch.stack([each.planted[name] for each in trains]).double() for name in ("easy", "hard"))
     rho_K = torch.tensor(rhos, dtype=torch.float64)[:, None, None]
-    snapshots: list[Snapshot] = []
+    snapshots: list[Trajectory] = []
 
-    def look(parameters: Mapping[str, Tensor], step: int) -> dict[str, Tensor]:
+    def measure(parameters: Mapping[str, Tensor], step: int) -> dict[str, Tensor]:
         weight_KJD = parameters["filters.weight"]
         g_KJD, slope_KN = gradient(weight_KJD, x_KRD, y_KN)
         there_KJD = weight_KJD + rho_K * g_KJD / torch.linalg.vector_norm(g_KJD, dim=(1, 2), keepdim=True)
         slope_KN[num:] = gradient(there_KJD[num:], x_KRD[num:], y_KN[num:])[1]
         easy, hard = _alignment(weight_KJD, v_e), _alignment(weight_KJD, v_d)
-        looked_easy, looked_hard = _alignment(there_KJD, v_e), _alignment(there_KJD, v_d)
+        perturbed_easy, perturbed_hard = _alignment(there_KJD, v_e), _alignment(there_KJD, v_d)
         pull_easy, pull_hard = (slope_KN * present_KN).mean(1)[:, None], slope_KN.mean(1)[:, None]
         snapshots.append(
-            Snapshot(
+            Trajectory(
                 easy,
                 hard,
-                looked_easy,
-                looked_hard,
-                3 * lr * betas[0] ** 3 * pull_easy * looked_easy**2,
-                3 * lr * betas[1] ** 3 * pull_hard * looked_hard**2,
+                perturbed_easy,
+                perturbed_hard,
+                3 * lr * betas[0] ** 3 * pull_easy * perturbed_easy**2,
+                3 * lr * betas[1] ** 3 * pull_hard * perturbed_hard**2,
             )
         )
         return {"easy": easy.amax(1)}
@@ -120,7 +112,7 @@ def trajectories(
     while ensemble.step < iterations:
         ahead = min(10, iterations - ensemble.step)
         seen = ensemble.run(
-            ahead, measure=look, at=range(ensemble.step + (ensemble.step > 0), ensemble.step + ahead + 1)
+            ahead, measure=measure, at=range(ensemble.step + (ensemble.step > 0), ensemble.step + ahead + 1)
         )
         if bool((seen["easy"][-1] >= 0.5 / betas[0]).all()):
             break
@@ -132,8 +124,7 @@ def trajectories(
 
 
 def _alignment(weight_KJD: Tensor, v_KD: Tensor) -> Tensor:
-    found: Tensor = torch.einsum("kjd,kd->kj", weight_KJD, v_KD)
-    return found
+    return torch.einsum("kjd,kd->kj", weight_KJD, v_KD)
 
 
 def time_bound(z0: float, v: float, *, m: float, M: float, rho: float) -> float:
@@ -175,20 +166,20 @@ def growth_statistics(
     models = [network(seed, bias=False).double() for seed in seeds]
     if assume:
         models = [with_assumed_alignments(model, each, rho) for model, each in zip(models, data, strict=True)]
-    found = trajectories(data, models, iterations=iterations, lr=lr, rho=rho, betas=(1.0, beta_hard))
+    runs = trajectories(data, models, iterations=iterations, lr=lr, rho=rho, betas=(1.0, beta_hard))
     values: dict[str, dict[int, float]] = {}
     for place, seed in enumerate(seeds):
-        gd, sam = (_member(found[rule], place) for rule in RULES)
+        gd, sam = (_member(runs[rule], place) for rule in RULES)
         rate = lr * float(data[place].attributes["easy_present"].double().mean())  # the α of these very examples
         numbers = {f"gd.{what}": value for what, value in _growth(gd, 0.0, rate).items()}
         numbers |= {f"sam.{what}": value for what, value in _growth(sam, rho, rate).items()}
-        numbers |= _gap_shares(gd, sam)
+        numbers |= _gap_shares(gd, sam, rho)
         if assume:
             numbers |= {f"gd.{what}": value for what, value in _time_and_bound(gd, 0.0, rate).items()}
             numbers |= {f"sam.{what}": value for what, value in _time_and_bound(sam, rho, rate).items()}
         for what, value in numbers.items():
             values.setdefault(f"{name}.{what}", {})[seed] = value
-    return Found(values, {"gaps": _gaps(found)})
+    return Found(values, {"gaps": _gaps(runs)})
 
 
 def _member(whole: Trajectory, place: int) -> Trajectory:
@@ -218,15 +209,16 @@ def _time_and_bound(run: Trajectory, rho: float, rate: float) -> dict[str, float
 
 
 def _growth(run: Trajectory, rho: float, rate: float) -> dict[str, float]:
+    """How far steps are off the theorems' prediction, the constant of the growth, and what it led to by T₀."""
     until = max(1, _learned_at(run))
-    made_easy, made_hard = (each[1 : until + 1] - each[:until] for each in (run.easy, run.hard))
+    moved_easy, moved_hard = (each[1 : until + 1] - each[:until] for each in (run.easy, run.hard))
     off = [
-        ((made - said[:until]).abs().amax(1) / made.abs().amax(1).clamp_min(1e-300)).max()
-        for made, said in ((made_easy, run.move_easy), (made_hard, run.move_hard))
+        ((moved - predicted[:until]).abs().amax(1) / moved.abs().amax(1).clamp_min(1e-300)).max()
+        for moved, predicted in ((moved_easy, run.move_easy), (moved_hard, run.move_hard))
     ]
     z = run.easy.amax(1)
     grown = z[1 : until + 1] - z[:until]
-    constant = grown / (rate * run.looked_easy.amax(1)[:until].square())
+    constant = grown / (rate * run.perturbed_easy.amax(1)[:until].square())
     return {
         "off": float(torch.stack(off).max()),
         "constant.low": float(constant.min()),
@@ -234,29 +226,32 @@ def _growth(run: Trajectory, rho: float, rate: float) -> dict[str, float]:
         "reached": float(until),
         "easy": float(z[until]),
         "hard.growth": float(run.hard[until].amax() / run.hard[0].amax()),
-        "hard.rises": float(100 * (made_hard >= 0).double().mean()),
-        "between.easy": _between(run.looked_easy[:until], run.easy[:until], rho),
-        "between.hard": _between(run.looked_hard[:until], run.hard[:until], rho),
+        "hard.rises": float(100 * (moved_hard >= 0).double().mean()),
+        "between.easy": _between(run.perturbed_easy[:until], run.easy[:until], rho),
+        "between.hard": _between(run.perturbed_hard[:until], run.hard[:until], rho),
     }
 
 
-def _between(looked: Tensor, own: Tensor, rho: float) -> float:
+def _between(perturbed: Tensor, own: Tensor, rho: float) -> float:
     """In percent: how often a − ρ ≤ ⟨w_ε, v⟩ ≤ a (eqs. 41 and 43)."""
-    inside = (looked <= own + 1e-15) & (looked >= own - rho - 1e-15)
+    inside = (perturbed <= own + 1e-15) & (perturbed >= own - rho - 1e-15)
     return float(100 * inside.double().mean())
 
 
-def _gap_shares(gd: Trajectory, sam: Trajectory) -> dict[str, float]:
-    """Theorem 3.4 and the lines (62) and (63) of its proof, over t = 1 … T₀ of GD; shares in percent."""
+def _gap_shares(gd: Trajectory, sam: Trajectory, rho: float) -> dict[str, float]:
+    """Theorem 3.4 and (60) to (63) of theorem A.16, over t = 1 … T₀ of GD: shares of the steps, in percent."""
     until = min(max(1, _learned_at(gd)), len(sam.easy) - 1)
     g_e, g_d, s_e, s_d = (each[1 : until + 1].amax(1) for each in (gd.easy, gd.hard, sam.easy, sam.hard))
-    shares = {
+    p_e, p_d = (each[1 : until + 1].amax(1) for each in (sam.perturbed_easy, sam.perturbed_hard))
+    holds = {
         "evenly": s_e - s_d < g_e - g_d,
+        "easy.ahead": rho + s_d <= s_e,
+        "easy.ahead.perturbed": p_d < p_e,
         "easy.less": s_e <= g_e,
         "hard.less": s_d <= g_d,
     }
-    found = {what: float(100 * holds.double().mean()) for what, holds in shares.items()}
-    return found | {"gap.gd": float((g_e - g_d).mean()), "gap.sam": float((s_e - s_d).mean())}
+    shares = {what: float(100 * each.double().mean()) for what, each in holds.items()}
+    return shares | {"gap.gd": float((g_e - g_d).mean()), "gap.sam": float((s_e - s_d).mean())}
 
 
 def _gaps(found: Mapping[str, Trajectory]) -> dict[str, list[list[float]]]:

@@ -185,10 +185,9 @@ def median_curve(
     """The median over seeds of a curve of `two_layer_dynamics.alignment_curves`, with its quartiles."""
     stride = -(-len(part["steps"]) // NUM_DRAWN)
     low, middle, high = (part["curves"][rule][what][each][::stride] for each in ("low", "middle", "high"))
-    steps = part["steps"][::stride]
     if not band:
         low = high = None
-    return Line(name, steps, middle, low, high, dashed=dashed, colour=COLOURS[rule])
+    return Line(name, part["steps"][::stride], middle, low, high, dashed=dashed, colour=COLOURS[rule])
 
 
 EXPERIMENT = Experiment(

@@ -7,10 +7,15 @@ from evenly.papers.nguyen2024.theorem3_2 import INITIAL, plan, scales
 from evenly.report.chart import Chart, Line
 
 LINES = (
-    ("evenly", "S_e − S_d < G_e − G_d", "evenly"),
-    ("easy", "S_e ≤ G_e (eq. 62)", "easy.less"),
-    ("difficult", "S_d ≤ G_d (eq. 63)", "hard.less"),
+    # name, statement, quantity, whether it was declared after a first run
+    ("evenly", "S_e − S_d < G_e − G_d", "evenly", False),
+    ("ahead", "ρ + S_d ≤ S_e (eq. 60)", "easy.ahead", True),
+    ("ahead, perturbed", "Ŝ_d < Ŝ_e at the weights that SAM looks at (eq. 61)", "easy.ahead.perturbed", True),
+    ("easy", "S_e ≤ G_e (eq. 62)", "easy.less", False),
+    ("difficult", "S_d ≤ G_d (eq. 63)", "hard.less", False),
 )
+
+
 CLAIMS = (
     *(
         Claim(
@@ -20,9 +25,10 @@ CLAIMS = (
             "equal",
             100.0,
             margin=0.5,
+            after=after,
         )
         for beta in BETAS
-        for name, says, quantity in LINES
+        for name, says, quantity, after in LINES
     ),
     *(
         Claim(

@@ -118,3 +118,23 @@ def test_predictions_of_another_learning_rate_are_off() -> None:
     made = found.easy[1:] - found.easy[:-1]
     torch.testing.assert_close(made, found.move_easy[:-1], rtol=1e-4, atol=1e-12)
     assert not torch.allclose(made, 1.1 * found.move_easy[:-1], rtol=1e-2)
+
+
+def test_the_lines_of_theorem_a16_are_shares_of_the_steps_until_gd_has_learned() -> None:
+    def run(easy: list[float], hard: list[float], perturbed_easy: list[float]) -> Trajectory:
+        e, d, p = (torch.tensor(each, dtype=torch.float64)[:, None] for each in (easy, hard, perturbed_easy))
+        return Trajectory(e, d, p, d, e, d)
+
+    gd = run([0.10, 0.20, 0.30, 0.40, 0.60], [0.05, 0.06, 0.07, 0.08, 0.09], [0.0] * 5)
+    sam = run([0.10, 0.15, 0.20, 0.25, 0.30], [0.05, 0.14, 0.06, 0.07, 0.08], [0.1, 0.13, 0.18, 0.05, 0.28])
+    shares = feature_growth._gap_shares(gd, sam, rho=0.02)
+    assert shares["easy.ahead"] == 75.0  # (60) fails at t = 1: 0.02 + 0.14 > 0.15
+    assert shares["easy.ahead.perturbed"] == 50.0  # (61) fails at t = 1 and t = 3
+    assert shares["easy.less"] == 100.0
+    assert shares["hard.less"] == 75.0  # (63) fails at t = 1
+    assert shares["evenly"] == 100.0
+
+
+def test_the_easy_feature_stays_ahead_at_the_weights_and_at_those_that_sam_looks_at() -> None:
+    values = growth_statistics(HERE, seeds=[0, 1], name="b", beta_hard=0.4, num=80, iterations=60, lr=1.0).values
+    assert values["b.easy.ahead"] == values["b.easy.ahead.perturbed"] == {0: 100.0, 1: 100.0}
