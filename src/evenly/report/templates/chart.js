@@ -294,7 +294,8 @@ const Chart = (() => {
     const width = given ?? element.clientWidth;
     const key = legend(chart);
     element.replaceChildren(...(key ? [key] : []));
-    const height = (parseFloat(element.style.height) || 340) - (key ? (given ? 22 : key.offsetHeight) : 0);
+    const tall = parseFloat(element.style.height) || 340;
+    const height = (given ? Math.min(tall, 270) : tall) - (key ? (given ? 22 : key.offsetHeight) : 0);
     const svg = add(element, "svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", height, "aria-hidden": "true", focusable: "false" });
     const pen = document.createElement("canvas").getContext("2d");
     pen.font = "12px system-ui, sans-serif";
