@@ -130,7 +130,7 @@ def test_the_map_falls_along_the_feature_that_the_model_uses_and_along_no_other(
     with torch.no_grad():
         model.weight.copy_(torch.tensor([[3.0, 0.0]]))  # the easy feature alone
     part = splits.train
-    found = importance_map(model, part, splits, found=importance(model, part, rho=0.1), rng=generator(), bins=5)
+    found = importance_map(model, part, splits, weights=importance(model, part, rho=0.1), rng=generator(), bins=5)
     real = np.array(found["real"], dtype=float)
     assert np.array(found["counts"]).sum() == 2000
     assert (np.diff(np.nanmedian(real, axis=0)) < 0).all()  # the more the easy feature says, the less it weighs
@@ -149,7 +149,7 @@ def test_the_map_is_signed_by_the_label_and_ours_by_the_attribute() -> None:
     model = nn.Linear(2, 1, bias=False)
     with torch.no_grad():
         model.weight.copy_(torch.tensor([[3.0, 1.0]]))
-    found = importance_map(model, minority, splits, found=importance(model, minority, rho=0.1), rng=generator())
+    found = importance_map(model, minority, splits, weights=importance(model, minority, rho=0.1), rng=generator())
     assert found["signed_by"] == "label"
     assert found["x_edges"][0] > 0  # the easy feature agrees with the label
     assert found["y_edges"][-1] < 0  # the hard one contradicts it, for every example
