@@ -43,7 +43,7 @@ def scenarios(template: Path) -> list[Scenario]:
     tiny = tuple(small.TINY)
     train = ("train", "d.npz", *tiny, "--epochs", "3", "--pace", "0", "--json")
     useful = ("useful", "d.npz", *tiny, "--epochs", "2", "--at-epoch", "1", "--pace", "0", "--json")
-    smoke = ("--scale", "smoke", "--processes", "1", "--runs", "work", "--ledger", "claims")
+    smoke = ("--scale", "smoke", "--on", "local:1", "--runs", "work", "--ledger", "claims")
     return [
         Scenario("train", (*train, "--set", "keep_epochs=[1]", "--set", "record_examples=true")),
         Scenario("train sam", (*train, "--optimizer", "sam", "--set", "augment=[]")),

@@ -40,7 +40,7 @@ def build(folder: Path) -> Path:
         _make(folder, ["separate", "--from-logits", "logits.npz", "--out", f"separation.{suffix}"])
     _make(
         folder,
-        ["reproduce", EXPERIMENT, "--scale", "smoke", "--processes", "1", "--runs", "work", "--ledger", "claims"],
+        ["reproduce", EXPERIMENT, "--scale", "smoke", "--on", "local:1", "--runs", "work", "--ledger", "claims"],
     )
     return folder
 
