@@ -62,8 +62,8 @@ class Kill:
 def undisturbed(scenario: Scenario, template: Path, folder: Path) -> Undisturbed:
     """Do it twice: the second must leave what the first left, or comparing would mean nothing."""
     left = []
-    for turn in ("first", "second"):
-        place = folder / f"{scenario.name.replace(' ', '-')}-{turn}" / "w"
+    for _ in range(2):
+        place = _place(folder)
         scenario.prepare(template, place)
         log = place.parent / "calls"
         ended = fork(scenario.words, folder=place, prepare=partial(switch.install, number=0, moment="before", log=log))
@@ -76,6 +76,11 @@ def undisturbed(scenario: Scenario, template: Path, folder: Path) -> Undisturbed
     if wrong or strays:
         raise RuntimeError(f"{scenario.name}: two undisturbed commands leave different files: {wrong + strays}")
     return min(left, key=lambda each: each.seconds)
+
+
+def _place(folder: Path) -> Path:
+    """Where every trial of a worker is done: runs remember where their data lie, and must remember the same."""
+    return folder / "trial" / "w"
 
 
 def plan(known: Undisturbed, rng: random.Random) -> Iterator[Kill]:
@@ -97,7 +102,7 @@ def plan(known: Undisturbed, rng: random.Random) -> Iterator[Kill]:
 
 def attempt(known: Undisturbed, kill: Kill, template: Path, folder: Path, *, site: str, again: Kill | None) -> Trial:
     """Kill the command as `kill` says (then its repetition as `again` says), repeat it, and compare."""
-    scenario, place = known.scenario, folder / "trial" / "w"
+    scenario, place = known.scenario, _place(folder)
     shutil.rmtree(place.parent, ignore_errors=True)
     scenario.prepare(template, place)
     kills = 0
