@@ -13,7 +13,7 @@ from soak import publisher, small
 
 Snapshot = dict[str, str]  # of every file, by its path: a digest of what must not change
 # What tells when and how long; a checksum of a row covers that, and what it covers is compared itself.
-_TIMES = re.compile(r"^(time|when|date|created|written|seconds|minutes|hours|.*_seconds|.*_minutes|pid|checksum)$")
+_TIMES = re.compile(r"^(time|when|date|created|updated|written|seconds|minutes|hours|.*_seconds|.*_minutes|pid|checksum)$")
 _PASSING = {"lock", "environment.json"}  # the names of files that tell how often a run was begun, and by whom
 
 
