@@ -12,7 +12,6 @@ from soak.processes import Outcome, fork, start
 from soak.scenarios import Scenario, Snapshot, differences, snapshot
 from soak.switch import Moment
 
-_OK = (0, 5)  # a smoke run may well find that a claim does not hold
 _EVERY = 25  # every so many trials is done by real processes, not forks
 
 
@@ -67,7 +66,7 @@ def undisturbed(scenario: Scenario, template: Path, folder: Path) -> Undisturbed
         scenario.prepare(template, place)
         log = place.parent / "calls"
         ended = fork(scenario.words, folder=place, prepare=partial(switch.install, number=0, moment="before", log=log))
-        if ended.code not in _OK:
+        if ended.code not in scenario.good:
             raise RuntimeError(f"evenly {' '.join(scenario.words)} ended with {ended.code}:\n{ended.stderr}")
         calls = tuple(log.read_text().split())
         left.append(Undisturbed(scenario, snapshot(place), calls, ended.seconds, ended.stdout))
@@ -112,7 +111,7 @@ def attempt(known: Undisturbed, kill: Kill, template: Path, folder: Path, *, sit
         kills += ends[-1].code == -9
     ends.append(_repeated(known, kill, place, site))
     wrong, strays = differences(known.files, snapshot(place))
-    if ends[-1].code not in _OK:
+    if ends[-1].code not in scenario.good:
         wrong.insert(0, f"repeated, the command ended with {ends[-1].code}: {ends[-1].stderr.strip()[-300:]}")
     bugs = tuple(end.stderr.strip()[-2000:] for end in ends if end.traceback and end.code != -9)
     hangs = sum(end.hung for end in ends)

@@ -131,6 +131,26 @@ def readers() -> list[Reader]:
             good=(0, 2, 3),  # of the runs only those that were resampled can be exported
         ),
         Reader(
+            "networks",
+            (
+                ("predict", "{run}", "photos"),
+                ("export", "{run}", "--as", "hub"),
+                ("measure", "{run}", "rank"),
+                ("train", "list.csv", "--from", "{run}", *brief),
+            ),
+            ("pictures/*/*",),
+            ("pictures", "photos", "list.csv"),
+            weight=3,
+        ),
+        Reader(
+            "exported networks",
+            (("predict", "exported", "photos"), ("train", "list.csv", "--from", "exported", *brief)),
+            ("exported/config.json", "exported/model.safetensors"),
+            ("exported", "photos", "list.csv"),
+            weight=2,
+            good=(0, 2),
+        ),
+        Reader(
             "parts of experiments",
             (smoke, (*smoke, "--fresh")),
             ("work/parts/*/*",),
@@ -185,7 +205,10 @@ def readers() -> list[Reader]:
         ),
         Reader(
             "idx",
-            (("data", "show", "fashion-mnist", "--out", "s.png"), ("train", "fashion-mnist", *tiny, "--dry-run")),
+            (
+                ("data", "show", "fashion-mnist", "--per-class", "1", "--out", "s.png"),
+                ("train", "fashion-mnist", *tiny, "--dry-run"),
+            ),
             ("root/FashionMNIST/raw/*",),
             ("root/FashionMNIST",),
         ),
