@@ -61,6 +61,12 @@ _ENTRIES = (
     Entry("relu2", "W₂·ReLU(W₁x + b), one output (Chang & Khanna)", "relu2:ReLU2", "5,100 for 100"),
     Entry("convnet", "three convolutions (Springer et al.)", "convnet:ConvNet", "102,978 for 3×64×32, 2 classes"),
     Entry(
+        "airbench",
+        "small and quick on natural images: fixed first filters, six convolutions (Jordan, 2024)",
+        "airbench:Airbench",
+        "497,816 for 3×32×32, 10 classes",
+    ),
+    Entry(
         "preact-resnet18",
         "PreAct ResNet-18 for small images",
         "preact_resnet:preact_resnet18",
