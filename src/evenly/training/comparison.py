@@ -140,7 +140,8 @@ def compare(
         split = evaluation_split(data, design.split)
         # What does not fit together is an error now, not once in every run.
         world = World.join(running.get("device", "auto"))
-        build_parts(replace(first, resampling=Resampling()), world=world, splits=data)
+        plain = replace(first, resampling=Resampling())
+        build_parts(plain, world=world, splits=data, workers=running.get("workers", 0))
         plan = plan_runs(design, split=split, refuse=refuse, running=running)
         check_available(where)
         record = _Record(design, data, split, Path(runs), command, leads=world.leads)
