@@ -10,7 +10,7 @@ from typing import Any
 
 from evenly import atomic
 from evenly.errors import EvenlyError, SetupError, Stopped
-from evenly.progress import Bar, duration
+from evenly.progress import Bar, duration, tell
 from evenly.sweep.plan import Job, Plan
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, last_lines
@@ -40,6 +40,7 @@ class Status:
         self.running: dict[str, float] = {}
         self.started = time.time()
         self._written = 0.0
+        self._took, self._timed = 0.0, 0
         self._bar = Bar(what, total=len(plan), unit="runs")
 
     def __enter__(self) -> "Status":
@@ -58,9 +59,10 @@ class Status:
         self._write(now=True)
 
     def begin(self, job: Job) -> None:
-        """A job begins."""
+        """A job begins; where its engine lost it and begins it again, once more."""
+        again = job.name in self.running
         self.running[job.name] = time.time()
-        if self.listener is not None:
+        if self.listener is not None and not again:
             self.listener(job, None)
         self.tick()
 
@@ -68,6 +70,9 @@ class Status:
         """A job has ended, or will never begin."""
         self.running.pop(outcome.name, None)
         self.outcomes[outcome.name] = outcome
+        # Jobs that were found done took no time: they say nothing of those that are left.
+        if outcome.state == "done" and outcome.seconds > 0.5:
+            self._took, self._timed = self._took + outcome.seconds, self._timed + 1
         if self.listener is not None:
             self.listener(self.plan[outcome.name], outcome)
         self._bar.advance()
@@ -84,10 +89,8 @@ class Status:
         words = [f"{ended} of {total} runs"]
         if self.running:
             words.append(f"{len(self.running)} running")
-        # Jobs that were found done took no time: they say nothing of those that are left.
-        took = [each.seconds for each in self.outcomes.values() if each.state == "done" and each.seconds > 0.5]
-        if took and ended < total:
-            left = (total - ended) * (sum(took) / len(took)) / max(1, len(self.running))
+        if self._timed and ended < total:
+            left = (total - ended) * (self._took / self._timed) / max(1, len(self.running))
             words.append(f"about {duration(left)} left")
         now = f": {next(iter(self.running))}" if self.running else ""
         return f"{', '.join(words)}{now}"
@@ -118,6 +121,16 @@ class Status:
             "ended": {name: [each.state, round(each.seconds, 1), each.host] for name, each in self.outcomes.items()},
         }
         atomic.write_json(self.folder / "state.json", state)
+
+
+def leave_or_cancel(where: str, cancel: Callable[[], object]) -> None:
+    """After Ctrl-C: leave the runs to the cluster, unless Ctrl-C comes once more within three seconds."""
+    tell(f"The runs go on in {where}; the same command waits for them. Ctrl-C again cancels them.")
+    try:
+        time.sleep(3)
+    except KeyboardInterrupt:
+        cancel()
+        tell("Cancelled. What is done is kept, and the same command goes on.")
 
 
 def _failures(failed: list[Outcome], outcomes: Mapping[str, Outcome]) -> str:
