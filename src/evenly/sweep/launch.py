@@ -8,12 +8,11 @@ from typing import Any
 from evenly.errors import EvenlyError, Stopped
 from evenly.sweep import local
 from evenly.sweep.plan import Job, Plan
+from evenly.sweep.status import FOLDER, Listener, Status
 from evenly.sweep.status import JobsFailed as JobsFailed
-from evenly.sweep.status import Listener, Status
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, call, skipped
 
-FOLDER = "sweep"  # in a folder of runs: the logs and the state of plans
 HERE = Where(at_once=1)
 
 
@@ -74,17 +73,18 @@ def check_available(where: Where, *, memory: int = 0) -> Where:
         from evenly.sweep import on_slurm
 
         on_slurm.check(where, memory=memory)
-    elif not _is_one(where):
+    elif not is_one(where):
         return local.checked(where, memory=memory)
     return where
 
 
 def is_here(where: Where, plan: Plan) -> bool:
     """Whether a plan is carried out in this process, one job after the other: no process is started for one at once."""
-    return _is_one(where) or (where.engine == "local" and where.devices == 1 and len(plan) == 1)
+    return is_one(where) or (where.engine == "local" and where.devices == 1 and len(plan) == 1)
 
 
-def _is_one(where: Where) -> bool:
+def is_one(where: Where) -> bool:
+    """Whether jobs are done one after the other in this process."""
     return where.engine == "local" and where.devices == 1 and where.at_once == 1
 
 

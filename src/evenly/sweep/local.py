@@ -201,8 +201,8 @@ def _workers(workers: list[_Worker]) -> Iterator[list[_Worker]]:
         raise
     finally:
         for worker in workers:
-            if worker.process is not None and worker.job is None:
-                worker.line.close()  # which ends it
+            if worker.process is not None:
+                worker.line.close()  # which ends it, after what it is doing
         try:
             for process in _processes(workers):
                 process.join()
@@ -241,7 +241,7 @@ def _serve(line: Connection, orders: _Orders, gpus: str | None) -> None:
     os.setpgrp()
     threading.Thread(target=_leave_with, args=(orders.parent,), daemon=True).start()
     how = {"runs": orders.runs, "threads": orders.threads, "devices": orders.devices}
-    with suppress(EOFError):
+    with suppress(EOFError, OSError):
         while True:
             job: Job = line.recv()
             line.send(do(job, log=log_of(orders.logs, job), **how))  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 On a terminal it is a bar, elsewhere a line every half minute: `12 of 40 runs, 3 running, about 2 h left: sam, seed 3`.
 """
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,9 @@ from evenly.sweep.plan import Job, Plan
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, last_lines
 
+FOLDER = "sweep"  # in a folder of runs: the logs and the state of plans
+STATE = "state.json"
+BELIEVED = 90.0  # seconds that a state stands for what goes on; the longest pause of a command is half a minute
 WRITE_EVERY = 1.0  # seconds from one writing of the state to the next
 Listener = Callable[[Job, Outcome | None], None]
 
@@ -117,10 +121,28 @@ class Status:
             "jobs": len(self.plan),
             "started": self.started,
             "now": self._written,
+            "over": now,
+            "says": self.sentence(),
             "running": self.running,
             "ended": {name: [each.state, round(each.seconds, 1), each.host] for name, each in self.outcomes.items()},
         }
-        atomic.write_json(self.folder / "state.json", state)
+        atomic.write_json(self.folder / STATE, state)
+
+
+def under_way(runs: str | Path) -> list[str]:
+    """What the plans that are carried out in a folder of runs say of themselves, a line each.
+
+    A command that was killed no longer writes, and is not believed for long.
+    """
+    lines = []
+    for path in sorted((Path(runs) / FOLDER).glob(f"*/{STATE}")):
+        try:
+            state = json.loads(path.read_bytes())
+            if not state["over"] and time.time() - state["now"] < BELIEVED:
+                lines.append(f"{state['says']} (on {state['on']})")
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # being written, or not ours
+    return lines
 
 
 def leave_or_cancel(where: str, cancel: Callable[[], object]) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from evenly.errors import UsageError, did_you_mean
 
@@ -81,16 +81,16 @@ def parse(
     engine, _, rest = text.partition(":")
     if engine not in ENGINES:
         raise UsageError(f"--on {text!r}: there is no such engine. {did_you_mean(engine, ENGINES)}")
-    given = {"threads": threads, "gpus": gpus, "devices": devices, "minutes": _minutes(time), "account": account}
-    given["memory"] = memory
+    given: dict[str, Any] = {"threads": threads, "gpus": gpus, "devices": devices, "minutes": _minutes(time)}
+    given |= {"account": account, "memory": memory}
     if engine == "local":
         if rest and not rest.isdecimal():
             raise UsageError(f"--on {text!r}: expected a number of jobs at once, such as --on local:2")
-        return Where("local", at_once=int(rest) if rest else None, **given)  # type: ignore[arg-type]
+        return Where("local", at_once=int(rest) if rest else None, **given)
     if engine == "ray":
         # `ray://host:port` is an address of Ray's own.
-        return Where("ray", address=(text if rest.startswith("//") else rest) or None, **given)  # type: ignore[arg-type]
-    return Where("slurm", address=rest or None, **given)  # type: ignore[arg-type]
+        return Where("ray", address=(text if rest.startswith("//") else rest) or None, **given)
+    return Where("slurm", address=rest or None, **given)
 
 
 def _minutes(time: str | None) -> int | None:
