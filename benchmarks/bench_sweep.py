@@ -1,13 +1,12 @@
 """Many runs: two at once against one after the other, what a run costs beside its work, and how that grows."""
 
-import dataclasses
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.harness import Missing, benchmark
-from evenly.recipe import Data, Model, Recipe
+from evenly.recipe import Data, Model, Recipe, to_mapping
 from evenly.sweep import Job, Plan, Where, launch
 from evenly.training.comparison import Design, compare
 
@@ -131,7 +130,7 @@ def growth(sizes: tuple[int, ...] = (100, 1000, 10_000)) -> list[dict[str, float
 
             def write(num: int = num, runs: Path = runs) -> None:
                 for n in range(num):
-                    recipe = dataclasses.asdict(Recipe(seed=n))
+                    recipe = to_mapping(Recipe(seed=n))
                     with Run.create(runs, recipe, f"{n:012x}") as run:
                         run.log(**{"epoch": 1, "test.error": 0.5})
                         run.finish({"epoch": 1, "test.error": 0.5})

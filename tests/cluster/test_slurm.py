@@ -49,16 +49,23 @@ def test_an_array_on_slurm_gives_the_bits_of_this_process(slurm, tmp_path):
     assert all(weights(tmp_path / "here", name) == weights(tmp_path / "there", name) for name in here.values())
 
 
-def test_a_killed_array_task_is_submitted_again_and_ends_with_the_same_bits(slurm, tmp_path):
+def test_a_killed_array_task_is_named_and_the_same_command_ends_with_the_same_bits(slurm, tmp_path):
     longer = {"epochs": 30, "data": {"name": "parity", "options": {"dim": 8, "num_train": 500}}}
     plan = seeds(0, 1, **longer)
     here = launch(plan, Where(at_once=1, threads=1), runs=tmp_path / "here")
     killed = threading.Thread(target=_signal_once_training, args=(tmp_path / "there", "KILL"))
     killed.start()
-    there = launch(plan, Where("slurm", threads=1), runs=tmp_path / "there")
+    with pytest.raises(JobsFailed, match=r"seed \d.* on .*: Slurm job \d+_\d+ was cancelled"):
+        launch(plan, Where("slurm", threads=1), runs=tmp_path / "there")
     killed.join()
+    there = launch(plan, Where("slurm", threads=1), runs=tmp_path / "there")
     assert here == there
     assert all(weights(tmp_path / "here", name) == weights(tmp_path / "there", name) for name in here.values())
+
+
+def test_a_task_whose_process_is_killed_on_its_node_is_submitted_again(slurm, tmp_path):
+    plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), Job("other", "evenly.sweep.worker:nothing")])
+    assert launch(plan, Where("slurm", threads=1), runs=tmp_path) == {"killed": "alive", "other": {}}
 
 
 def _signal_once_training(runs: Path, name: str) -> None:
@@ -73,7 +80,7 @@ def test_a_job_that_is_warned_of_its_time_limit_saves_is_queued_again_and_ends_w
     longer = {"epochs": 30, "data": {"name": "parity", "options": {"dim": 8, "num_train": 500}}}
     plan = seeds(0, 1, **longer)
     here = launch(plan, Where(at_once=1, threads=1), runs=tmp_path / "here")
-    warned = threading.Thread(target=_signal_once_training, args=(tmp_path / "there", "USR2"))
+    warned = threading.Thread(target=_warn_and_hurry, args=(tmp_path / "there",))
     warned.start()
     there = launch(plan, Where("slurm", threads=1), runs=tmp_path / "there")
     warned.join()
@@ -137,6 +144,21 @@ def test_more_jobs_than_one_array_holds_go_into_several(slurm, tmp_path, monkeyp
     assert launch(plan, Where("slurm", threads=1), runs=tmp_path)["job 2"] == {"n": 2}
     numbers = json.loads(next(tmp_path.glob("sweep/*/slurm.json")).read_text())
     assert len({number.partition("_")[0] for number in numbers.values()}) == 2
+
+
+def _warn_and_hurry(runs: Path) -> None:
+    """Warn the jobs of their limit; Slurm holds what was queued again for two minutes, unless it is told otherwise."""
+    _signal_once_training(runs, "USR2")
+    deadline = time.monotonic() + 120
+    command = ["squeue", "--noheader", "--array", "--format=%i %r"]
+    while time.monotonic() < deadline:
+        rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        for number, reason in (row.split(maxsplit=1) for row in rows):
+            if reason == "BeginTime":
+                subprocess.run(["scontrol", "update", f"JobId={number}", "StartTime=now"], check=False)
+        if not rows:
+            return
+        time.sleep(0.5)
 
 
 LEFT = """

@@ -86,8 +86,8 @@ def reproduce(
     if listing:
         _list(kept_in(ledger), json=json)
         return
-    companions_on = companions["on"]
     where = take_where(companions, default="local")
+    is_cluster = where.engine != "local"
     how: dict[str, Any] = {"runs": runs, "data_root": data_root, "where": where}
     if hours is not None and not (campaign and hours > 0):
         raise UsageError(f"--hours {hours:g}: it limits a campaign, above 0: evenly reproduce --next --hours 8")
@@ -105,12 +105,12 @@ def reproduce(
     chosen = _chosen(keys, scale, every=every)
     for each, size in chosen:
         reproduction.check_cost(each, size, yes=yes or dry_run)
-    on = companions_on is not None
+    how["where"] = check_available(where)
     plans, missing = _plans(chosen, given, data_root)
     if dry_run:
-        totals = _on_clusters(chosen, given) if on else []
+        totals = _on_clusters(chosen, given) if is_cluster else []
         if json:
-            print_json({"experiments": plans, "clusters": totals} if on else plans)
+            print_json({"experiments": plans, "clusters": totals} if is_cluster else plans)
         else:
             print_table(plans, ["key", "scale", "seeds", "parts", "cost", "needs"])
             _print_clusters(totals)
@@ -119,7 +119,6 @@ def reproduce(
     if dry_run:
         return
     into = None if check else ledger or Path("claims")
-    how["where"] = check_available(where)
     failed = None
     if len(chosen) > 1 and not is_one(how["where"]):
         settings = {"seeds": given, "more": more, "fresh": fresh, "ledger": ledger or Path("claims")}

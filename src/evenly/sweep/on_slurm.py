@@ -1,8 +1,8 @@
 """Array jobs of a Slurm cluster, through submitit: one array for every layer of the plan.
 
 The folder of runs must be one that all nodes see, as it is on clusters. A job that reaches its time limit or is
-preempted is queued again by submitit and goes on from its last checkpoint; one that was killed is submitted again by
-the command that waits for it, or by the same command when it is given again.
+preempted saves, is queued again by submitit and goes on from there; one whose process or node was lost is submitted
+again by the command that waits for it, and one that somebody cancelled by the same command when it is given again.
 """
 
 import importlib.util
