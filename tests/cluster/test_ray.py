@@ -102,8 +102,8 @@ def test_without_a_shared_folder_the_same_command_finds_what_is_done(cluster, tm
 
 
 LEFT = """
-import sys
-import ray
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell starts it in the background
 from evenly.sweep import Job, Plan, Where, launch
 job = Job("slow", "tests.cluster.jobs:moments", {"seconds": 15.0})
 launch(Plan([job]), Where("ray", address=sys.argv[1], threads=1), runs=sys.argv[2])

@@ -99,7 +99,7 @@ def test_jobs_that_were_left_are_waited_for_by_the_same_command_and_not_submitte
     script.write_text(LEFT.format(seconds=20.0))
     runs = tmp_path / "runs"
     command = subprocess.Popen([sys.executable, str(script), str(runs)], stderr=subprocess.PIPE, text=True)
-    _until(lambda: "RUNNING" in _queue())
+    _until(lambda: any(json.loads(path.read_text())["running"] for path in runs.glob("sweep/*/state.json")))
     command.send_signal(signal.SIGINT)
     told = command.communicate(timeout=120)[1]
     assert "The runs go on in Slurm" in told
@@ -162,7 +162,8 @@ def _warn_and_hurry(runs: Path) -> None:
 
 
 LEFT = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell starts it in the background
 from evenly.sweep import Job, Plan, Where, launch
 job = Job("slow", "tests.cluster.jobs:moments", {{"seconds": {seconds}}})
 launch(Plan([job]), Where("slurm", threads=1), runs=sys.argv[1])
