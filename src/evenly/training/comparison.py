@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from evenly.data import Splits
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, identity_settings, to_mapping
@@ -33,6 +35,7 @@ _log = logging.getLogger(__name__)
 _JOBS = "evenly.training.comparison_jobs"
 UNKNOWN = "0" * 12  # stands for the ID of an early run that is not trained yet
 ONE_AT_ONCE = Where(at_once=1)
+LIBRARIES = 400_000_000  # bytes that a process of training takes before it has any examples
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,9 @@ def compare(
         plain = replace(first, resampling=Resampling())
         build_parts(plain, world=world, splits=data, workers=running.get("workers", 0))
         plan = plan_runs(design, split=split, refuse=refuse, running=running)
-        check_available(where)
+        if running.get("device") == "cpu" and where.gpus is None:
+            where = replace(where, gpus=0)
+        where = check_available(where, memory=_needed(data))
         record = _Record(design, data, split, Path(runs), command, leads=world.leads)
         try:
             launch(plan, where, runs=Path(runs), what="runs", listener=record.hear, stop_at_failure=stop_at_failure)
@@ -183,6 +188,12 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
             needs = (first,) if waits else ()
             jobs.append(Job(_job_name(method.name, seed), f"{_JOBS}:train_method", arguments, needs))
     return Plan(jobs)
+
+
+def _needed(data: Splits) -> int:
+    """The bytes of memory that a run needs at least: its examples, and the libraries that it imports."""
+    inputs = (data[name].inputs for name in data)
+    return LIBRARIES + sum(each.nbytes for each in inputs if isinstance(each, Tensor))
 
 
 def _begins_alike(design: Design) -> bool:
