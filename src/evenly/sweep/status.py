@@ -1,6 +1,7 @@
 """What is known of a plan while it is carried out: one bar for a person, and a file for whoever looks from outside.
 
-On a terminal it is a bar, elsewhere a line every half minute: `12 of 40 runs, 3 running, about 2 h left: sam, seed 3`.
+On a terminal it is a bar, elsewhere a line every half minute:
+`12 of 40 runs done, 3 running, about 2 h left: SAM, seed 3`.
 """
 
 import time
@@ -81,8 +82,8 @@ class Status:
     def sentence(self) -> str:
         """Where the plan stands, in a line."""
         ended, total = len(self.outcomes), len(self.plan)
-        words = [f"{ended} of {total} runs"]
-        if self.running:
+        words = [f"{ended} of {total} runs done"]
+        if len(self.running) > 1:
             words.append(f"{len(self.running)} running")
         # Jobs that were found done took no time: they say nothing of those that are left.
         took = [each.seconds for each in self.outcomes.values() if each.state == "done" and each.seconds > 0.5]

@@ -71,16 +71,20 @@ def _of_comparison(experiment: Experiment) -> Lead:
         finding = f"Stopped with {progress(experiment)}: the command below continues it. {finding}".strip()
     main = _main_method(record["methods"])
     difference = (main or {}).get("difference") or {}
-    settle = difference.get("seeds_to_settle")
+    settle, following = difference.get("seeds_to_settle"), advice.get("next")
     words = f"about {settle:,} seeds would settle it." if isinstance(settle, int) and settle else ""
+    if words and difference.get("n", 0) < 3:
+        words = "more seeds tell a gain from chance; five are usual."
+    if badge == "running":  # nothing is to be done before it is over
+        words, following = "", None
     if badge == "helped" and not words:
         words = "export the examples, or look at what changed below."
     return Lead(
         finding or "No run is done yet.",
         badge=badge,
         facts=_facts(record, main),
-        advice=words or ("run this:" if advice.get("next") else ""),
-        next_command=stored_command(advice.get("next")),
+        advice=words or ("run this:" if following else ""),
+        next_command=stored_command(following),
         command=stored_command(record.get("command")),
     )
 

@@ -54,7 +54,7 @@ def confusion(seeds: Sequence[Columns], names: Mapping[int, str], *, label: str,
     )
     table = [
         [
-            round(100 * float(((labels == row) & (predicted == column)).sum() / (labels == row).sum()), 2)
+            round(100 * float(((labels == row) & (predicted == column)).sum() / (labels == row).sum()), 1)
             for column in shown
         ]
         for row in shown
