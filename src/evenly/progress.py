@@ -48,8 +48,8 @@ def _fill(line: str, width: int) -> str:
     indent = re.match(r"\s*(- |\| )?", line)[0]  # type: ignore[index]  # it matches everything
     if len(line) <= width or line.lstrip().startswith("evenly "):
         return line
-    rest = {"initial_indent": indent, "subsequent_indent": " " * len(indent)}
-    return textwrap.fill(line[len(indent) :], width, break_long_words=False, break_on_hyphens=False, **rest)
+    wrapper = textwrap.TextWrapper(width, indent, " " * len(indent), break_long_words=False, break_on_hyphens=False)
+    return wrapper.fill(line[len(indent) :])
 
 
 def duration(seconds: float) -> str:
@@ -100,7 +100,7 @@ class Bar:
 
     def note(self, *, loss: float, error: float) -> None:
         """Show how training stands beside the bar; the error is a share."""
-        self.describe(f"{self.what}  loss {loss:.4g}  error {error * 100:.2f} %")
+        self.describe(f"{self.what}  loss {loss:.4g}  error {error * 100:.2f}%")
 
     def describe(self, text: str) -> None:
         """Show another text beside the bar."""

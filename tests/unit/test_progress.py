@@ -35,7 +35,7 @@ def test_a_bar_inside_of_another_one_is_shown_once_it_takes_a_second(monkeypatch
         now = 1.5
         inner.note(loss=0.25, error=0.1234)
         assert [task.visible for task in progress._shown.tasks] == [True, True]
-        assert progress._shown.tasks[1].description == "x  loss 0.25  error 12.34 %"
+        assert progress._shown.tasks[1].description == "x  loss 0.25  error 12.34%"
         assert progress._shown.tasks[1].completed == 1
         columns = [type(column).__name__ for column in progress._shown.columns]
         assert columns == ["TextColumn", "BarColumn"], "the time left is told once, in words"

@@ -189,7 +189,7 @@ def show(found: Mapping[str, Any]) -> None:
     of = f"group ({', '.join(sorted(worst)[:3])})" if worst else "class"
     n = max((method["error"]["n"] for method in found["methods"] if method["error"]), default=0)
     seeds = "1 seed" if n == 1 else f"{n} seeds"
-    say(f"\nError on {found['split']} with 95 % intervals, {seeds}; worst: of the worst {of}; cost: in gradients.")
+    say(f"\nError on {found['split']} with 95% intervals, {seeds}; worst: of the worst {of}; cost: in gradients.")
     advice = found["recommendation"]
     say(f"\n{advice['sentence']}")
     if advice["next"]:

@@ -146,7 +146,7 @@ def compare(
         record.names_runs = is_here(where, plan) or not data.identity().get("drawn_from")
         try:
             with stored.being_written(runs, record.content["id"], leads=world.leads):
-                launch(plan, where, runs=runs, what="runs", listener=record.hear, stop_at_failure=stop_at_failure)
+                launch(plan, where, runs=record.runs, listener=record.hear, stop_at_failure=stop_at_failure)
         except JobsFailed as error:
             record.close("done")
             error.comparison = record.content  # what is done can still be shown

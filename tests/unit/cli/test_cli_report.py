@@ -25,7 +25,7 @@ def test_the_page_is_written_and_its_path_printed(run: Run, tmp_path: Path, caps
     assert main(["report", run.id[:5], "--runs", str(tmp_path / "runs"), "--out", str(out)]) == 0
     said = capsys.readouterr()
     assert said.out == f"{out}\n"
-    assert "25.00 % error on test" in said.err
+    assert "25.00% error on test" in said.err
     assert out.read_text().startswith("<!doctype html>")
 
 

@@ -125,14 +125,14 @@ def _of_run(member: Member, split: str) -> Lead:
         at = f" after epoch {member.epochs}" if "epoch" in last else ""
         now = last.get(f"{split}.error")
         facts = [("epoch", member.epochs)] if last else []
-        facts += [(f"{split} error now", f"{now * 100:.2f} %")] if isinstance(now, float) else []
+        facts += [(f"{split} error now", f"{now * 100:.2f}%")] if isinstance(now, float) else []
         finding = f"{member.called.capitalize()} {words}{at}: what is shown is what is known so far."
     elif error is None:
         finding = f"{member.called.capitalize()} is done, and recorded no error."
     else:
-        facts = [(f"error on {split}", f"{error * 100:.2f} %"), ("seed", str(member.seed))]
+        facts = [(f"error on {split}", f"{error * 100:.2f}%"), ("seed", str(member.seed))]
         finding = (
-            f"{member.label[:1].upper()}{member.label[1:]} reaches {error * 100:.2f} % error on {split} with seed "
+            f"{member.label[:1].upper()}{member.label[1:]} reaches {error * 100:.2f}% error on {split} with seed "
             f"{member.seed}. It is a single run: a comparison with several seeds says whether anything helps."
         )
     done = bool(member.summary) and member.method != EARLY

@@ -32,7 +32,7 @@ def comparison_section(experiment: Experiment) -> Section | None:
     table = Table(
         columns,
         rows,
-        f"Error on {experiment.split} with 95 % intervals over seeds, and the paired differences in points. "
+        f"Error on {experiment.split} with 95% intervals over seeds, and the paired differences in points. "
         f"Worst: the error of the worst {'group' if groups else 'class'}, a mean over seeds. Cost: gradients of single "
         f"examples, the early run included, where {baseline} is 1.",
     )

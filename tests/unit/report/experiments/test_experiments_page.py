@@ -188,7 +188,7 @@ def test_a_run_alone_is_told_as_one_and_led_to_a_comparison(tmp_path: Path) -> N
         run.log(epoch=2, **{"test.error": 0.25})
         run.finish({"test.error": 0.25})
     page = page_of([run.path])
-    assert "Plain reaches 25.00 % error on test with seed 0. It is a single run" in page.lead.finding
+    assert "Plain reaches 25.00% error on test with seed 0. It is a single run" in page.lead.finding
     assert page.lead.command == "evenly train digits --epochs 2"
     assert page.lead.next_command == "evenly useful digits --epochs 2 --seeds 0-4"
 
@@ -271,7 +271,7 @@ def test_a_run_in_progress_shows_what_is_known(tmp_path: Path) -> None:
     page = page_of([run.path])
     run.close()
     assert "is running after epoch 1 of 5" in page.lead.finding
-    assert ("test error now", "50.00 %") in page.lead.facts
+    assert ("test error now", "50.00%") in page.lead.facts
     assert [s.id for s in page.sections] == ["curves", "run"]
     assert page.news()["over"] is False
     assert page.lead.command == "evenly train digits --epochs 5"
