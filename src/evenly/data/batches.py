@@ -96,6 +96,8 @@ class Batches:
     share
         (rank, size): of every batch, only the examples rank, rank + size, … for training on many devices.
 
+    Examples
+    --------
     >>> data = Labelled(torch.arange(6.0)[:, None], torch.zeros(6, dtype=torch.int64), ("one",))
     >>> loader = Batches(data, batch_size=4, seed=0, indices=[0, 1, 1, 5], shuffle=False)
     >>> [(b.index.tolist(), b.copy.tolist()) for b in loader.epoch(0)]

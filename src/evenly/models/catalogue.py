@@ -135,6 +135,8 @@ def build(
     options
         Options of the model itself, such as `width=256` for `mlp`.
 
+    Examples
+    --------
     >>> model = build("mlp", input_shape=(1, 8, 8), num_classes=10, rng=0, width=256)
     >>> model.head
     Linear(in_features=256, out_features=10, bias=True)

@@ -1,4 +1,6 @@
-"""A comparison of methods, stored where it is made: `RUNS/comparisons/ID.json`, for the terminal, pages and live views.
+"""A comparison of methods, stored where it is made, for the terminal, pages and live views: `RUNS/comparisons/ID.json`.
+
+It holds::
 
     id, created, updated, command, state        state: running, done or stopped
     data, data_fingerprint, model, optimizer, split, epochs, seeds, baseline

@@ -122,6 +122,8 @@ def compare(
     running
         What `train` takes beside a recipe: device, data_root, workers, pace.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from evenly.recipe import Data
     >>> small = Recipe(data=Data("parity", {"dim": 5}), epochs=2, batch_size=50)
