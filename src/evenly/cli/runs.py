@@ -200,7 +200,7 @@ def _verdict(names: "Sequence[str]", lines: "Sequence[Any]", split: str) -> str:
         else:
             word = "lower" if line.difference.mean < 0 else "higher"
             told.append(f"{name} has a {word} error than {names[0]} ({line.difference.n} paired seeds).")
-    return "\n".join([f"Errors on {split}, differences in points with 95 % intervals.", *told])
+    return "\n".join([f"Errors on {split}, differences in points with 95% intervals.", *told])
 
 
 def _name_in(runs: str, path: Path) -> str:
