@@ -18,6 +18,7 @@ from evenly.errors import UsageError
 from evenly.measurements import MEASUREMENTS
 
 N = 24
+pytestmark = pytest.mark.filterwarnings("ignore:the walk of the learning coefficient has not mixed")  # three draws
 
 
 def generator() -> torch.Generator:

@@ -222,6 +222,38 @@ def test_learning_coefficient_of_a_regular_model_is_half_its_parameters() -> Non
     assert found.value == pytest.approx(d / 2, abs=0.35)
 
 
+def test_learning_coefficient_fits_its_own_step_to_curvatures_that_differ_a_thousandfold() -> None:
+    """For L = ½Σhᵢwᵢ² and a pull γ, E[nβL] = ½Σ nβhᵢ/(nβhᵢ + γ), exactly."""
+    x = torch.randn(300, 6, generator=generator(), dtype=torch.float64) * torch.tensor([30.0, 10, 3, 1, 0.3, 0.1])
+    model = nn.Linear(6, 1, bias=False).double()
+    nn.init.zeros_(model.weight)
+    data = (x, torch.zeros(300, dtype=torch.float64))
+    settings = {"pull": 2000.0, "draws": 700, "burn_in": 150}
+    found = learning_coefficient(model, data, rng=generator(1), **settings)  # type: ignore[arg-type]
+    curvature = 300 / math.log(300) * torch.linalg.eigvalsh(x.mT @ x / 300)
+    exact = float((curvature / (curvature + 2000)).sum() / 2)
+    assert 0.4 < found.accepted < 0.75
+    assert found.mixing < 1.1
+    assert found.value == pytest.approx(exact, abs=5 * found.standard_error + 0.02)
+    given = learning_coefficient(model, data, rng=generator(2), step=found.step / 2, **settings)  # type: ignore[arg-type]
+    assert given.value == pytest.approx(found.value, abs=5 * (found.standard_error + given.standard_error))
+
+
+@pytest.mark.parametrize(("name", "value"), [("pull", -0.5), ("step", 0.0), ("draws", 1), ("chains", 0)])
+def test_a_walk_without_meaning_is_refused(name: str, value: float) -> None:
+    model, x, y = relu_network()
+    with pytest.raises(UsageError, match=f"{name} = {value}"):
+        learning_coefficient(model, (x, y), rng=generator(), **{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", [10.0, 1e-9])
+def test_a_walk_that_is_stuck_or_has_not_left_its_start_is_said(step: float) -> None:
+    model, x, y = relu_network()
+    with pytest.warns(UserWarning, match="learning coefficient has not mixed"):
+        found = learning_coefficient(model, (x, y), rng=generator(), step=step, draws=40, burn_in=5)
+    assert found.mixing > 1.2 or found.accepted < 0.1
+
+
 def test_learning_coefficient_of_a_singular_model_is_below_that_of_a_regular_one() -> None:
     """f = a·b·x at a = b = 0 has two parameters and λ = ½, where a regular model of two has 1 (Watanabe, 2009)."""
 
