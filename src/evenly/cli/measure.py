@@ -34,7 +34,12 @@ def fill(parser: Parser) -> None:
     )
     parser.add_argument("--at-epochs", metavar="N,N", help="epochs whose weights were kept (default: the last)")
     parser.add_argument("--examples", type=int, default=1000, metavar="N", help="training examples (default: 1000)")
-    parser.add_argument("--rho", type=float, default=0.05, metavar="R", help="radius of rises, importance and edges")
+    parser.add_argument(
+        "--rho",
+        type=float,
+        metavar="R",
+        help="radius of rises and importance (default: 0.05; sam_edge: the run's own)",
+    )
     parser.add_argument("--other", metavar="RUN", help="also the loss on the line to the weights of this run")
     parser.add_argument("--layer", help="the layer whose input is probed (default: the last linear one)")
     parser.add_argument("--device", default="cpu", help="where to measure: cpu, cuda, mps, auto (default: cpu)")
@@ -50,7 +55,7 @@ def measure(
     what: list[str],
     at_epochs: str | None,
     examples: int,
-    rho: float,
+    rho: float | None,
     other: str | None,
     layer: str | None,
     device: str,
@@ -100,7 +105,7 @@ def _numbers(
     what: list[str],
     *,
     examples: int,
-    rho: float,
+    rho: float | None,
     layer: str | None,
     lr: float | None,
     refused: dict[str, DataError],
@@ -108,17 +113,20 @@ def _numbers(
     from evenly.diagnostics.measure import measure as measure_model
     from evenly.rng import generator
 
-    options = {}
+    options: dict[str, dict[str, Any]] = {}
     if stored.recipe.loss == "squared":
         geometry = [name for name, entry in MEASUREMENTS.items() if entry.section == "geometry"]
         options = {name: {"loss": "squared"} for name in geometry}
+    ascent = stored.recipe.ascent
+    if rho is None and ascent.rule == "sam" and ascent.radius > 0:
+        options.setdefault("sam_edge", {})["rho"] = ascent.radius
     return measure_model(
         stored.model,
         stored.splits,
         *what,
         rng=generator(stored.recipe.seed, "measure"),
         examples=examples,
-        rho=rho,
+        rho=0.05 if rho is None else rho,
         layer=layer,
         lr=stored.recipe.optimizer.lr if lr is None else lr,
         options=options,

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from evenly.cli import main
-from evenly.recipe import Data, Model, Optimizer, Recipe, Schedule
+from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Schedule
 from evenly.records import Run
 from evenly.training.train import train
 from evenly.training.trained_model import load_trained
@@ -266,3 +266,14 @@ def test_where_a_run_stands_goes_into_its_records(trained: Run) -> None:
     assert set(kept["methods"]) == set(printed["methods"])
     assert kept["trace"] == printed["trace"]
     assert trained.state == "done"
+
+
+def test_the_edge_of_a_sam_run_is_that_of_its_own_radius(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = Recipe(
+        data=Data("digit-dominoes"), model=Model("mlp", {"width": 8}), epochs=1, optimizer=Optimizer(lr=0.05),
+        ascent=Ascent("sam", 0.2),
+    )  # fmt: skip
+    run = train(recipe, runs=tmp_path / "runs", device="cpu")
+    for more, rho in (([], 0.2), (["--rho", "0.1"], 0.1)):
+        assert main(["measure", str(run.path), "sam_edge", "--examples", "50", "--json", *more]) == 0
+        assert json.loads(capsys.readouterr().out)["sam_edge_rho"] == rho
