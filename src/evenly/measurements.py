@@ -14,9 +14,9 @@ class Measurement:
     """A measurement's function, `where` (`module:function` in `evenly.diagnostics`), and how it is presented.
 
     `numbers` maps the keys shown in the page's table to their titles, `bars` the keys that the page draws side by side,
-    all of one `unit`, with whiskers of twice KEY_error where that is measured; a measurement with a figure of its own
-    needs none. A `quick` measurement is made by default; then `possible`, a `module:function` of the data's `Splits`,
-    can say whether the data allow it. `source` is the paper.
+    all of one `unit`, with whiskers of twice KEY_error where that is measured (`log`: marks on a logarithmic axis); a
+    measurement with a figure of its own needs none. A `quick` measurement is made by default; then `possible`, a
+    `module:function` of the data's `Splits`, can say whether the data allow it. `source` is the paper.
     """
 
     where: str
@@ -29,6 +29,7 @@ class Measurement:
     title: str = ""
     bars: Mapping[str, str] = field(default_factory=dict)
     unit: str = ""
+    log: bool = False
 
 
 MEASUREMENTS: Mapping[str, Measurement] = {
@@ -91,6 +92,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         title="Largest eigenvalue and SAM's edge",
         bars={"sam_edge_lambda_max": "λ₁", "sam_edge": "SAM's edge", "sam_edge_descent": "gradient descent's, 2/η"},
         unit="eigenvalue",
+        log=True,
     ),
     "learning_coefficient": Measurement(
         "learning_coefficient:measure_learning_coefficient",

@@ -30,11 +30,13 @@ def numbers(measured: Mapping[str, Measured], entry: Measurement) -> Chart | Non
         errors = [_number(row.get(f"{key}_error")) for key in keys]
         pairs = [(v, e) if v is not None and e is not None else None for v, e in zip(values, errors, strict=True)]
         low, high = ([None if pair is None else pair[0] + k * pair[1] for pair in pairs] for k in (-2, 2))
-        layers.append(Bars(name, [entry.bars[key] for key in keys], values, low, high, colour=number))
+        labels = [entry.bars[key] for key in keys]
+        layers.append(Bars(name, labels, values, low, high, colour=number, bar=not entry.log))
     some = any(low is not None for bars in layers for low in bars.low or ())
     whiskers = " Whiskers are two standard errors." if some else ""
-    told = f"{entry.help[0].upper()}{entry.help[1:]} ({entry.source}), at the last epoch measured.{whiskers}"
-    return Chart(entry.title, "", entry.unit, layers, told)
+    help = entry.help.replace("--rho", "ρ")
+    told = f"{help[0].upper()}{help[1:]} ({entry.source}), at the last epoch measured.{whiskers}"
+    return Chart(entry.title, "", entry.unit, layers, told, y_log=entry.log)
 
 
 def _number(value: Any) -> float | None:
