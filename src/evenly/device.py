@@ -114,17 +114,30 @@ def has_bfloat16(device: torch.device | str) -> bool:
 
 
 def upload(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """The tensor on the device, without waiting for what the device is doing: from pinned memory.
+    """The tensor on the device, without waiting for what the device is doing where pinned memory allows it.
+
+    A copy that does not wait must come from pinned memory: Apple's GPUs read other memory when it may hold something
+    else already, and the numbers are wrong without a word.
 
     >>> upload(torch.ones(2), "cpu")
     tensor([1., 1.])
     """
     device = torch.device(device)
-    if device.type == "cpu" or tensor.device.type != "cpu":
+    if not tensor.is_cpu or not pins(device) or not tensor.numel():
         return tensor.to(device)
-    if device.type == "cuda" and tensor.numel():
-        tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+_PINNING = frozenset({"cuda"})
+
+
+def pins(device: torch.device | str) -> bool:
+    """Whether host memory can be pinned for the device, so that copies to it need not wait.
+
+    >>> pins("cpu"), pins("mps")
+    (False, False)
+    """
+    return torch.device(device).type in _PINNING
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Training on the pretended device gives the CPU's bits, resumes to the same bits, and hardly ever waits."""
 
+import functools
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -11,8 +12,11 @@ import torch
 from pretended.counting import Count
 from safetensors.torch import load_file
 
+from evenly import device as devices
 from evenly import memory, rng, rules
+from evenly.data import augment as augmenting
 from evenly.data import batches as batching
+from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe
 from evenly.records import Run
@@ -22,6 +26,7 @@ from evenly.training.distributed import World
 from evenly.training.divergence import Diverged
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
+from evenly.training.placement import place
 from evenly.training.train import train
 
 SMALL = Recipe(data=Data("digit-dominoes"), model=Model("mlp", {"width": 32, "dropout": 0.3}), epochs=1, batch_size=96)
@@ -51,7 +56,17 @@ def test_every_rule_ends_where_it_does_on_the_cpu_to_rounding(rule: str, tmp_pat
     assert all(torch.allclose(a[name], b[name], rtol=1e-4, atol=1e-5) for name in b)
 
 
-@pytest.mark.parametrize("augment", ["pad-crop:2", "mirror", "resize:20", "resized-crop:20", "trivial"])
+#: Every transform that a recipe can name, as `test_no_augmentation_is_left_out` makes sure.
+AUGMENTATIONS = [
+    "pad-crop:2", "mirror", "resize:20", "resized-crop:20", "trivial", "noise:0.1", "erase", "normalise:standard",
+]  # fmt: skip
+
+
+def test_no_augmentation_is_left_out() -> None:
+    assert {word.partition(":")[0] for word in AUGMENTATIONS} == {*augmenting._FORMS, "normalise"}
+
+
+@pytest.mark.parametrize("augment", AUGMENTATIONS)
 def test_every_augmentation_gives_the_pixels_of_the_cpu(augment: str, tmp_path: Path) -> None:
     recipe = replace(PICTURES, augment=(augment,))
     loops = [looped(recipe, tmp_path, device) for device in ("cuda:0", "cpu")]
@@ -79,14 +94,19 @@ def test_dropout_draws_from_the_generator_of_the_device_used_and_of_no_other(dev
     assert torch.equal(rng.default_generator(f"cuda:{index}").get_state(), other)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("rule", ["none", *RULES])
 def test_a_step_waits_for_the_device_once_in_fifty_steps_and_copies_nothing_that_blocks(
-    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rule: str, precision: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batching, "_AT_ONCE", 1)  # as large images would have it: every batch is gathered by itself
-    loop = looped(replace(PICTURES, ascent=Ascent(rule, 0.05)), tmp_path)
+    half = precision != "fp32"
+    recipe = replace(PICTURES, ascent=Ascent(rule, 0.05), precision=precision, channels_last=half)
+    # A scale that does not overflow: until a rule has learned something it is asked whether that is finite.
+    monkeypatch.setattr(torch.amp, "GradScaler", functools.partial(torch.amp.GradScaler, init_scale=256.0))
+    loop = looped(recipe, tmp_path)
     batches = loop.parts.batches.epoch(0)
-    loop.take(next(batches))
+    loop.take(next(batches)), loop.take(next(batches))
     with Count() as count:
         for batch in islice(batches, READ_EVERY - 1):
             loop.take(batch)
@@ -94,7 +114,38 @@ def test_a_step_waits_for_the_device_once_in_fifty_steps_and_copies_nothing_that
     assert not count.blocking, count.blocking
 
 
-@pytest.mark.parametrize("augment", ["pad-crop:2", "mirror", "resized-crop:20", "trivial"])
+@pytest.mark.parametrize("augment", AUGMENTATIONS)
+def test_a_copy_that_does_not_wait_is_of_pinned_memory(
+    augment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "_PINNING", frozenset())  # as on Apple's GPUs
+    recipe = replace(PICTURES, augment=(augment,))
+    augmenting._constants.cache_clear()
+    with pretended.with_late_copies():
+        assert not torch.equal(torch.ones(3).to("cuda:0", non_blocking=True).cpu(), torch.ones(3))
+        there, here = (looped(recipe, tmp_path, device).parts.batches.epoch(0) for device in ("cuda:0", "cpu"))
+        for a, b in islice(zip(there, here, strict=True), 3):
+            assert torch.equal(a.inputs.cpu(), b.inputs)
+            assert torch.equal(a.labels.cpu(), b.labels)
+
+
+def test_augmentation_of_some_examples_never_waits_and_gives_the_pixels_of_the_cpu(tmp_path: Path) -> None:
+    data = load_data(PICTURES).train
+    hard = torch.arange(len(data)) % 3 == 0
+    target = Targeted(augmenting.Augmentation.parse(["noise:0.2", "erase"]), hard)
+    made = [
+        batching.Batches(place(data, torch.device(where)), batch_size=16, seed=0, targeted=target, device=where)
+        for where in ("cuda:0", "cpu")
+    ]
+    there, here = (batches.epoch(0) for batches in made)
+    with Count() as count:
+        found = [batch.inputs for batch in islice(there, 12)]
+    assert not count.waits, count.waits
+    assert not count.blocking, count.blocking
+    assert all(torch.equal(a.cpu(), b.inputs) for a, b in zip(found, here, strict=False))
+
+
+@pytest.mark.parametrize("augment", AUGMENTATIONS)
 def test_augmentation_never_waits(augment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "_AT_ONCE", 1)
     loop = looped(replace(PICTURES, augment=(augment,)), tmp_path)
@@ -146,6 +197,9 @@ def test_displacing_and_restoring_are_a_launch_each(tmp_path: Path) -> None:
             loop.take(batch)
         counts.append(count.kernels)
     once, twice = counts
+    kept = [t.data_ptr() for t in sam.parts.ascent.aside]
+    sam.take(batch)
+    assert [t.data_ptr() for t in sam.parts.ascent.aside] == kept  # the memory is not asked for again
     assert twice["_foreach_copy_"] <= 2, twice
     assert twice["clone"] == once["clone"], twice
     assert twice["_foreach_add_"] <= 1, twice

@@ -22,7 +22,7 @@ from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
 from evenly.data.labelled import Labelled, Lazy, Splits, scaled
 from evenly.data.targeted import Targeted
-from evenly.device import upload
+from evenly.device import pins, upload
 from evenly.errors import UsageError
 
 
@@ -130,7 +130,7 @@ class Batches:
             targeted.check(data, augment)
         self._check()
         self._decoder = (
-            Decoder(data.inputs, workers=workers, pin_memory=self.device.type == "cuda")
+            Decoder(data.inputs, workers=workers, pin_memory=pins(self.device))
             if isinstance(data.inputs, Lazy)
             else None
         )

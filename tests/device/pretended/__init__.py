@@ -2,12 +2,14 @@
 
 Tensors say `cuda:0` or `cuda:1` and compute on the host: values and autograd are real, devices do not mix, each has
 its generator and its memory. `pretended.without_float64()` makes it refuse float64, as Apple's GPUs do,
-`pretended.with_tf32()` rounds the inputs of products and convolutions where torch's flags allow TF32, and
+`pretended.with_tf32()` rounds the inputs of products and convolutions where torch's flags allow TF32,
+`pretended.with_late_copies()` reads memory that is not pinned too late if a copy does not wait, as Apple's GPUs do, and
 `pretended.with_memory(bytes)` runs out of memory. It is no oracle for real kernels, streams, cuDNN or NCCL.
 """
 
 import contextlib
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -15,11 +17,13 @@ from typing import Any
 
 from pretended.build import NoCompilerError, library, torch_folder
 
-__all__ = ["NoCompilerError", "with_memory", "with_tf32", "without_float64"]
+__all__ = ["NoCompilerError", "with_late_copies", "with_memory", "with_tf32", "without_float64"]
 
 if "torch" in sys.modules:
     raise ImportError("import pretended before torch: the device must be there when torch first asks for one")
 
+# A virtual machine may name units for bfloat16 (AMX) that its host does not grant: using them would end the process.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 _path = library()
 for _name in ("libc10.so", "libtorch_cpu.so", "libtorch.so", "libtorch_python.so"):
     ctypes.CDLL(str(torch_folder() / "lib" / _name), mode=ctypes.RTLD_GLOBAL)
@@ -135,6 +139,16 @@ def with_tf32() -> Iterator[None]:
         yield
     finally:
         _c.pretended_round_to_tf32(0)
+
+
+@contextlib.contextmanager
+def with_late_copies() -> Iterator[None]:
+    """A copy from the host that does not wait, of memory that is not pinned, finds something else there."""
+    _c.pretended_read_late(1)
+    try:
+        yield
+    finally:
+        _c.pretended_read_late(0)
 
 
 @contextlib.contextmanager
