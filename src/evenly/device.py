@@ -6,7 +6,7 @@ Every question about a kind of device is asked here, so that the rest of evenly 
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -126,6 +126,39 @@ def upload(tensor: Tensor, device: torch.device | str) -> Tensor:
     if not tensor.is_cpu or not pins(device) or not tensor.numel():
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def sent_ahead(tensors: Iterable[Tensor], device: torch.device | str) -> Iterator[Tensor]:
+    """The tensors on the device, one after another; where memory can be pinned, each is sent while the last is used.
+
+    The copies have a stream of their own: on that of the computation they would queue behind it.
+
+    >>> list(sent_ahead([torch.ones(1), torch.zeros(1)], "cpu"))
+    [tensor([1.]), tensor([0.])]
+    """
+    device = torch.device(device)
+    beside: Any = None
+    ahead: tuple[Tensor, Any] | None = None
+    for tensor in tensors:
+        if not tensor.is_cpu or not pins(device):
+            yield tensor.to(device)
+            continue
+        beside = torch.cuda.Stream(device) if beside is None else beside
+        with torch.cuda.stream(beside):
+            sent = upload(tensor, device), beside.record_event()
+        if ahead is not None:
+            yield _arrived(*ahead)
+        ahead = sent
+    if ahead is not None:
+        yield _arrived(*ahead)
+
+
+def _arrived(tensor: Tensor, sent: Any) -> Tensor:
+    """The tensor, for whatever the device computes from here on."""
+    now = torch.cuda.current_stream(tensor.device)
+    now.wait_event(sent)
+    tensor.record_stream(now)  # its memory is not given away before the computation has used it
+    return tensor
 
 
 _PINNING = frozenset({"cuda"})

@@ -2,7 +2,7 @@
 
 import functools
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,14 @@ from safetensors.torch import load_file
 
 from evenly import device as devices
 from evenly import memory, rng, rules
+from evenly.data import Labelled
 from evenly.data import augment as augmenting
 from evenly.data import batches as batching
 from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe
 from evenly.records import Run
+from evenly.training import placement
 from evenly.training.build import build_parts, load_data
 from evenly.training.deferred import READ_EVERY
 from evenly.training.distributed import World
@@ -94,8 +96,10 @@ def test_dropout_draws_from_the_generator_of_the_device_used_and_of_no_other(dev
     assert torch.equal(rng.default_generator(f"cuda:{index}").get_state(), other)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
-@pytest.mark.parametrize("rule", ["none", *RULES])
+@pytest.mark.parametrize(
+    ("rule", "precision"),
+    [*((rule, "fp32") for rule in ("none", *RULES)), *product(("none", "sam", "gsam", "vasso"), ("bf16", "fp16"))],
+)
 def test_a_step_waits_for_the_device_once_in_fifty_steps_and_copies_nothing_that_blocks(
     rule: str, precision: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,12 +224,84 @@ def test_data_that_do_not_fit_the_device_are_sent_batch_by_batch_without_waiting
     parts = looped(PICTURES, tmp_path).parts
     assert parts.batches.data.labels.is_cpu
     epoch = parts.batches.epoch(0)
-    found = [next(epoch).inputs]
+    with Count() as first:
+        found = [next(epoch).inputs]
+    batch_bytes = found[0].numel()  # of uint8
+    assert sum(first.beside.values()) == 2 * batch_bytes  # the next one is on its way already
     with Count() as count:
         found += [batch.inputs for batch in islice(epoch, 4)]
     assert not count.blocking, count.blocking
     assert not count.waits, count.waits
+    assert sum(count.beside.values()) == 4 * batch_bytes, count.beside
     assert all(torch.equal(a.cpu(), b) for a, b in zip(found, expected, strict=True))
+
+
+def test_weights_of_examples_go_to_the_device_once_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "_AT_ONCE", 1)
+    recipe = replace(PICTURES, augment=())
+    weights = 1 + torch.arange(len(load_data(recipe).train)) % 2.0
+    there, here = (looped(recipe, tmp_path, device, weights=weights) for device in ("cuda:0", "cpu"))
+    batches = there.parts.batches.epoch(0)
+    there.take(next(batches))
+    with Count() as count:
+        for batch in islice(batches, 10):
+            there.take(batch)
+    assert not count.sent, count.sent
+    for batch in islice(here.parts.batches.epoch(0), 11):
+        here.take(batch)
+    pairs = zip(there.parts.model.parameters(), here.parts.model.parameters(), strict=True)
+    assert all(torch.equal(a.cpu(), b) for a, b in pairs)
+
+
+def test_evaluation_sends_the_images_of_a_split_once(tmp_path: Path) -> None:
+    loop = looped(PICTURES, tmp_path)
+    first = loop.outputs("test")
+    with Count() as count:
+        assert torch.equal(loop.outputs("test"), first)
+        loop.outputs("train")
+    rows = len(loop.parts.splits["test"]) + len(loop.parts.splits.train)
+    assert not count.beside, count.beside
+    assert sum(count.sent.values()) <= 32 * rows, count.sent  # positions and such, but no image of 128 bytes
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    from PIL import Image
+
+    for number in range(24):
+        place = tmp_path / "images" / "ab"[number % 2] / f"{number}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (number * 10, 0, 255 - number * 10)).save(place)
+    return str(tmp_path / "images")
+
+
+def test_files_are_decoded_by_the_cores_that_are_left_while_a_gpu_computes(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = load_data(replace(SMALL, data=Data(folder))).train
+
+    def chosen(device: str, cores: int, data: Labelled = data) -> int:
+        monkeypatch.setattr(placement, "usable_cores", lambda: cores)
+        return placement.default_workers(data, torch.device(device))
+
+    assert [chosen("cuda:0", cores) for cores in (1, 3, 64)] == [0, 2, 8]
+    assert chosen("cpu", 64) == 0
+    assert chosen("cuda:0", 64, load_data(SMALL).train) == 0  # in memory already
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert chosen("cuda:0", 16) == 3
+    monkeypatch.setattr(placement.multiprocessing, "get_start_method", lambda: "spawn")
+    assert chosen("cuda:0", 64) == 0  # this is a script, which a new process would run again
+
+
+def test_decoded_files_are_sent_ahead_by_workers_to_the_bits_of_the_cpu(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(SMALL, data=Data(folder), model=Model("mlp"), batch_size=4)
+    monkeypatch.setattr(placement, "usable_cores", lambda: 3)
+    monkeypatch.setattr(torch._utils, "cpu_count", lambda: 3)  # torch warns of more workers than there are cores
+    there, here = (looped(recipe, tmp_path, device).parts.batches for device in ("cuda:0", "cpu"))
+    for a, b in zip(there.epoch(0), here.epoch(0), strict=True):
+        assert torch.equal(a.inputs.cpu(), b.inputs)
 
 
 def test_a_run_goes_on_on_another_device_only_if_that_is_allowed(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from evenly import rng
+from evenly.data import Labelled
 from evenly.data.batches import Batch
 from evenly.errors import EvenlyError, UsageError
 from evenly.optim.schedule import multiplier, radius
@@ -32,6 +33,7 @@ from evenly.training.divergence import Diverged, divergence_error, weight_norm
 from evenly.training.evaluate import outputs, scores
 from evenly.training.interruption import Interruption
 from evenly.training.objective import predictions
+from evenly.training.placement import place
 from evenly.training.step import Step, scaler_state
 from evenly.training.tally import Tally
 
@@ -67,10 +69,12 @@ class Loop:
     seconds: float = 0.0
     tally: Tally = field(init=False)
     _step: Step = field(init=False)
+    _placed: dict[str, Labelled] = field(init=False)
 
     def __post_init__(self) -> None:
         self.tally = Tally(self.parts.hard_N)
         self._step = Step(self.parts, self.tally)
+        self._placed = {"train": self.parts.batches.data}
 
     @property
     def path(self) -> Path:
@@ -172,9 +176,11 @@ class Loop:
     def outputs(self, split: str) -> Tensor:
         """The model's outputs on a split, in eval mode and without augmentation."""
         parts = self.parts
+        if split not in self._placed:  # once, and not for every evaluation
+            self._placed[split] = place(parts.splits[split], parts.world.device)
         return outputs(
             parts.model,
-            parts.splits[split],
+            self._placed[split],
             augment=parts.augment,
             device=parts.world.device,
             precision=parts.recipe.precision,

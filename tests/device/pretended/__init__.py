@@ -58,6 +58,9 @@ def _properties(device: Any = None) -> SimpleNamespace:
     )
 
 
+streams: list["_Stream"] = []  # those that are entered, the current one last
+
+
 class _Stream:
     """Everything happens at once: a stream, or an event, has nothing to order."""
 
@@ -79,8 +82,12 @@ class _Stream:
 
 
 @contextlib.contextmanager
-def _stream(_: Any) -> Iterator[None]:
-    yield
+def _stream(stream: Any) -> Iterator[None]:
+    streams.append(stream)
+    try:
+        yield
+    finally:
+        streams.pop()
 
 
 def _install() -> None:
@@ -113,6 +120,7 @@ def _install() -> None:
     cuda.Stream = cuda.Event = _Stream
     cuda.current_stream = cuda.default_stream = lambda _=None: _Stream()
     cuda.stream = _stream
+    torch.Tensor.record_stream = lambda *_: None  # type: ignore[method-assign]  # takes real streams only
     cuda.set_sync_debug_mode = lambda _: None
     cuda.get_sync_debug_mode = lambda: 0
     torch.accelerator.current_accelerator = lambda *_, **__: torch.device("cuda")  # type: ignore[assignment]
