@@ -143,7 +143,8 @@ def sent_ahead(tensors: Iterable[Tensor], device: torch.device | str) -> Iterato
         if not tensor.is_cpu or not pins(device):
             yield tensor.to(device)
             continue
-        beside = torch.cuda.Stream(device) if beside is None else beside
+        if beside is None:
+            beside = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch's own
         with torch.cuda.stream(beside):
             sent = upload(tensor, device), beside.record_event()
         if ahead is not None:

@@ -188,7 +188,9 @@ class Batches:
                 x_L = self.targeted(x_L, position_K[first:last], draws.part(first - begin, last - begin))
             facts = (fact_K[first:last] for fact_K in (label_K, index_K, copy_K, position_K))
             x_Bs, *facts_Bs = (torch.split(tensor, lengths[group]) for tensor in (x_L, *facts))
-            weight_Bs = itertools.repeat(None) if weight_K is None else weight_K[first:last].split(lengths[group])
+            weight_Bs = (
+                itertools.repeat(None) if weight_K is None else torch.split(weight_K[first:last], lengths[group])
+            )
             yield from map(Batch, map(finish, x_Bs), *facts_Bs, wholes[group], weight_Bs)
 
     def _shares(self, epoch: int, start: int) -> tuple[Tensor, list[int], list[int]]:

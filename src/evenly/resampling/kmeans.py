@@ -103,7 +103,7 @@ def two_sides(x_BNE: Tensor, count_B: Tensor, center_BD: Tensor, draws_BR2: Tens
     if not bool(differ_B.any()):
         return torch.zeros(len(x_BNE), num, dtype=torch.bool, device=x_BNE.device)
     begun = []
-    for draws_BQ2 in draws_BR2.to(x_BNE.device).split(_at_once(x_BNE, draws_BR2.shape[1]), dim=1):
+    for draws_BQ2 in torch.split(draws_BR2.to(x_BNE.device), _at_once(x_BNE, draws_BR2.shape[1]), dim=1):
         cut_BQE, _, between_BQ = _lloyd(x_BNE, count_B, _starts(x_BNE, square_BN, count_B, draws_BQ2), SHORT)
         begun.append((cut_BQE, between_BQ))
     cut_BRE, between_BR = begun[0] if len(begun) == 1 else (torch.cat(each, dim=1) for each in zip(*begun, strict=True))

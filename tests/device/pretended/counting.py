@@ -80,6 +80,18 @@ class Count(TorchDispatchMode):
                 self.waits[f"copy at {_line()}"] += 1
 
 
+class HostBytes(TorchDispatchMode):
+    """The bytes of all tensors that operators make on the host within a `with`, views apart."""
+
+    made = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func.name().removeprefix("aten::").split(".")[0] not in _FREE:
+            self.made += sum(t.nbytes for t in tree_leaves(out) if isinstance(t, torch.Tensor) and t.is_cpu)
+        return out
+
+
 def _line() -> str:
     frame = sys._getframe(2)
     while frame is not None:
