@@ -84,9 +84,19 @@ class Design:
         """The recipe of the early run of one seed."""
         stand_ins = {"model": self.early_model, "optimizer": self.early_optimizer, "ascent": self.early_ascent}
         first = early_recipe(self.plain(seed), self.until, **stand_ins)  # type: ignore[arg-type]
-        if self.recipe.resampling.start == "early" and first.model != self.recipe.model:
+        if first.model != self.recipe.model and any(made.start == "early" for made in self._resamplings()):
             raise UsageError("resampling.start=early goes on with the early network: leave the early model out.")
         return first
+
+    @property
+    def largest_factor(self) -> int | None:
+        """The largest factor by which a method repeats examples that may be mislabelled; None where none does."""
+        chosen = [made for made in self._resamplings() if made.method != "random" and made.among == "all"]
+        return max((made.factor for made in chosen), default=None)
+
+    def _resamplings(self) -> list[Resampling]:
+        made = [each.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor) for each in self.parsed]
+        return [recipe.resampling for recipe in made if recipe.resampling.method != "none"]
 
     def check(self) -> None:
         """Raise, before anything is trained, for methods whose recipes cannot be made."""
@@ -164,7 +174,7 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
         if design.needs_early:
             early = to_mapping(design.early(seed))
             keep_end = has_plain and _begins_alike(design)
-            settings = {"recipe": early, "factor": design.factor, "refuse": refuse, "keep_end": keep_end}
+            settings = {"recipe": early, "factor": design.largest_factor, "refuse": refuse, "keep_end": keep_end}
             jobs.append(Job(first, f"{_JOBS}:train_early", settings | {"running": dict(running)}))
         for method in design.parsed:
             waits = early is not None and (method.needs_early or (method.name == "plain" and _begins_alike(design)))

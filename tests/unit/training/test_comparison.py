@@ -194,3 +194,42 @@ def test_the_separation_of_an_early_run_is_made_once(tmp_path: Path, monkeypatch
     few = replace(DESIGN, methods=("plain", "useful", "random", "upweight", "steps"), seeds=(0, 1))
     compare(few, runs=tmp_path, device="cpu", refuse=True)
     assert len(calls) == 2, "one for each seed"
+
+
+@pytest.mark.parametrize(
+    ("methods", "factor"),
+    [
+        (("plain", "useful:8+noise", "useful"), 8),
+        (("plain", "jtt", "random:9"), 5),
+        (("plain", "useful:8+right", "batch"), None),
+        (("plain", "sam"), None),
+    ],
+)
+def test_the_guard_against_wrong_labels_asks_for_the_largest_factor(methods: tuple, factor: int | None) -> None:
+    assert Design(SMALL, methods, (0,)).largest_factor == factor
+
+
+def test_wrong_labels_are_warned_of_in_every_comparison_that_repeats_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fifth of the labels is wrong; clusters among what is predicted rightly are what the warning proposes."""
+    noisy = replace(SMALL, data=Data("digit-dominoes", {"noise": 0.2}), epochs=8)
+    told = {}
+    for methods in (("plain", "useful:8"), ("plain", "useful:8+right")):
+        caplog.clear()
+        compare(Design(noisy, methods, (0,), until=Until("epoch", 4)), runs=tmp_path, device="cpu")
+        told[methods[1]] = "contradict what" in caplog.text
+    assert told == {"useful:8": True, "useful:8+right": False}
+
+
+def test_going_on_with_another_early_network_is_refused_before_training(tmp_path: Path) -> None:
+    design = Design(SMALL, ("plain", "useful+continue"), (0,), early_model=Model("mlp", {"width": 8}))
+    with pytest.raises(UsageError, match="leave the early model out"):
+        compare(design, runs=tmp_path, device="cpu")
+    assert not list(tmp_path.iterdir())
+
+
+def test_training_can_go_on_where_the_early_run_ended(tmp_path: Path) -> None:
+    found = compare(Design(SMALL, ("plain", "useful+continue"), (0,), until=Until("epoch", 1)), runs=tmp_path)
+    run = Run(tmp_path / method(found, "useful+continue")["runs"]["0"]["run"])
+    assert run.recipe["epochs"] == SMALL.epochs - 1
