@@ -17,6 +17,7 @@ ERRORS = {
     "balanced": "test examples whose easy feature says nothing",
     "worst": "the worst group of test examples, by class and by whether they are of the minority's kind",
 }
+TITLES = {"test": "Ordinary test set", "balanced": "Balanced", "worst": "Worst group"}
 SEEDS = tuple(range(20, 30))  # fresh: the cures and their settings were explored on other seeds
 AT_ONCE = 5  # seeds in one part
 _WORDS = {
