@@ -12,7 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evenly.data import Splits
+import torch
+
+from evenly.data import Labelled, Splits
+from evenly.data.augment import Augmentation
+from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, identity_settings, to_mapping
 from evenly.records import comparison as stored
@@ -95,15 +99,27 @@ class Design:
         return max((made.factor for made in chosen), default=None)
 
     def _resamplings(self) -> list[Resampling]:
-        made = [each.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor) for each in self.parsed]
-        return [recipe.resampling for recipe in made if recipe.resampling.method != "none"]
+        return [recipe.resampling for recipe in self._recipes() if recipe.resampling.method != "none"]
+
+    def _recipes(self) -> list[Recipe]:
+        return [each.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor) for each in self.parsed]
 
     def check(self) -> None:
         """Raise, before anything is trained, for methods whose recipes cannot be made."""
-        for method in self.parsed:
-            method.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor)
+        self._recipes()
         if self.needs_early:
             self.early(self.seeds[0])
+
+    def check_on(self, train: Labelled) -> None:
+        """Raise, before anything is trained, for augmentations that these data cannot take: one example is put in."""
+        one, index = train.gather([0]), torch.zeros(1, dtype=torch.int64)
+        for recipe in self._recipes():
+            for_all = Augmentation.parse(recipe.augment, data=train)
+            for_all(one, seed=0, epoch=0, index=index)
+            if recipe.resampling.augment:
+                for_some = Augmentation.parse(recipe.resampling.augment)
+                Targeted(for_some, torch.ones(len(train), dtype=torch.bool)).check(train, for_all)
+                for_some(one, seed=0, epoch=0, index=index)
 
 
 def compare(
@@ -147,6 +163,7 @@ def compare(
         data = load_once(first, data_root=running.get("data_root"))
         split = evaluation_split(data, design.split)
         # What does not fit together is an error now, not once in every run.
+        design.check_on(data.train)
         world = World.join(running.get("device", "auto"))
         build_parts(replace(first, resampling=Resampling()), world=world, splits=data)
         plan = plan_runs(design, split=split, refuse=refuse, running=running)

@@ -15,6 +15,7 @@ from evenly.sweep import Where
 from evenly.sweep.launch import JobsFailed
 from evenly.training import comparison_jobs
 from evenly.training.comparison import Design, compare, plan_runs
+from evenly.training.forecast import forecast
 from evenly.training.loop import END
 
 SMALL = Recipe(
@@ -233,3 +234,23 @@ def test_training_can_go_on_where_the_early_run_ended(tmp_path: Path) -> None:
     found = compare(Design(SMALL, ("plain", "useful+continue"), (0,), until=Until("epoch", 1)), runs=tmp_path)
     run = Run(tmp_path / method(found, "useful+continue")["runs"]["0"]["run"])
     assert run.recipe["epochs"] == SMALL.epochs - 1
+
+
+@pytest.mark.parametrize(
+    ("data", "methods", "told"),
+    [
+        ("spirals", ("plain", "augment-all:erase"), "erase works on uint8 images"),
+        ("spirals", ("plain", "useful+augment-all:erase"), "erase works on uint8 images"),
+        ("digit-dominoes", ("plain", "useful+noise:-1"), "noise"),
+        ("digit-dominoes", ("plain", "useful+augment-all:resized-crop:4"), "resizing some examples"),
+    ],
+)
+def test_a_cure_that_the_data_cannot_take_is_refused_before_training(
+    data: str, methods: tuple, told: str, tmp_path: Path
+) -> None:
+    design = Design(replace(SMALL, data=Data(data)), methods, (0,), until=Until("epoch", 1))
+    with pytest.raises(UsageError, match=told):
+        compare(design, runs=tmp_path, device="cpu")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UsageError, match=told):
+        forecast(design, runs=tmp_path, device="cpu")
