@@ -115,8 +115,8 @@ def _ranked(own: Sequence[Cell]) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
 def left_out(rows: Sequence[Row]) -> dict[str, bool]:
     """For every task whether the advice from all others is as good as the best cure there.
 
-    The best cure is the one that would be advised by the task itself. The first choice is as good where the means of its
-    differences in balanced and in ordinary error are not above the intervals of the best one's. To abstain is to
+    The best cure is the one that would be advised by the task itself. The first choice is as good where the means of
+    its differences in balanced and in ordinary error are not above the intervals of the best one's. To abstain is to
     choose plain training.
     """
     good = {}
