@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from evenly.data import Splits
+from evenly.data import Labelled, Splits
+from evenly.data.augment import Augmentation
+from evenly.data.targeted import Targeted
 from evenly.errors import EvenlyError, UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, identity_settings, to_mapping
 from evenly.records import comparison as stored
@@ -87,16 +90,38 @@ class Design:
         """The recipe of the early run of one seed."""
         stand_ins = {"model": self.early_model, "optimizer": self.early_optimizer, "ascent": self.early_ascent}
         first = early_recipe(self.plain(seed), self.until, **stand_ins)  # type: ignore[arg-type]
-        if self.recipe.resampling.start == "early" and first.model != self.recipe.model:
+        if first.model != self.recipe.model and any(made.start == "early" for made in self._resamplings()):
             raise UsageError("resampling.start=early goes on with the early network: leave the early model out.")
         return first
 
+    @property
+    def largest_factor(self) -> int | None:
+        """The largest factor by which a method repeats examples that may be mislabelled; None where none does."""
+        chosen = [made for made in self._resamplings() if made.method != "random" and made.among == "all"]
+        return max((made.factor for made in chosen), default=None)
+
+    def _resamplings(self) -> list[Resampling]:
+        return [recipe.resampling for recipe in self._recipes() if recipe.resampling.method != "none"]
+
+    def _recipes(self) -> list[Recipe]:
+        return [each.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor) for each in self.parsed]
+
     def check(self) -> None:
         """Raise, before anything is trained, for methods whose recipes cannot be made."""
-        for method in self.parsed:
-            method.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor)
+        self._recipes()
         if self.needs_early:
             self.early(self.seeds[0])
+
+    def check_on(self, train: Labelled) -> None:
+        """Raise, before anything is trained, for augmentations that these data cannot take: one example is put in."""
+        one, index = train.gather([0]), torch.zeros(1, dtype=torch.int64)
+        for recipe in self._recipes():
+            for_all = Augmentation.parse(recipe.augment, data=train)
+            for_all(one, seed=0, epoch=0, index=index)
+            if recipe.resampling.augment:
+                for_some = Augmentation.parse(recipe.resampling.augment)
+                Targeted(for_some, torch.ones(len(train), dtype=torch.bool)).check(train, for_all)
+                for_some(one, seed=0, epoch=0, index=index)
 
 
 def compare(
@@ -142,6 +167,7 @@ def compare(
         data = load_once(first, data_root=running.get("data_root"))
         split = evaluation_split(data, design.split)
         # What does not fit together is an error now, not once in every run.
+        design.check_on(data.train)
         world = World.join(running.get("device", "auto"))
         plain = replace(first, resampling=Resampling())
         build_parts(plain, world=world, splits=data, workers=running.get("workers", 0))
@@ -175,7 +201,7 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
         if design.needs_early:
             early = to_mapping(design.early(seed))
             keep_end = has_plain and _begins_alike(design)
-            settings = {"recipe": early, "factor": design.factor, "refuse": refuse, "keep_end": keep_end}
+            settings = {"recipe": early, "factor": design.largest_factor, "refuse": refuse, "keep_end": keep_end}
             jobs.append(Job(first, f"{_JOBS}:train_early", settings | {"running": dict(running)}))
         for method in design.parsed:
             waits = early is not None and (method.needs_early or (method.name == "plain" and _begins_alike(design)))
