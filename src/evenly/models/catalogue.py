@@ -61,6 +61,12 @@ _ENTRIES = (
     Entry("relu2", "W₂·ReLU(W₁x + b), one output (Chang & Khanna)", "relu2:ReLU2", "5,100 for 100"),
     Entry("convnet", "three convolutions (Springer et al.)", "convnet:ConvNet", "102,978 for 3×64×32, 2 classes"),
     Entry(
+        "airbench",
+        "small and quick on natural images: fixed first filters, six convolutions (Jordan, 2024)",
+        "airbench:Airbench",
+        "497,816 for 3×32×32, 10 classes",
+    ),
+    Entry(
         "preact-resnet18",
         "PreAct ResNet-18 for small images",
         "preact_resnet:preact_resnet18",
@@ -135,6 +141,8 @@ def build(
     options
         Options of the model itself, such as `width=256` for `mlp`.
 
+    Examples
+    --------
     >>> model = build("mlp", input_shape=(1, 8, 8), num_classes=10, rng=0, width=256)
     >>> model.head
     Linear(in_features=256, out_features=10, bias=True)
