@@ -82,7 +82,8 @@ def measure(
     refused: dict[str, DataError] = {}
     for epoch in _epochs(at_epochs) if pointed is None else [pointed]:
         stored = load_trained(run, epoch=epoch, data_root=data_root)
-        lr = next((float(row["lr"]) for row in run.metrics() if row["epoch"] == stored.epoch and "lr" in row), None)
+        rates = (row["lr"] for row in run.metrics() if row.get("epoch") == stored.epoch and "lr" in row)
+        lr = next((float(rate) for rate in rates if isinstance(rate, int | float)), None)
         with explained(where, f"Measure on fewer examples, such as --examples {examples // 2}, or with --device cpu."):
             stored.model.to(where)
             measured = _numbers(

@@ -222,7 +222,7 @@ def _maker(source: str | os.PathLike[str]) -> Any:
     if str(source).startswith(HUGGING_FACE):
         return Entry(str(source), "embedded", "", "own.hugging_face:hugging_face").function()
     path = Path(source)
-    if not path.exists():
+    if not os.path.exists(path):  # nor does a name that is too long to be one, which Path.exists raises at
         raise DataError(f"{path} does not exist. Give a folder with a folder per class, a manifest or an .npz file.")
     suffix = "" if path.is_dir() else path.suffix.lower()
     if suffix not in _OWN or (suffix == "" and path.is_file()):
@@ -240,7 +240,7 @@ def is_path(source: str | os.PathLike[str]) -> bool:
     if source.startswith(HUGGING_FACE):
         return True
     # An empty word, as an unset variable of the shell gives it, would be the path of the present folder.
-    return source not in ("", *CATALOGUE) and (os.sep in source or Path(source).suffix != "" or Path(source).exists())
+    return source not in ("", *CATALOGUE) and (os.sep in source or Path(source).suffix != "" or os.path.exists(source))
 
 
 def _checked(name: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> dict[str, Any]:

@@ -44,7 +44,9 @@ def _inputs(trained: TrainedRun) -> str:
 
 
 def _data(data: Any) -> list[str]:
-    examples = ", ".join(f"{number:,} {split}" for split, number in data.get("examples", {}).items())
+    sizes = data.get("examples")
+    counts = sizes.items() if isinstance(sizes, dict) else ()
+    examples = ", ".join(f"{number:,} {split}" for split, number in counts if isinstance(number, int))
     return [f"{data.get('name', 'Not known')}: {examples or 'of unknown size'} examples."]
 
 
@@ -67,12 +69,13 @@ def _method(recipe: Recipe) -> list[str]:
 
 
 def _results(summary: dict[str, Any]) -> list[str]:
+    summary = {name: value for name, value in summary.items() if isinstance(value, int | float)}
     splits = [name.removesuffix(".error") for name in summary if name.endswith(".error") and name.count(".") == 1]
     if not splits:
         return ["None were recorded."]
     rows = ["| split | error % | worst class or group % |", "|---|---|---|"]
     for split in splits:
-        worst = [v for key, v in summary.items() if key.startswith(f"{split}.worst.") and isinstance(v, float)]
+        worst = [v for key, v in summary.items() if key.startswith(f"{split}.worst.")]
         rows.append(f"| {split} | {summary[f'{split}.error'] * 100:.2f} | {max(worst) * 100:.2f} |" if worst else
                     f"| {split} | {summary[f'{split}.error'] * 100:.2f} | |")  # fmt: skip
     return rows

@@ -4,6 +4,7 @@ This module is free of torch until something is built.
 """
 
 import inspect
+import math
 import numbers
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -178,12 +179,17 @@ def _build_own(name: str, shape: tuple[int, ...], num_classes: int, options: Map
 
     # A network of about the usual size is simply made; only a much larger one is measured first.
     usual = made.options()
-    if any(isinstance(value, int) and value > 16 * usual[option].default for option, value in checked.items()):
-        _require_memory(name, make, checked)
+    is_large = any(isinstance(value, int) and value > 16 * usual[option].default for option, value in checked.items())
+    if is_large or math.prod(shape) * num_classes > _LARGE:
+        given = [f"{option}={value}" for option, value in checked.items()]
+        _require_memory(f"{name} for {'×'.join(map(str, shape))} and {num_classes} classes", given, make)
     return make()
 
 
-def _require_memory(name: str, make: "Callable[[], nn.Module]", options: Mapping[str, Any]) -> None:
+_LARGE = 1000 * 3 * 224 * 224  # numbers of an input, times classes: an MLP has more parameters than these
+
+
+def _require_memory(name: str, options: Sequence[str], make: "Callable[[], nn.Module]") -> None:
     """Raise where a network is larger than the memory that is free; on the meta device it takes none."""
     import torch
 
@@ -197,10 +203,9 @@ def _require_memory(name: str, make: "Callable[[], nn.Module]", options: Mapping
         needed = 1 << 63
     left = memory.budget("cpu")
     if needed > left:
-        given = ", ".join(f"{option}={value}" for option, value in options.items())
         raise UsageError(
-            f"{name} with {given} has {needed / 1e9:,.0f} GB of parameters, and {left / 1e9:,.0f} GB are free for "
-            "them. Give smaller options."
+            f"{name}{' with ' * bool(options)}{', '.join(options)} has {needed / 1e9:,.0f} GB of parameters, and "
+            f"{left / 1e9:,.0f} GB are free for them. Give smaller options or inputs."
         )
 
 

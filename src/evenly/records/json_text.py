@@ -70,7 +70,10 @@ def parse(text: bytes, *, source: str) -> Any:
     evenly.errors.DataError: runs/3f2a/done is not JSON that evenly wrote: nested too deeply. ...
     """
     try:
-        return decode(json.loads(text))
+        value = json.loads(text)
+        if b"\\u" in text:  # half of a character that takes two escapes cannot be written anywhere
+            json.dumps(value, ensure_ascii=False).encode()
+        return decode(value)
     except RecursionError:
         reason = "nested too deeply"
     except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits

@@ -4,10 +4,10 @@ import contextlib
 import multiprocessing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from evenly.data import Splits
-from evenly.errors import EvenlyError
+from evenly.errors import DataError, EvenlyError
 from evenly.recipe import Recipe, from_mapping
 from evenly.records import Run
 from evenly.records.comparison import relative_cost
@@ -74,12 +74,11 @@ def train_early(
     first = from_mapping(Recipe, recipe)
     data = load_once(first, data_root=running.get("data_root"))
     run = train_from(None, first, runs=runs, splits=data, keep_end=keep_end, **running)
-    summary = run.summary()
     answer = {
         "run": run.id,
         "epoch": outputs_epoch(run),
-        "rule_fired": bool(summary.get("rule_fired", True)),
-        "gradients": summary["gradients"],
+        "rule_fired": bool(run.summary().get("rule_fired", True)),
+        "gradients": _Numbers(run)["gradients"],
         "cautions": [],
     }
     try:
@@ -109,9 +108,9 @@ def train_method(
     run = train_from(first if is_plain else None, wanted, runs=runs, splits=data, **running)
     if is_plain and first is not None:
         forget_end(first)
-    summary = run.summary()
+    summary, collapsed = _Numbers(run), run.summary().get("collapsed")
     worst, group = _worst(summary, split)
-    before = first.summary()["gradients"] if chosen.resamples and first is not None else 0
+    before = _Numbers(first)["gradients"] if chosen.resamples and first is not None else 0
     baseline = base.epochs * summary["training_examples"] * gradients_per_example(base.ascent)
     return {
         "run": run.id,
@@ -122,8 +121,23 @@ def train_method(
         "hard_share": summary.get("hard_share"),
         "gradients": summary["gradients"],
         "cost": 1.0 if is_plain else relative_cost(summary["gradients"], early=before, baseline=baseline),
-        "collapsed": summary.get("collapsed"),
+        "collapsed": None if collapsed is None else str(collapsed),
     }
+
+
+class _Numbers(dict[str, Any]):
+    """The numbers in a run's summary; one that is asked for and not there is damage."""
+
+    def __init__(self, run: Run) -> None:
+        kinds = {name: value for name, value in run.summary().items() if not isinstance(value, bool)}
+        super().__init__({name: value for name, value in kinds.items() if isinstance(value, int | float)})
+        self._path = run.path / "done"
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise DataError(
+            f"{self._path} is damaged: it has no number {name}. Restore it, or remove the run's folder and repeat the "
+            "command that made it."
+        )
 
 
 def run_of(runs: str, arguments: Mapping[str, Any]) -> str | None:
@@ -148,13 +162,13 @@ def _wanted(
     return (shorten(wanted, first) if chosen.resamples and first is not None else wanted), first
 
 
-def _worst(summary: Mapping[str, Any], split: str) -> tuple[float, str | None]:
+def _worst(summary: _Numbers, split: str) -> tuple[float, str | None]:
     """The error of the worst group, and which it is; that of the worst class where the data have no groups."""
     start = f"{split}.worst."
     ends = {name.removeprefix(start): value for name, value in summary.items() if name.startswith(start)}
     groups = {name: value for name, value in ends.items() if name != "class"}
     if not groups:
-        return float(ends["class"]), None
+        return float(summary[f"{start}class"]), None
     attribute = max(groups, key=lambda name: float(groups[name]))
     errors = {
         name.removeprefix(f"{split}.error."): value

@@ -97,8 +97,8 @@ def read_record(run: Run) -> ModelRecord | None:
 def data_source(run: Run, recipe: Recipe) -> str:
     """Where to load the data of a run: as its recipe says, or the same place seen from the folder it was started in."""
     name = recipe.data.name
-    if name in CATALOGUE or name.startswith(HUGGING_FACE) or Path(name).exists():
+    if name in CATALOGUE or name.startswith(HUGGING_FACE) or os.path.exists(name):
         return name
     record = read_record(run)
     path = record.data.get("path") if record is not None else None
-    return str(path) if path and Path(path).exists() else name
+    return str(path) if path and os.path.exists(path) else name
