@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -38,6 +39,8 @@ def main() -> int:
         print("soak: limits and processes are watched through /proc, which Linux alone has. Nothing was done.")
         return 0 if asked.quick else 4
     preload()
+    for end in (signal.SIGINT, signal.SIGTERM):  # also in the background of a shell: the table of what was done
+        signal.signal(end, signal.default_int_handler)
     base = Path(tempfile.mkdtemp(prefix="evenly-soak-"))
     publisher = Publisher(base / "site")
     try:

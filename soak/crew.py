@@ -18,6 +18,7 @@ def crew(workers: int, work: Callable[[int], Iterator[T]]) -> Iterator[T]:
         worker = os.fork()
         if worker == 0:
             reader.close()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             _labour(work, number, writer)
         writer.close()
         open_[reader] = worker

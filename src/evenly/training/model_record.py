@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -101,4 +100,4 @@ def data_source(run: Run, recipe: Recipe) -> str:
         return name
     record = read_record(run)
     path = record.data.get("path") if record is not None else None
-    return str(path) if path and os.path.exists(path) else name
+    return path if isinstance(path, str) and os.path.exists(path) else name
