@@ -144,6 +144,9 @@ def compare(*, methods: str, seeds: str, runs: str, dry_run: bool, json: bool, *
         print_words()
         return
     names = tuple(word.strip() for word in methods.split(",") if word.strip())
+    if len(names) == 1:
+        both = "plain,sam" if names[0] in ("plain", "original") else f"plain,{names[0]}"
+        raise UsageError(f"--methods {methods}: there is nothing to compare it with. Give --methods {both}.")
     made, where, how = design(given, verb="compare", methods=names, seeds=seeds, runs=None if dry_run else runs)
     if dry_run:
         show_forecast(made, how, runs=runs, json=json)

@@ -169,6 +169,8 @@ def test_outputs_of_any_network_are_separated_and_exported(tmp_path: Path) -> No
         (["compare", "digit-dominoes", "--methods", "plain,sma"], 2, "Did you mean 'sam'"),
         (["compare", "digit-dominoes", "--methods", "plain,useful+random"], 2, "two of its words set"),
         (["compare", "digit-dominoes", "--methods", ""], 2, "one method and one seed"),
+        (["compare", "digit-dominoes", "--methods", "sam"], 2, "Give --methods plain,sam."),
+        (["compare", "digit-dominoes", "--methods", "plain"], 2, "Give --methods plain,sam."),
         (["compare", "digit-dominoes", "--seeds", "4-0"], 2, "a range goes up"),
         (["compare", "digit-dominoes", "--time", "4:00:00"], 2, "--time is for Slurm"),
         (["compare", "digit-dominoes", "--on", "local:0"], 2, "1 or more jobs at once"),
