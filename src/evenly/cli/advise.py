@@ -1,17 +1,23 @@
 """`evenly advise`: what to try first on your data, from a short early run and the atlas of cures."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
 from evenly.cli.train import add_recipe, add_running, fast_where_possible, leads, resolved, running, with_tested_rate
-from evenly.errors import UsageError
+from evenly.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evenly.data import Splits
     from evenly.papers.atlas.advice import Advice
+    from evenly.papers.atlas.early_run import Looks
     from evenly.recipe import Recipe
+    from evenly.records import Run
+    from evenly.training.signs import Sign
 
 EXAMPLES = """
   evenly advise digit-dominoes --model mlp --epochs 30
@@ -43,6 +49,7 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     rows = measured(folder)
     recipe, data = _asked(given, runs=runs, how=how)
     seen = look(recipe, data, runs=runs, **how)
+    signs = _signs(seen, data, _run(given["data"], runs))
     found, tested = advice_of(seen.features, rows), left_out(rows) if len(rows) > 1 else {}
     if not leads():
         return
@@ -57,12 +64,13 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
                 "nearest": dict(found.nearest),
                 "ranking": ranking,
                 "harmful": list(found.harmful),
+                "signs": [sign._asdict() for sign in signs],
                 "tested": {"tasks": len(tested), "good": sum(tested.values())},
                 "next": command,
             }
         )
         return
-    _show(seen.features, seen.epochs, found, tested, recipe, folder, command)
+    _show(seen.features, seen.epochs, found, tested, recipe, folder, command, signs)
 
 
 def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":
@@ -85,6 +93,25 @@ def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[R
         raise UsageError(f"{word}: run {run.id} has a recipe already. Leave it out, or give the data set instead.")
     recipe = replace(from_record(run.recipe), resampling=Resampling(), until=Until(), keep_epochs=())
     return recipe, data_of(run, data_root=how["data_root"])
+
+
+def _signs(seen: "Looks", data: "Splits", named: "Run | None") -> "list[Sign]":
+    """What to try first and why: by the run that was named, or the early one, and by what the twin separates."""
+    from evenly.resampling import separate
+    from evenly.resampling.health import health
+    from evenly.resampling.separation import SeparationWarning
+    from evenly.training.early import load_outputs
+    from evenly.training.signs import signs_of_run, signs_of_separation
+
+    of_run = signs_of_run(named if named is not None and named.state == "done" else seen.twin)
+    outputs = load_outputs(seen.twin)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SeparationWarning)
+            separation = separate(outputs["logits"], outputs["labels"], classes=data.classes, max_accuracy=1.0)
+        return [*of_run, *signs_of_separation(separation, health(separation, outputs["logits"]))]
+    except DataError:  # all outputs of every class are equal: nothing was learned, or everything
+        return of_run
 
 
 def _run(word: str | None, runs: str) -> Any:
@@ -128,11 +155,15 @@ def _show(
     recipe: "Recipe",
     ledger: Path,
     command: str,
+    signs: "Sequence[Sign]",
 ) -> None:
     from evenly.papers.atlas.cures import CURES
 
     for sentence in sentences(features, epochs):
         say(sentence)
+    say("")
+    for number, sign in enumerate(signs, 1):
+        say(f"{number}. {sign.seen} {sign.advice}")
     if found.abstains:
         nearest = next(iter(found.nearest.items()), None)
         say(
