@@ -53,7 +53,8 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     found, tested = advice_of(seen.features, rows), left_out(rows) if len(rows) > 1 else {}
     if not leads():
         return
-    command = _command(given, found)
+    named = _run(given["data"], runs)
+    command = _command(given if named is None else given | _settings(named), found)
     if json:
         facts = {"run": seen.run.id, "twin": seen.twin.id, "epochs": seen.epochs, "features": seen.features}
         ranking = [vars(choice) for choice in found.ranking]
@@ -103,7 +104,9 @@ def _signs(seen: "Looks", data: "Splits", named: "Run | None") -> "list[Sign]":
     from evenly.training.early import load_outputs
     from evenly.training.signs import signs_of_run, signs_of_separation
 
-    of_run = signs_of_run(named if named is not None and named.state == "done" else seen.twin)
+    of_run = signs_of_run(seen.twin)
+    if named is not None and named.state == "done" and named.id != seen.twin.id:
+        of_run = [*signs_of_run(named), *of_run]
     outputs = load_outputs(seen.twin)
     try:
         with warnings.catch_warnings():
@@ -112,6 +115,19 @@ def _signs(seen: "Looks", data: "Splits", named: "Run | None") -> "list[Sign]":
         return [*of_run, *signs_of_separation(separation, health(separation, outputs["logits"]))]
     except DataError:  # all outputs of every class are equal: nothing was learned, or everything
         return of_run
+
+
+def _settings(run: "Run") -> dict[str, Any]:
+    """What a command line says to train as a run was trained: its data, model, epochs and learning rate."""
+    recipe = run.recipe
+    options = [f"{name}={value}" for name, value in (recipe["data"].get("options") or {}).items()]
+    return {
+        "data": recipe["data"]["name"],
+        "model": recipe["model"]["name"],
+        "epochs": recipe["epochs"],
+        "lr": recipe["optimizer"]["lr"],
+        "changes": options,
+    }
 
 
 def _run(word: str | None, runs: str) -> Any:

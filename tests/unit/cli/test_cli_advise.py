@@ -61,6 +61,8 @@ def test_a_run_is_advised_on_as_it_was_trained(runs: Path, capsys: pytest.Captur
     found = advised(capsys, *ASKED, "--ledger", "nowhere", runs=runs)
     again = advised(capsys, found["run"][:8], "--ledger", "nowhere", runs=runs)
     assert again["features"] == found["features"]
+    assert again["next"].startswith("evenly compare digit-dominoes --model mlp --epochs 6")
+    assert main([*again["next"].split()[1:], "--dry-run", "--runs", str(runs)]) == 0
     assert [set(sign) for sign in found["signs"]] == [{"seen", "advice"}] * len(found["signs"])
     assert main(["advise", found["run"], "--epochs", "9", "--runs", str(runs)]) == 2
     assert "has a recipe already" in capsys.readouterr().err
