@@ -70,6 +70,7 @@ def measure(
 ) -> None:
     """Measure a run at its kept epochs, and write down what was found."""
     from evenly.device import choose_device
+    from evenly.memory import explained
     from evenly.training.trained_model import load_trained, open_run
 
     where = choose_device(device)
@@ -81,9 +82,12 @@ def measure(
     refused: dict[str, DataError] = {}
     for epoch in _epochs(at_epochs) if pointed is None else [pointed]:
         stored = load_trained(run, epoch=epoch, data_root=data_root)
-        stored.model.to(where)
         lr = next((float(row["lr"]) for row in run.metrics() if row["epoch"] == stored.epoch and "lr" in row), None)
-        measured = _numbers(stored, what, examples=examples, rho=rho, layer=layer, lr=lr, given=given, refused=refused)
+        with explained(where, f"Measure on fewer examples, such as --examples {examples // 2}, or with --device cpu."):
+            stored.model.to(where)
+            measured = _numbers(
+                stored, what, examples=examples, rho=rho, layer=layer, lr=lr, given=given, refused=refused
+            )
         if other is not None:
             measured |= _line_to(stored, run_id, other, examples=examples, runs=runs, data_root=data_root)
         if refused.keys() >= set(what) > set():

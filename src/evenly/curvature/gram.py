@@ -53,6 +53,8 @@ def gram(
     memory
         Bytes that captured layers may take beside K; chunks beyond that are captured again for each pair.
 
+    Examples
+    --------
     >>> gram(nn.Linear(2, 1), torch.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()  # ⟨x, x'⟩ + 1
     [[6.0, 12.0], [12.0, 26.0]]
     """

@@ -55,6 +55,8 @@ def measure(
 
     Each instrument draws from a stream of its own, so that its numbers do not depend on what else is measured.
 
+    Examples
+    --------
     >>> from evenly.data import load
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
     >>> numbers = measure(model, load("spirals"), "sharpness", "importance", rng=torch.Generator().manual_seed(0))

@@ -28,6 +28,8 @@ class Problem:
     basis_PR
         The eigenvectors, where the parameters are known; None for a problem made from a Gram matrix.
 
+    Examples
+    --------
     >>> problem = Problem.from_gram(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
     >>> problem.num_examples, round(problem.lambda_max, 6), round(problem.trace, 6)
     (2, 1.5, 2.0)

@@ -105,7 +105,7 @@ def test_a_run_with_momentum_is_judged_with_it_and_with_the_noise_of_the_whole_s
     assert main(words[:-1]) == 0
     out = capsys.readouterr().out
     assert "σ = " in out
-    assert "95 % interval of the threshold" in out
+    assert "95% interval of the threshold" in out
     assert "None" not in out
 
 

@@ -189,7 +189,7 @@ def test_whiskers_end_where_errors_do_and_few_seeds_are_dots() -> None:
     assert isinstance(bars, Bars)
     assert (bars.low[0], bars.high[1]) == (0.0, 100.0)  # type: ignore[index]
     assert not bars.bar
-    assert "within 0 and 100 %" in chart.sentence
+    assert "within 0 and 100%" in chart.sentence
     probes = figures.probing({"easy": 0.01, "easy_interval": [-0.08, 0.1]})
     assert probes is not None
     assert probes.layers[0].low == (0.0,)  # type: ignore[union-attr]

@@ -83,7 +83,7 @@ def worst_groups(measured: Measured) -> Chart | None:
         "",
         "error (%)",
         [Bars("error", [row["name"] for row in rows], [100 * row["error"] for row in rows], low, high)],
-        f"The worst group errs in {100 * rows[0]['error']:.1f} % of {rows[0]['examples']} examples.",
+        f"The worst group errs in {100 * rows[0]['error']:.1f}% of {rows[0]['examples']} examples.",
     )
 
 
