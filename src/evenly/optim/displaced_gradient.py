@@ -4,6 +4,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim.closures import WithGradients
-from evenly.optim.device_space import Skips
+from evenly.optim.device_space import Skips, space_of
 from evenly.optim.groups import Batch
 from evenly.optim.memory import Memory
 from evenly.optim.options import check, refuse_unknown
@@ -21,10 +22,12 @@ from evenly.optim.replicas import Replicas
 from evenly.optim.rule import Rule, settings
 from evenly.optim.scratch import Scratch
 from evenly.optim.select import Where, as_reusable, group_radii, named_parameters, select
+from evenly.optim.space import Lists
 from evenly.optim.statistics import RunningStatistics
 from evenly.optim.step import Collector, Step
 
 Closure = Callable[..., Any]
+_HOOKS = attrgetter("_post_accumulate_grad_hooks")
 
 
 class DisplacedGradient:
@@ -129,8 +132,8 @@ class DisplacedGradient:
         self.replicas = Replicas(model, dict(named))
         self.whole = len(self.moved) == len(self.params)
         self.plain = tree.swappable(self.params)
-        reuses = self.whole and self.plain and not self.rule.combines and not self.replicas.wrappers
-        self.scratch = Scratch(self.params) if reuses and self.rule.looks_first else None
+        reuses = self.whole and self.plain and not self.replicas.wrappers
+        self.scratch = Scratch(self.params) if reuses else None
         self._left: tuple[int, weakref.ref[Tensor], int, int] | None = None
         self._located = False
 
@@ -160,7 +163,7 @@ class DisplacedGradient:
         returns `(loss, outputs)`, so does this, of the first pass; with several perturbation groups `outputs` is a
         list with one entry for each.
         """
-        if self.own_backward is not None or any(p._post_accumulate_grad_hooks for p in self.params):
+        if self.own_backward is not None or any(map(_HOOKS, self.params)):
             loss, rest = self._loss(closure, batch)
             (self.own_backward or Tensor.backward)(loss)
             return loss.detach() if rest is None else (loss.detach(), *rest)
@@ -208,7 +211,8 @@ class DisplacedGradient:
         if self._accumulates():
             return self.num_steps - 1, self.micro + 1
         if self.rule.remembers:
-            self.memory.learn(self.rule, step=self.num_steps)
+            on_host = type(space_of(self.params, scaler=self.scaler)) is Lists
+            self.memory.end_step(check=on_host and not self.rule.sees_lesson)
         return self.num_steps, 0
 
     def scale_loss(self, loss: Tensor) -> Tensor:
