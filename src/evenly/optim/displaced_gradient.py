@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim.closures import WithGradients
-from evenly.optim.device_space import Skips, space_of
+from evenly.optim.device_space import Skips
 from evenly.optim.groups import Batch
 from evenly.optim.memory import Memory
 from evenly.optim.options import check, refuse_unknown
@@ -22,7 +22,6 @@ from evenly.optim.replicas import Replicas
 from evenly.optim.rule import Rule, settings
 from evenly.optim.scratch import Scratch
 from evenly.optim.select import Where, as_reusable, group_radii, named_parameters, select
-from evenly.optim.space import Lists
 from evenly.optim.statistics import RunningStatistics
 from evenly.optim.step import Collector, Step
 
@@ -134,6 +133,8 @@ class DisplacedGradient:
         self.plain = tree.swappable(self.params)
         reuses = self.whole and self.plain and not self.replicas.wrappers
         self.scratch = Scratch(self.params) if reuses else None
+        #: Memory for the weights while they are displaced where they lie, as on a device.
+        self.aside: list[Tensor] | None = None
         self._left: tuple[int, weakref.ref[Tensor], int, int] | None = None
         self._located = False
 
@@ -211,8 +212,7 @@ class DisplacedGradient:
         if self._accumulates():
             return self.num_steps - 1, self.micro + 1
         if self.rule.remembers:
-            on_host = type(space_of(self.params, scaler=self.scaler)) is Lists
-            self.memory.end_step(check=on_host and not self.rule.sees_lesson)
+            self.memory.end_step(check=not self.rule.sees_lesson)
         return self.num_steps, 0
 
     def scale_loss(self, loss: Tensor) -> Tensor:
@@ -294,9 +294,9 @@ class DisplacedGradient:
         self.memory.load_state_dict(state["memory"], self.params)
         self._left = None
 
-    # Weak references cannot be copied; a copy's gradients are others anyway.
+    # Weak references cannot be copied; a copy's gradients are others anyway. Memory set aside holds no information.
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_left": None}
+        return {**self.__dict__, "_left": None, "aside": None}
 
     def __repr__(self) -> str:
         moved = f"{len(self.moved)} of {len(self.params)} parameters"

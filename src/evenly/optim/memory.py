@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from evenly import tree
+from evenly.optim.device_space import on_one_device
 from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Space
 from evenly.tree import Params
@@ -73,16 +74,29 @@ class Memory:
                     self.counts[i] = self.counts.get(i, 0) + 1
 
     def end_step(self, *, check: bool) -> None:
-        """Keep the mean of what was learned; with `check` only if it is finite."""
+        """Keep the mean of what was learned, if it is finite; without `check` it is known to be, except on a device."""
         if not self.learned:
             return
         counts = self.counts
         mean = {i: t if counts[i] == 1 else t / counts[i] for i, t in self.learned.items()}
-        self.learned, self.counts = {}, {}
-        length = tree.length(list(mean.values())) if check else None
-        if length is None or math.isfinite(length):
+        self.learned, self.counts, self.length = {}, {}, None
+        values = list(mean.values())
+        if on_one_device(values):
+            self.known.update(self._finite(mean, torch.isfinite(tree.norm(values))))
+        elif not check:
+            self.known.update(mean)
+        elif math.isfinite(length := tree.length(values)):
             self.known.update(mean)
             self.length = length if len(mean) == len(self.known) else None
+
+    def _finite(self, mean: dict[int, Tensor], good: Tensor) -> dict[int, Tensor]:
+        """What was learned on a device if it is `good`; else the old memory, or nothing if there is none yet.
+
+        A device is asked, which waits, only until it has learned something; from then on it chooses by itself.
+        """
+        if any(i not in self.known for i in mean):
+            return mean if bool(good) else {}
+        return {i: torch.where(good, t, self.known[i]) for i, t in mean.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Plain dictionaries."""

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from evenly import rng
+from evenly.data import Labelled
 from evenly.data.batches import Batch
 from evenly.errors import EvenlyError, UsageError
 from evenly.optim.schedule import multiplier, radius
@@ -33,6 +34,7 @@ from evenly.training.divergence import Diverged, divergence_error, weight_norm
 from evenly.training.evaluate import outputs, scores
 from evenly.training.interruption import Interruption
 from evenly.training.objective import predictions
+from evenly.training.placement import place
 from evenly.training.shared_dropout import SharedDropout
 from evenly.training.step import Step, scaler_state
 from evenly.training.tally import Tally
@@ -70,6 +72,7 @@ class Loop:
     tally: Tally = field(init=False)
     _step: Step = field(init=False)
     _dropout: SharedDropout | None = field(init=False)
+    _placed: dict[str, Labelled] = field(init=False)
 
     def __post_init__(self) -> None:
         self.tally = Tally(self.parts.hard_N)
@@ -77,6 +80,7 @@ class Loop:
         world, model = self.parts.world, self.parts.model
         shares = world.size > 1 and not self.parts.recipe.compile and SharedDropout.fits(model)
         self._dropout = SharedDropout(model, rank=world.rank, size=world.size) if shares else None
+        self._placed = {"train": self.parts.batches.data}
 
     @property
     def path(self) -> Path:
@@ -180,9 +184,11 @@ class Loop:
     def outputs(self, split: str) -> Tensor:
         """The model's outputs on a split, in eval mode and without augmentation."""
         parts = self.parts
+        if split not in self._placed:  # once, and not for every evaluation
+            self._placed[split] = place(parts.splits[split], parts.world.device)
         return outputs(
             parts.model,
-            parts.splits[split],
+            self._placed[split],
             augment=parts.augment,
             device=parts.world.device,
             precision=parts.recipe.precision,
