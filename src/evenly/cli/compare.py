@@ -155,8 +155,15 @@ def compare(*, methods: str, seeds: str, runs: str, dry_run: bool, json: bool, *
         print_json(found)
     elif leads():
         show(found)
+        say_where(found, runs=runs)
     if error is not None:
         raise error
+
+
+def say_where(found: Mapping[str, Any], *, runs: str) -> None:
+    """The last lines: the page to open."""
+    place = "" if runs == "runs" else f" --runs {shlex.quote(runs)}"
+    say(f"See it as a page:\n  evenly report {found['id']}{place} --open")
 
 
 def carry_out(
@@ -183,11 +190,12 @@ def show(found: Mapping[str, Any]) -> None:
     worst = {row.get("worst_group") for method in found["methods"] for row in method["runs"].values()} - {None}
     of = f"group ({', '.join(sorted(worst)[:3])})" if worst else "class"
     n = max((method["error"]["n"] for method in found["methods"] if method["error"]), default=0)
-    say(f"\nError on {found['split']} with 95 % intervals, {n} seeds; worst: of the worst {of}; cost: in gradients.")
+    seeds = "1 seed" if n == 1 else f"{n} seeds"
+    say(f"\nError on {found['split']} with 95% intervals, {seeds}; worst: of the worst {of}; cost: in gradients.")
     advice = found["recommendation"]
-    say(advice["sentence"])
+    say(f"\n{advice['sentence']}")
     if advice["next"]:
-        say(f"To tell more: {advice['next']}")
+        say(f"To tell more:\n  {advice['next']}")
 
 
 def _row(method: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """`evenly reproduce`: any figure or table of the papers, run and judged; what the ledger says of all of them."""
 
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +9,7 @@ from evenly.cli.compare import add_where, take_where
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
 from evenly.errors import DataError, EvenlyError, UsageError
+from evenly.progress import wrapped
 
 if TYPE_CHECKING:
     from evenly.papers.experiment import Experiment
@@ -268,20 +271,46 @@ def _print_clusters(rows: list[dict[str, Any]]) -> None:
 def _list(ledger: Path, *, json: bool) -> None:
     from evenly.papers.reproduction import overview
     from evenly.report.claims import KINDS
-    from evenly.report.verdict_words import counts, verdict_words
+    from evenly.report.verdict_words import counts
     from evenly.report.wording import duration
 
     lines = overview(ledger)
     if json:
         print_json(lines)
         return
-    shown = [
-        {**line, "cost": duration(line["cost"]), "verdict": verdict_words(line["verdict"], line["kind"])}
-        for line in lines
-    ]
-    print_table(shown, ["key", "claim", "scale", "state", "verdict", "cost"])
+    shown = [{**line, "cost": duration(line["cost"]), "verdict": _verdict_of(line)} for line in lines]
+    if sys.stdout.isatty():
+        _print_by_kind(shown)
+    else:  # one row, one line, for grep
+        print_table(shown, ["key", "verdict", "scale", "cost", "claim"])
     for kind, counted in counts(lines).items():
         say(f"{KINDS[kind]}: " + ", ".join(f"{number} {word}" for word, number in counted.items()) + ".")
+
+
+def _verdict_of(line: Mapping[str, Any]) -> str:
+    from evenly.report.verdict_words import verdict_words
+
+    return verdict_words(line["verdict"], line["kind"]) + (" (stale)" if line["state"] == "stale" else "")
+
+
+def _print_by_kind(lines: Sequence[Mapping[str, Any]]) -> None:
+    """Two lines for each experiment, so that its claim can be read at any width, under a heading for each kind."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from evenly.report.claims import KINDS
+
+    console = Console(highlight=False)
+    width = max(len(line["key"]) for line in lines)
+    for kind, title in KINDS.items():
+        own = [line for line in lines if line["kind"] == kind]
+        if own:
+            console.print(Text(f"{title}: experiment, verdict, scale, time", style="bold"))
+        for line in own:
+            console.print(Text(f"{line['key']:{width}} {line['verdict']:24} {line['scale']:5} {line['cost']}"))
+            console.print(Text(wrapped(f"  {line['claim']}", stream=sys.stdout), style="dim"))
+        if own:
+            console.print()
 
 
 def _print(row: dict[str, Any]) -> None:

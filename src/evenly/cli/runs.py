@@ -1,5 +1,6 @@
 """`evenly runs`: what has been run, and what came of it; show, compare and remove runs."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -199,17 +200,26 @@ def _verdict(names: "Sequence[str]", lines: "Sequence[Any]", split: str) -> str:
         else:
             word = "lower" if line.difference.mean < 0 else "higher"
             told.append(f"{name} has a {word} error than {names[0]} ({line.difference.n} paired seeds).")
-    return "\n".join([f"Errors on {split}, differences in points with 95 % intervals.", *told])
+    return "\n".join([f"Errors on {split}, differences in points with 95% intervals.", *told])
+
+
+def _name_in(runs: str, path: Path) -> str:
+    """The name of a run's folder, which must lie in `runs`: one of the same name there may be another copy."""
+    path = Path(os.path.abspath(path))
+    if path.parent.resolve() != Path(runs).resolve():
+        raise UsageError(f"{path} is not in {runs}. Name the folder that it is in: --runs {path.parent}")
+    return path.name
 
 
 def remove(*, ids: list[str], yes: bool, runs: str, json: bool) -> None:
     """Delete runs that evenly made, after asking."""
     from evenly import records
     from evenly.records import index
-    from evenly.records.removal import refusal
+    from evenly.records.removal import refusal, sweep
     from evenly.records.removal import remove as delete
 
-    chosen = list(dict.fromkeys(records.Run.open(name, runs).path.name for name in ids))
+    sweep(runs)
+    chosen = list(dict.fromkeys(_name_in(runs, records.Run.open(name, runs).path) for name in ids))
     for name in chosen:
         if (why := refusal(runs, name)) is not None:
             raise UsageError(why)

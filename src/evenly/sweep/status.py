@@ -1,6 +1,7 @@
 """What is known of a plan while it is carried out: one bar for a person, and a file for whoever looks from outside.
 
-On a terminal it is a bar, elsewhere a line every half minute: `12 of 40 runs, 3 running, about 2 h left: sam, seed 3`.
+On a terminal it is a bar, elsewhere a line every half minute:
+`12 of 40 runs done, 3 running, about 2 h left: SAM, seed 3`.
 """
 
 import json
@@ -90,8 +91,8 @@ class Status:
     def sentence(self) -> str:
         """Where the plan stands, in a line."""
         ended, total = len(self.outcomes), len(self.plan)
-        words = [f"{ended} of {total} runs"]
-        if self.running:
+        words = [f"{ended} of {total} runs done"]
+        if len(self.running) > 1:
             words.append(f"{len(self.running)} running")
         if self._timed and ended < total:
             left = (total - ended) * (self._took / self._timed) / max(1, len(self.running))

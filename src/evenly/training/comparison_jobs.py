@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenly.data import Splits
+from evenly.errors import EvenlyError
 from evenly.recipe import Recipe, from_mapping
 from evenly.records import Run
 from evenly.records.comparison import relative_cost
@@ -16,7 +17,7 @@ from evenly.training.cost import gradients_per_example
 from evenly.training.early import outputs_epoch
 from evenly.training.guards import cautions
 from evenly.training.identify import identify
-from evenly.training.methods import parse
+from evenly.training.methods import Method, parse
 from evenly.training.selection import shorten
 from evenly.training.separations import separation_of
 from evenly.training.train import train_from
@@ -58,9 +59,15 @@ _of_this_process: dict[str, Splits] = {}
 
 
 def train_early(
-    runs: str, *, recipe: Mapping[str, Any], factor: int, refuse: bool, keep_end: bool, running: Mapping[str, Any]
+    runs: str,
+    *,
+    recipe: Mapping[str, Any],
+    factor: int | None,
+    refuse: bool,
+    keep_end: bool,
+    running: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Train an early run and separate its outputs.
+    """Train an early run, separate its outputs, and say what stands against repeating examples `factor` times.
 
     With `refuse`, outputs that cannot be separated are an error now, before anything long is trained.
     """
@@ -75,9 +82,11 @@ def train_early(
         "gradients": summary["gradients"],
         "cautions": [],
     }
-    if refuse:
-        separation = separation_of(run, data.train)
-        answer["cautions"] = list(cautions(run, separation, first, factor=factor))
+    try:
+        answer["cautions"] = list(cautions(run, separation_of(run, data.train), factor=factor))
+    except EvenlyError:
+        if refuse:
+            raise
     return answer
 
 
@@ -95,14 +104,7 @@ def train_method(
     """Train one method with one seed: `recipe` is that of plain training, `early` that of the early run."""
     base, chosen = from_mapping(Recipe, recipe), parse(method)
     data = load_once(base, data_root=running.get("data_root"))
-    first, share = None, None
-    if early is not None:
-        first = Run(Path(runs) / identify(from_mapping(Recipe, early), data).id)
-        share = separation_of(first, data.train).share if chosen.has("steps") else None
-    settings: dict[str, Any] = {"factor": factor, "keep_suspects": keep_suspects, "share": share}
-    wanted = chosen.recipe(base, early=first.id if first is not None else None, **settings)
-    if chosen.resamples and first is not None:
-        wanted = shorten(wanted, first)
+    wanted, first = _wanted(runs, base, early, chosen, data, factor=factor, keep_suspects=keep_suspects)
     is_plain = chosen.name == "plain"
     run = train_from(first if is_plain else None, wanted, runs=runs, splits=data, **running)
     if is_plain and first is not None:
@@ -122,6 +124,28 @@ def train_method(
         "cost": 1.0 if is_plain else relative_cost(summary["gradients"], early=before, baseline=baseline),
         "collapsed": summary.get("collapsed"),
     }
+
+
+def run_of(runs: str, arguments: Mapping[str, Any]) -> str | None:
+    """The ID of the run that `train_method` with these arguments trains; None where that costs more than looking."""
+    base, chosen = from_mapping(Recipe, arguments["recipe"]), parse(arguments["method"])
+    if chosen.has("steps"):  # whose epochs only the separation tells
+        return None
+    data = load_once(base, data_root=arguments["running"].get("data_root"))
+    how = {name: arguments[name] for name in ("factor", "keep_suspects")}
+    return identify(_wanted(runs, base, arguments["early"], chosen, data, **how)[0], data).id
+
+
+def _wanted(
+    runs: str, base: Recipe, early: Mapping[str, Any] | None, chosen: Method, data: Splits, **settings: Any
+) -> tuple[Recipe, Run | None]:
+    """The recipe of a method, and the early run that it begins with."""
+    first, share = None, None
+    if early is not None:
+        first = Run(Path(runs) / identify(from_mapping(Recipe, early), data).id)
+        share = separation_of(first, data.train).share if chosen.has("steps") else None
+    wanted = chosen.recipe(base, early=first.id if first is not None else None, share=share, **settings)
+    return (shorten(wanted, first) if chosen.resamples and first is not None else wanted), first
 
 
 def _worst(summary: Mapping[str, Any], split: str) -> tuple[float, str | None]:

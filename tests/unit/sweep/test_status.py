@@ -18,12 +18,12 @@ PLAN = Plan([Job(f"sam, seed {n}", NOTHING) for n in range(4)])
 
 def test_a_line_says_how_many_runs_are_done_and_which_one_is_going_on(tmp_path: Path) -> None:
     with Status(PLAN, Where(), tmp_path / "state", "runs") as status:
-        assert status.sentence() == "0 of 4 runs"
+        assert status.sentence() == "0 of 4 runs done"
         status.begin(PLAN["sam, seed 0"])
         status.begin(PLAN["sam, seed 1"])
-        assert status.sentence() == "0 of 4 runs, 2 running: sam, seed 0"
+        assert status.sentence() == "0 of 4 runs done, 2 running: sam, seed 0"
         status.end(Outcome("sam, seed 0", "done", seconds=3600.0))
-        assert status.sentence() == "1 of 4 runs, 1 running, about 3.0 h left: sam, seed 1"
+        assert status.sentence() == "1 of 4 runs done, about 3.0 h left: sam, seed 1"
     state = json.loads((tmp_path / "state" / "state.json").read_text())
     assert state["over"]
     assert (state["jobs"], list(state["running"])) == (4, ["sam, seed 1"])
