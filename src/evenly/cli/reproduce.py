@@ -203,7 +203,11 @@ def _chosen(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experime
         if len(able) < len(found):
             say(f"{len(found) - len(able)} of {len(found)} experiments have no scale {scale} and are left out.")
         found = able
-    return [(each, scale_given(scale, each)) for each in found]
+    chosen = [(each, scale_given(scale, each)) for each in found]
+    for each, size in chosen:
+        if scale not in ("auto", size):
+            say(f"{each.key} has no scale {scale}: {size} takes minutes, and is taken.")
+    return chosen
 
 
 def _plans(
