@@ -51,5 +51,12 @@ def escape_bars(app, what, name, obj, options, lines):
             lines[number] = "".join(p if p.startswith("`") else p.replace("|", r"\|") for p in parts)
 
 
+def keep_first_lines(app, what, name, obj, options, lines):
+    """Napoleon takes what stands before a colon in an attribute's first line for its type."""
+    if what in ("attribute", "data", "property"):
+        lines[:0] = ["..", ""]  # an empty comment
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-docstring", keep_first_lines, priority=100)

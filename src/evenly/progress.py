@@ -1,13 +1,17 @@
 """Progress for people, on stderr: a bar with the time left on a terminal, a line every half minute without one."""
 
 import os
+import re
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sized
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 T = TypeVar("T")
 LINE_EVERY = 30.0  # seconds from one line to the next where there is no terminal
+PATIENCE = 1.0  # seconds before a bar inside of another one is shown: most are over by then, and would only flicker
 _shown: Any = None  # the display that bars inside of other bars join: there can be one on a terminal
 
 
@@ -18,7 +22,34 @@ def can_show_bar() -> bool:
 
 def tell(sentence: str) -> None:
     """Say something to the person at the terminal, beside the results on stdout."""
-    print(sentence, file=sys.stderr, flush=True)
+    print(wrapped(sentence), file=sys.stderr, flush=True)
+
+
+def wrapped(text: str, *, stream: TextIO | None = None, width: int | None = None) -> str:
+    """Text broken between words at the width of the terminal, each line with its own indent; as it is without one.
+
+    A line that is a command stays whole, so that it can be copied.
+
+    >>> print(wrapped("Too early to say.\\n  - two seeds cannot tell\\n  evenly compare digits --seeds 0-4", width=20))
+    Too early to say.
+      - two seeds cannot
+        tell
+      evenly compare digits --seeds 0-4
+    """
+    stream = stream or sys.stderr
+    if width is None:
+        if not stream.isatty():
+            return text
+        width = shutil.get_terminal_size().columns
+    return "\n".join(_fill(line, width) for line in text.split("\n"))
+
+
+def _fill(line: str, width: int) -> str:
+    indent = re.match(r"\s*(- |\| )?", line)[0]  # type: ignore[index]  # it matches everything
+    if len(line) <= width or line.lstrip().startswith("evenly "):
+        return line
+    wrapper = textwrap.TextWrapper(width, indent, " " * len(indent), break_long_words=False, break_on_hyphens=False)
+    return wrapper.fill(line[len(indent) :])
 
 
 def duration(seconds: float) -> str:
@@ -56,28 +87,31 @@ class Bar:
                 _shown, self._owns = _display(self.unit), True
                 _shown.start()
             self._progress = _shown
-            self._task = self._progress.add_task(self.what, total=self.total)
+            self._task = self._progress.add_task(self.what, total=self.total, visible=self._owns)
         return self
 
     def advance(self, amount: float = 1) -> None:
         """Move the bar by `amount` units."""
         self._done += amount
         if self._progress is not None:
-            self._progress.update(self._task, advance=amount)
+            self._progress.update(self._task, advance=amount, visible=self._is_due())
         else:
             self._say()
 
-    def note(self, **facts: float) -> None:
-        """Show some numbers beside the bar."""
-        self.describe(f"{self.what}  {'  '.join(f'{name} {value:.4g}' for name, value in facts.items())}")
+    def note(self, *, loss: float, error: float) -> None:
+        """Show how training stands beside the bar; the error is a share."""
+        self.describe(f"{self.what}  loss {loss:.4g}  error {error * 100:.2f}%")
 
     def describe(self, text: str) -> None:
         """Show another text beside the bar."""
         self._text = text
         if self._progress is not None:
-            self._progress.update(self._task, description=text)
+            self._progress.update(self._task, description=text, visible=self._is_due())
         else:
             self._say()
+
+    def _is_due(self) -> bool:
+        return self._owns or time.monotonic() - self._began >= PATIENCE
 
     def _say(self) -> None:
         """A line where there is no terminal, if the last one was long enough ago."""
@@ -129,6 +163,6 @@ def _display(unit: str) -> Any:
 
     counts = [DownloadColumn(), TransferSpeedColumn()] if unit == "bytes" else [MofNCompleteColumn()]
     columns = [TextColumn("{task.description}"), BarColumn(), *counts, TimeRemainingColumn()]
-    if unit == "runs":  # which are told in words, and whose trainings are bars below
-        columns = [TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()]
+    if unit == "runs":  # their number and the time left are told in words
+        columns = [TextColumn("{task.description}"), BarColumn()]
     return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from base64 import b64decode
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -262,6 +263,8 @@ def test_a_live_page_follows_a_run_to_its_end(tmp_path: Path, look: Callable[...
             run.log(epoch=2, **{"test.error": 0.4})
             awaited(sight, "document.querySelectorAll('.canvas circle').length === 2")
             assert "after epoch 2 of 3" in sight.page.locator(".verdict").inner_text()
+            data = sight.page.locator("#curves .csv").first.get_attribute("href")
+            assert b64decode(data.partition(",")[2]).decode().splitlines()[-1].startswith("plain,2,40")
             run.finish({"test.error": 0.3})
             awaited(sight, "document.querySelector('.live').textContent === 'done'")
             assert sight.complaints == []

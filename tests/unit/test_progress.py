@@ -23,3 +23,27 @@ def test_without_a_terminal_a_line_says_every_half_minute_how_far_it_is(
 def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(progress.track(range(1000), "counting")) == list(range(1000))
     assert capsys.readouterr().err == ""
+
+
+def test_a_bar_inside_of_another_one_is_shown_once_it_takes_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(progress, "can_show_bar", lambda: True)
+    with progress.Bar("2 of 12 runs done: USEFUL, seed 1", total=12, unit="runs"), progress.Bar("x", total=9) as inner:
+        inner.advance()
+        assert [task.visible for task in progress._shown.tasks] == [True, False]
+        now = 1.5
+        inner.note(loss=0.25, error=0.1234)
+        assert [task.visible for task in progress._shown.tasks] == [True, True]
+        assert progress._shown.tasks[1].description == "x  loss 0.25  error 12.34%"
+        assert progress._shown.tasks[1].completed == 1
+        columns = [type(column).__name__ for column in progress._shown.columns]
+        assert columns == ["TextColumn", "BarColumn"], "the time left is told once, in words"
+
+
+def test_text_is_broken_between_words_and_commands_stay_whole() -> None:
+    command = "  evenly useful photos --model convnet --epochs 12 --set data.validation=0.2 --runs /a/long/path/of/runs"
+    said = progress.wrapped(f"{'Eleven words ' * 11}\n{command}", width=80).splitlines()
+    assert said[-1] == command
+    assert max(map(len, said[:-1])) <= 80
+    assert " ".join(said[:-1]) == ("Eleven words " * 11).strip()

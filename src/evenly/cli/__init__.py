@@ -18,6 +18,7 @@ from evenly import __version__
 from evenly.cli.parser import Parser
 from evenly.consent import trusting
 from evenly.errors import EvenlyError
+from evenly.progress import wrapped
 
 EXAMPLES = """
   evenly demo                                 see it work on embedded data
@@ -72,10 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         with trusting(arguments.pop("trust_code", False), command=f"evenly {shlex.join(words)}"):
             return int(run(**arguments) or 0)
     except EvenlyError as error:
-        print(f"evenly: {error}", file=sys.stderr)
+        print(wrapped(f"evenly: {error}"), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt as interrupt:
-        print(f"evenly: {interrupt}" if str(interrupt) else "evenly: interrupted", file=sys.stderr)
+        print(wrapped(f"evenly: {interrupt}" if str(interrupt) else "evenly: interrupted"), file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader has gone (`evenly data list | head`): that is no error. Python would complain at exit.
@@ -83,16 +84,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
+class _Wrapped(logging.Formatter):
+    """A remark in lines as wide as the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return wrapped(super().format(record))
+
+
 def _speak_plainly() -> None:
-    """Remarks of the library reach a person as one line each, without the place in the code they come from."""
+    """Remarks of the library reach a person without the place in the code they come from."""
     logger = logging.getLogger("evenly")
     if not logger.handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("evenly: %(message)s"))
+        handler.setFormatter(_Wrapped("evenly: %(message)s"))
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
         logger.propagate = False
     for each in logger.handlers:
         if type(each) is logging.StreamHandler:
             each.stream = sys.stderr  # which may be another than when the last command ran in this process
-    warnings.formatwarning = lambda message, *_, **__: f"evenly: {message}\n"
+    warnings.formatwarning = lambda message, *_, **__: wrapped(f"evenly: {message}") + "\n"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
@@ -11,7 +10,7 @@ from typing import Any
 from evenly import __version__, atomic
 from evenly.cli.output import say
 from evenly.cli.parser import Parser
-from evenly.cli.report import show
+from evenly.cli.report import is_ours, show
 from evenly.errors import SetupError, UsageError
 
 EXAMPLES = """
@@ -19,7 +18,7 @@ EXAMPLES = """
   evenly demo --open
   evenly demo --quick --out /tmp/demo
 """
-PAGE, MARK = "index.html", 'name="generator" content="evenly"'
+PAGE = "index.html"
 FORMAT = 2  # of what is kept of the toy
 
 
@@ -64,7 +63,7 @@ def _check(out: Path, runs: Path, *, force: bool) -> None:
         if taken is not None and not taken.is_dir():
             raise UsageError(f"{option} {folder}: {taken} is a file. Give a folder: {option} evenly-demo")
     page = out / PAGE
-    if page.is_dir() or (page.exists() and not force and MARK not in _opening(page)):
+    if page.is_dir() or (page.exists() and not force and not is_ours(page)):
         raise UsageError(f"{page} exists and is not a page of evenly's. Give another --out, or --force to replace it.")
     for folder in (out, runs):
         try:
@@ -81,11 +80,6 @@ def _limit_threads() -> None:
 
     if hasattr(os, "getloadavg") and os.getloadavg()[0] > (os.cpu_count() or 1) / 2:
         torch.set_num_threads(1)
-
-
-def _opening(page: Path) -> str:
-    with page.open("rb") as file:
-        return file.read(4096).decode("utf-8", "replace")
 
 
 def _kept(path: Path, setting: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -107,4 +101,4 @@ def _kept(path: Path, setting: Any, make: Callable[[], dict[str, Any]]) -> dict[
 
 def _tell(sentences: list[str]) -> None:
     for sentence in sentences:
-        say(textwrap.fill(sentence, 100, initial_indent="   - ", subsequent_indent="     "))
+        say(f"   - {sentence}")

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenly.progress import wrapped
+
 
 def say(text: str) -> None:
-    """Talk to the person, on stderr."""
-    print(text, file=sys.stderr)
+    """Talk to the person, on stderr, in lines as wide as the terminal."""
+    print(wrapped(text), file=sys.stderr)
 
 
 def print_json(value: Any) -> None:

@@ -15,7 +15,7 @@ EXAMPLES = """
   evenly report --claims --out site/
   evenly report --atlas --out atlas/
 """
-OUT = "report.html"
+OUT, MARK = "report.html", 'name="generator" content="evenly"'
 
 
 def fill(parser: Parser) -> None:
@@ -24,7 +24,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument(
         "run_ids", metavar="RUN", nargs="*", help="the ID of a run or a comparison, its beginning, or a folder of runs"
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page to write (default: {OUT})")
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page to write (default: {OUT}, drawn anew)")
     parser.add_argument("--force", action="store_true", help="replace a page that exists")
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument(
@@ -86,7 +86,7 @@ def report(
         return
     from evenly.report.experiments import page_of
 
-    path = writable(out or Path(OUT), force=force)
+    path = writable(out or Path(OUT), force=force or (out is None and is_ours(Path(OUT))))
     page = page_of(run_ids, runs=runs, wanted=wanted)
     page.write(path)
     for remark in page.remarks:
@@ -112,6 +112,15 @@ def writable(path: Path, *, force: bool) -> Path:
     if path.exists() and not force:
         raise UsageError(f"{path} exists. Give another --out, or --force to replace it.")
     return path
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file is a page that evenly wrote."""
+    try:
+        with path.open("rb") as file:
+            return MARK in file.read(4096).decode("utf-8", "replace")
+    except OSError:
+        return False
 
 
 def show(address: str, *, open: bool) -> None:

@@ -1,5 +1,7 @@
 """`evenly reproduce`: any figure or table of the papers, run and judged; what the ledger says of all of them."""
 
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +9,7 @@ from evenly.cli.compare import add_where, take_where
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
 from evenly.errors import DataError, EvenlyError, UsageError
+from evenly.progress import wrapped
 
 if TYPE_CHECKING:
     from evenly.papers.experiment import Experiment
@@ -81,11 +84,14 @@ def reproduce(
     from evenly.cli.useful import numbers
     from evenly.papers import ledger as book
     from evenly.papers import reproduction
+    from evenly.sweep.launch import check_available, is_one
 
     if listing:
         _list(kept_in(ledger), json=json)
         return
-    how: dict[str, Any] = {"runs": runs, "data_root": data_root, "where": take_where(companions, default="local")}
+    where = take_where(companions, default="local")
+    is_cluster = where.engine != "local"
+    how: dict[str, Any] = {"runs": runs, "data_root": data_root, "where": where}
     if hours is not None and not (campaign and hours > 0):
         raise UsageError(f"--hours {hours:g}: it limits a campaign, above 0: evenly reproduce --next --hours 8")
     if judge:
@@ -102,17 +108,25 @@ def reproduce(
     chosen = _chosen(keys, scale, every=every)
     for each, size in chosen:
         reproduction.check_cost(each, size, yes=yes or dry_run)
+    how["where"] = check_available(where)
     plans, missing = _plans(chosen, given, data_root)
     if dry_run:
+        totals = _on_clusters(chosen, given) if is_cluster else []
         if json:
-            print_json(plans)
+            print_json({"experiments": plans, "clusters": totals} if is_cluster else plans)
         else:
             print_table(plans, ["key", "scale", "seeds", "parts", "cost", "needs"])
+            _print_clusters(totals)
     if missing:
         raise DataError("\n".join(missing))
     if dry_run:
         return
     into = None if check else ledger or Path("claims")
+    failed = None
+    if len(chosen) > 1 and not is_one(how["where"]):
+        settings = {"seeds": given, "more": more, "fresh": fresh, "ledger": ledger or Path("claims")}
+        chosen, failed = reproduction.measure_together(chosen, **settings, **how)  # type: ignore[arg-type]
+        fresh = False
     rows = []
     for each, size in chosen:
         if more is not None:
@@ -123,6 +137,8 @@ def reproduce(
             _print(rows[-1])
     if json:
         print_json(rows)
+    if failed is not None:
+        raise failed
     if check:
         against = kept_in(ledger)
         worse = reproduction.regressions(rows, against)
@@ -218,23 +234,79 @@ def _plans(
     return lines, missing
 
 
+def _on_clusters(chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None) -> list[dict[str, Any]]:
+    from evenly.papers.full_cost import costs, on_clusters
+
+    return on_clusters(costs(chosen, seeds))
+
+
+def _print_clusters(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    from evenly.papers.full_cost import SUSTAINED
+    from evenly.report.wording import duration
+
+    print()
+    shown = [
+        {
+            **row,
+            "FLOP": f"{row['flop']:.2g}",
+            "time": duration(60 * row["hours"]),
+            "longest part": duration(60 * row["longest"]),
+            "busy": f"{row['busy']:.0%}",
+        }
+        for row in rows
+    ]
+    print_table(shown, ["of", "GPUs", "parts", "FLOP", "time", "longest part", "busy"])
+    say(
+        f"\nFrom the FLOP of a forward and a backward pass, counted, at {SUSTAINED / 1e12:g} TFLOP/s sustained by each "
+        "GPU; the toys of the papers run on the cores beside them. No part is divided."
+    )
+
+
 def _list(ledger: Path, *, json: bool) -> None:
     from evenly.papers.reproduction import overview
     from evenly.report.claims import KINDS
-    from evenly.report.verdict_words import counts, verdict_words
+    from evenly.report.verdict_words import counts
     from evenly.report.wording import duration
 
     lines = overview(ledger)
     if json:
         print_json(lines)
         return
-    shown = [
-        {**line, "cost": duration(line["cost"]), "verdict": verdict_words(line["verdict"], line["kind"])}
-        for line in lines
-    ]
-    print_table(shown, ["key", "claim", "scale", "state", "verdict", "cost"])
+    shown = [{**line, "cost": duration(line["cost"]), "verdict": _verdict_of(line)} for line in lines]
+    if sys.stdout.isatty():
+        _print_by_kind(shown)
+    else:  # one row, one line, for grep
+        print_table(shown, ["key", "verdict", "scale", "cost", "claim"])
     for kind, counted in counts(lines).items():
         say(f"{KINDS[kind]}: " + ", ".join(f"{number} {word}" for word, number in counted.items()) + ".")
+
+
+def _verdict_of(line: Mapping[str, Any]) -> str:
+    from evenly.report.verdict_words import verdict_words
+
+    return verdict_words(line["verdict"], line["kind"]) + (" (stale)" if line["state"] == "stale" else "")
+
+
+def _print_by_kind(lines: Sequence[Mapping[str, Any]]) -> None:
+    """Two lines for each experiment, so that its claim can be read at any width, under a heading for each kind."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from evenly.report.claims import KINDS
+
+    console = Console(highlight=False)
+    width = max(len(line["key"]) for line in lines)
+    for kind, title in KINDS.items():
+        own = [line for line in lines if line["kind"] == kind]
+        if own:
+            console.print(Text(f"{title}: experiment, verdict, scale, time", style="bold"))
+        for line in own:
+            console.print(Text(f"{line['key']:{width}} {line['verdict']:24} {line['scale']:5} {line['cost']}"))
+            console.print(Text(wrapped(f"  {line['claim']}", stream=sys.stdout), style="dim"))
+        if own:
+            console.print()
 
 
 def _print(row: dict[str, Any]) -> None:

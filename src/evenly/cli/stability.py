@@ -156,7 +156,7 @@ def _print_report(report: dict[str, Any]) -> None:
         facing = [f"σ = {method['sigma']:.4g}"] if method.get("sigma") is not None else []
         facing.append(f"max λmax(H_i) = {method['largest_example']:.4g}")
         if method.get("eta_interval"):
-            facing.append("95 % interval of the threshold {:.4g} to {:.4g}".format(*method["eta_interval"]))
+            facing.append("95% interval of the threshold {:.4g} to {:.4g}".format(*method["eta_interval"]))
         columns = ["criterion", "critical lr", *(["lr over it"] if judged else [])]
         print_table(rows, columns, title=f"{name}: {method['stands']}; {', '.join(facing)}")
     if report["notes"]:

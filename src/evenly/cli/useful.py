@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evenly.cli.compare import add_comparison, carry_out, design, show, show_forecast
+from evenly.cli.compare import add_comparison, carry_out, design, say_where, show, show_forecast
 from evenly.cli.compare import add_moment as add_moment
 from evenly.cli.compare import moment as moment
 from evenly.cli.compare import numbers as numbers
@@ -38,7 +38,7 @@ def useful(*, seeds: str, controls: str, runs: str, dry_run: bool, json: bool, *
     given["controls"] = [word.strip() for word in controls.split(",") if word.strip()]
     made, where, how = design(given, verb="useful", seeds=seeds, runs=None if dry_run else runs)
     if dry_run:
-        show_forecast(made, how, runs=runs, json=json)
+        show_forecast(made, how, where, runs=runs, json=json)
         return
     found, error = carry_out(made, where, how, runs=runs, refuse=True)
     if leads():
@@ -60,8 +60,12 @@ def _show(found: dict[str, Any], *, runs: str, json: bool) -> None:
     show(found)
     if shared is not None:
         say(
-            f"\nOf the examples that either of two seeds calls hard, {shared['jaccard']:.0%} are hard to both (a mean "
-            f"of {shared['pairs']} pairs; agreement beyond chance, the adjusted Rand index: "
-            f"{shared['adjusted_rand']:.2f})."
+            f"Of the examples that either of two seeds calls hard, {shared['jaccard']:.0%} are hard to both "
+            f"({_pairs(shared['pairs'])}adjusted Rand index {shared['adjusted_rand']:.2f}; 0 is chance)."
         )
     say(f"For `evenly export`, the runs of the method: {', '.join(chosen)} (in {runs}).")
+    say_where(found, runs=runs)
+
+
+def _pairs(num: int) -> str:
+    return f"mean of {num} pairs of seeds; " if num > 1 else ""

@@ -38,6 +38,8 @@ def hessian(
     memory
         Bytes that kept graphs may take; more examples are computed again for each product.
 
+    Examples
+    --------
     >>> model = nn.Linear(2, 1, bias=False)
     >>> x = torch.tensor([[1.0, 0.0], [1.0, 2.0]])
     >>> (hessian(model, (x, torch.zeros(2)), loss="squared") @ torch.tensor([1.0, 0.0])).tolist()  # H = XᵀX/N

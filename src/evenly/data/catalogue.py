@@ -67,7 +67,7 @@ _ENTRIES = (
     Entry(
         "waterbirds",
         "published",
-        "birds on land and water, 95 % spurious",
+        "birds on land and water, 95% spurious",
         "formats.groups:waterbirds",
         ("waterbirds",),
     ),

@@ -109,7 +109,7 @@ def test_errors(toy: Plain) -> str:
     wrong = {method: [100 * error for error in toy["error"][method]] for method in METHODS}
     parts = [f"{METHODS[m]} {signed(paired(wrong[m], wrong['plain']))}" for m in ("useful", "random", "sam")]
     return (
-        f"Test error: {interval(wrong['plain']).mean:.1f} % with plain training; changes in points: {'; '.join(parts)}."
+        f"Test error: {interval(wrong['plain']).mean:.1f}% with plain training; changes in points: {'; '.join(parts)}."
     )
 
 
@@ -126,7 +126,7 @@ def compared(images: Plain, split: str) -> str:
     """USEFUL against plain training and against random upsampling on one split, in points of error."""
     own, plain, chance = (errors(images, method, split) for method in ("useful", "plain", "random"))
     gain, over = paired(own, plain), paired(own, chance)
-    told = f"{interval(plain).mean:.1f} % with plain training; USEFUL changes it by {signed(gain)} points"
+    told = f"{interval(plain).mean:.1f}% with plain training; USEFUL changes it by {signed(gain)} points"
     if not gain.excludes_zero:
         return f"{told}, which may be chance ({gain.n} paired seeds)."
     told += f", and by {signed(over)} against random upsampling: "

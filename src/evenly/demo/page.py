@@ -135,7 +135,7 @@ def _cure(toy: Plain, growth: str, wrong: str) -> Section:
             Plot(hard, wide=True),
             Plot(easy),
             Plot(Chart("The difficult feature at the end", "", "alignment", [ends], _ENDS)),
-            Table(columns, rows, "Alignments: median (quartiles). Differences: mean of pairs [95 % t-interval]."),
+            Table(columns, rows, "Alignments: median (quartiles). Differences: mean of pairs [95% t-interval]."),
         ],
     )
 
@@ -205,7 +205,7 @@ def _middles(name: str, values: dict[str, list[float]], names: dict[str, str]) -
 
 
 def _bars(name: str, values: dict[str, list[float]], names: dict[str, str]) -> Bars:
-    """Mean errors in per cent with their intervals, cut at 0 and 100 %."""
+    """Mean errors in per cent with their intervals, cut at 0 and 100%."""
     known = {method: interval(own) for method, own in values.items()}
     return Bars(
         name,
@@ -221,7 +221,7 @@ def _bars(name: str, values: dict[str, list[float]], names: dict[str, str]) -> B
 def _means(layer: Bars) -> str:
     mark = "bar" if layer.bar else "diamond"
     num = max(map(len, layer.dots or [()]))
-    return f"A {mark} is the mean of {num} seeds, its whisker the 95 % interval, cut at 0 and 100 %; a dot is a seed."
+    return f"A {mark} is the mean of {num} seeds, its whisker the 95% interval, cut at 0 and 100%; a dot is a seed."
 
 
 def _quartiles(values: list[float]) -> tuple[float, float, float]:
@@ -250,9 +250,7 @@ _EXTREMES = (
     "Of the first seed: the easy examples of lowest loss, the hard ones of highest, as the early network saw them."
 )
 _ENDS = "A bar is the median over seeds, its whisker the middle half of them, a dot is a seed."
-_PAIRS = (
-    "Errors and changes against plain training: mean over seeds [95 % t-interval]; changes in points, seed by seed."
-)
+_PAIRS = "Errors and changes against plain training: mean over seeds [95% t-interval]; changes in points, seed by seed."
 _ALIGNMENT = (
     "Alignment is how far the filter that follows a feature most points along it: the largest |⟨w, v⟩| of all filters."
 )

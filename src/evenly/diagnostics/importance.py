@@ -84,6 +84,8 @@ def importance(
     track
         Names of parameters whose phantom values are wanted.
 
+    Examples
+    --------
     >>> model = nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.constant_(model.weight, 1.0)
     >>> data = (torch.tensor([[1.0], [3.0]]), torch.tensor([1, 1]))

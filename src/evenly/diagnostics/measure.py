@@ -55,6 +55,8 @@ def measure(
 
     Each instrument draws from a stream of its own, so that its numbers do not depend on what else is measured.
 
+    Examples
+    --------
     >>> from evenly.data import load
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
     >>> numbers = measure(model, load("spirals"), "sharpness", "importance", rng=torch.Generator().manual_seed(0))
@@ -79,6 +81,10 @@ def measure(
         subject = Subject(model, part, splits, stream, rho, layer, lr, dict(more.get(name, {})))
         try:
             numbers |= function_of(name)(subject)
+        except TypeError as error:
+            if subject.options and "unexpected keyword argument" in str(error):
+                raise UsageError(f"options of {name!r}: {error}.") from error
+            raise
         except DataError as error:
             if refused is None:
                 raise

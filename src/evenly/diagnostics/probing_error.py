@@ -43,6 +43,8 @@ def probing_error(
     options
         What `fit_probe` understands: `refits`, `strengths`, `held_out`.
 
+    Examples
+    --------
     >>> from evenly.data import load
     >>> parts = load("spirals", num_train=20, num_test=400)
     >>> model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))  # every feature is still in there

@@ -79,7 +79,7 @@ class Part:
 
     @property
     def address(self) -> str:
-        """The work as `module:function`."""
+        """The name by which another process finds the work."""
         return address_of(self.work)
 
     @property

@@ -1,4 +1,6 @@
-"""A comparison of methods, stored where it is made: `RUNS/comparisons/ID.json`, for the terminal, pages and live views.
+"""A comparison of methods, stored where it is made, for the terminal, pages and live views: `RUNS/comparisons/ID.json`.
+
+It holds::
 
     id, created, updated, command, state        state: running, done or stopped
     data, data_fingerprint, model, optimizer, split, epochs, seeds, baseline
@@ -10,16 +12,18 @@
 Errors are shares (0.12), not per cent. Nothing here imports torch.
 """
 
+import contextlib
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from evenly import atomic
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.records import json_text
+from evenly.records.lock import Busy, Lock, is_locked
 
 _log = logging.getLogger(__name__)
 FOLDER = "comparisons"  # in a folder of runs
@@ -56,6 +60,25 @@ def write(runs: str | os.PathLike[str], comparison: Mapping[str, Any]) -> Path:
     _check(path, stored)
     atomic.write_text(path, json_text.text(stored, path="comparison"))
     return path
+
+
+@contextlib.contextmanager
+def being_written(runs: str | os.PathLike[str], which: str, *, leads: bool = True) -> Iterator[None]:
+    """Within the context, the comparison is known to be carried out; of many processes by the one that `leads`.
+
+    A process that is killed leaves its lock file behind, unlocked: then `read` says that the comparison was stopped.
+    """
+    path = _lock_file(Path(runs) / FOLDER / f"{which}.json")
+    try:
+        lock = Lock(path) if leads else None
+    except Busy:  # the same command twice: each run has its own lock, and says so
+        lock = None
+    try:
+        yield
+    finally:
+        if lock is not None:
+            path.unlink(missing_ok=True)
+            lock.release()
 
 
 def read(runs: str | os.PathLike[str], which: str) -> Comparison:
@@ -130,7 +153,14 @@ def _read(path: Path) -> Comparison:
     except FileNotFoundError:
         raise DataError(f"{path} does not exist. {_REMEDY}") from None
     _check(path, stored)
+    lock = _lock_file(path)
+    if stored["state"] == "running" and lock.is_file() and not is_locked(lock):
+        stored |= {"state": "stopped"}  # its process was killed
     return dict(stored)
+
+
+def _lock_file(path: Path) -> Path:
+    return path.with_suffix(".lock")
 
 
 def _check(path: Path, stored: Any) -> None:

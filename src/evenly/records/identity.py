@@ -39,6 +39,8 @@ class Identity:
     given
         Digests of what else was given that decides the result: indices, weights, a file, code.
 
+    Examples
+    --------
     >>> identity = Identity({"epochs": 3}, {}, {"name": "d.npz", "fingerprint": "1f"})
     >>> other = Identity({"epochs": 3}, {}, {"name": "d.npz", "fingerprint": "2e"})
     >>> len(identity.id), identity.id == other.id

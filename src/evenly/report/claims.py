@@ -21,7 +21,7 @@ from evenly.report.verdict_words import MARK, Row, counts, open_question, verdic
 from evenly.report.wording import difference, duration, pair
 
 RULE = (
-    "A claim is judged by the paired differences over seeds, their 95 % t-interval, and the effect that the "
+    "A claim is judged by the paired differences over seeds, their 95% t-interval, and the effect that the "
     "paper states."
     "\n\n`reproduced`: the interval excludes zero on the claimed side, and the mean is within a margin of the paper's "
     "effect that was set in advance."
@@ -212,7 +212,7 @@ def _claims(row: Row) -> Table:
             "verdict": _verdict(claim, row),
             "the paper": pair(claim["paper"], claim["paper_against"]),
             "ours": pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
-            "difference [95 %]": difference(claim["difference"]),
+            "difference [95%]": difference(claim["difference"]),
         }
         for claim in row["claims"]
     ]

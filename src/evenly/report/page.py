@@ -85,6 +85,15 @@ def content(lead: Lead | str, sections: Sequence[Section], *, chapters: Sequence
             if not isinstance(block, Plot | Gallery | Switch)
         },
         "plots": {place: json.loads(drawn) for place, drawn in _plots(every).items()},
+        "captions": {
+            place: {
+                "text": str(_marked(block.chart.sentence)),
+                "label": _label(block.chart),
+                "csv": str(_csv_link(csv_text(block.chart))),
+            }
+            for place, block in placed(every)
+            if isinstance(block, Plot)
+        },
     }
 
 
@@ -145,10 +154,15 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
     )
     made.filters |= {"marked": _marked, "kind": lambda block: type(block).__name__, "cells": _cells, "shown": _shown}
-    made.filters |= {"csv_link": _csv_link, "csv_text": csv_text, "tone": _tone}
+    made.filters |= {"csv_link": _csv_link, "csv_text": csv_text, "tone": _tone, "label": _label}
     made.filters |= {"file_name": lambda text: re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "data"}
     made.filters |= {"numeric": lambda value: isinstance(value, int | float) or bool(_NUMBER.match(str(value)))}
     return made
+
+
+def _label(chart: Chart) -> str:
+    """What a screen reader says of a chart."""
+    return f"{chart.title}. {chart.sentence} Arrow keys read the values."
 
 
 def _csv_link(text: str) -> Any:
@@ -180,7 +194,7 @@ def _tone(text: str) -> str:
     tones = {
         "good": ("helped", "reproduced", "stronger than claimed", "weaker than claimed", "seen in", "holds"),
         "bad": ("hurt", "contradicted", "learned nothing", "failed", "does not hold", "not seen"),
-        "open": ("no difference", "too few seeds", "inconclusive", "unclear", "running", "stopped", "stale"),
+        "open": ("no difference", "too few seeds", "inconclusive", "unclear", "stopped", "stale"),
     }
     words = text.lstrip("✓✗~?· ")
     return next((tone for tone, starts in tones.items() if words.startswith(starts)), "none")

@@ -36,10 +36,10 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
     The claim is the primary one, or the one that stands after a colon: `springer2024/table1-cifar-mnist:hard`.
 
     >>> print(results([], ["nguyen2024/fig2"]))
-    | experiment | claim | paper | ours | difference [95 %] | n | verdict | all claims |
+    | experiment | claim | paper | ours | difference [95%] | n | verdict | all claims |
     |---|---|---|---|---|---|---|---|
     """
-    columns = ["experiment", "claim", "paper", "ours", "difference [95 %]", "n", "verdict", "all claims"]
+    columns = ["experiment", "claim", "paper", "ours", "difference [95%]", "n", "verdict", "all claims"]
     table = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for named in keys:
         key, _, wanted = named.partition(":")

@@ -31,14 +31,17 @@ def difference(found: Mapping[str, Any]) -> str:
 def duration(minutes: float) -> str:
     """A time as people say it.
 
-    >>> duration(0.05), duration(12.3), duration(300), duration(9000)
-    ('3 s', '12 min', '5.0 h', '6.2 days')
+    >>> duration(0.05), duration(12.3), duration(300), duration(9000), duration(1_600_000)
+    ('3 s', '12 min', '5.0 h', '6.2 days', '3.0 years')
     """
     if minutes < 1:
         return f"{minutes * 60:.0f} s"
     if minutes < 120:
         return f"{minutes:.0f} min"
-    return f"{minutes / 60:.1f} h" if minutes < 2 * 24 * 60 else f"{minutes / 1440:.1f} days"
+    if minutes < 2 * 24 * 60:
+        return f"{minutes / 60:.1f} h"
+    days = minutes / 1440
+    return f"{days:.1f} days" if days < 2 * 365 else f"{days / 365:.1f} years"
 
 
 def percent(error: Interval) -> str:

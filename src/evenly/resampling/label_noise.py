@@ -147,7 +147,7 @@ def on_noise(noise: LabelNoise, *, hard_share: float, factor: int | None = None)
         else f"a factor above {largest} is likely to harm, as it repeats them too"
     )
     return (
-        f"about {noise.share:.1%} of the labels (95 % interval {noise.low:.1%} to {noise.high:.1%}) contradict what "
+        f"about {noise.share:.1%} of the labels (95% interval {noise.low:.1%} to {noise.high:.1%}) contradict what "
         f"the network is surest of. If they are wrong, {advice}: cluster only what is predicted rightly "
         "(among='right', --set resampling.among=right). If they are right, and these examples contradict an easy "
         "feature, do not: one network cannot tell the two apart. Look at some.",

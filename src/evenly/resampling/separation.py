@@ -210,7 +210,8 @@ class Separation:
 
     def name(self, label: int) -> str:
         """What to call a class when speaking to people."""
-        return f"{label} ({self.classes[label]})" if self.classes else str(label)
+        known = self.classes[label] if self.classes else ""
+        return f"{label} ({known})" if known and known != str(label) else str(label)
 
     def summary(self) -> str:
         """A line for the whole and one for each class."""

@@ -63,6 +63,8 @@ def mean_square_threshold(
     momentum, nesterov, dampening, weight_decay
         As in `torch.optim.SGD`; `decoupled` decay is AdamW's.
 
+    Examples
+    --------
     >>> memorising = Problem.from_gram(20.0 * torch.eye(100))
     >>> round(mean_square_threshold(memorising, batch=10), 9)  # 2B/τ
     1.0

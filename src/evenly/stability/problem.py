@@ -28,6 +28,8 @@ class Problem:
     basis_PR
         The eigenvectors, where the parameters are known; None for a problem made from a Gram matrix.
 
+    Examples
+    --------
     >>> problem = Problem.from_gram(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
     >>> problem.num_examples, round(problem.lambda_max, 6), round(problem.trace, 6)
     (2, 1.5, 2.0)
@@ -182,6 +184,22 @@ class Problem:
                 f"{self.num_examples} examples cannot be a part of {num_examples}: give the larger set's size."
             )
         return replace(self, drawn_from=num_examples)
+
+    def drawable(self, sampling: str) -> int:
+        """N, for what draws or lists batches; a part of a larger set is refused, whose batches are not of N examples.
+
+        With replacement the size of the set does not matter.
+
+        >>> Problem.from_factors(torch.eye(3)).part_of(50).drawable("with")
+        3
+        """
+        if self.population != self.num_examples and sampling != "with":
+            raise UsageError(
+                f"these {self.num_examples} examples are a part of {self.population}, whose batches cannot be drawn "
+                "from the part. Give sampling='with', which hardly differs for small batches, or a problem of all "
+                "examples; mean-square thresholds know the larger set."
+            )
+        return self.num_examples
 
     @property
     def rank(self) -> int:

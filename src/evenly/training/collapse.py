@@ -34,7 +34,7 @@ def describe(
     --------
     >>> row = {"epoch": 8, "lr": 0.1, "train.error": 0.75}
     >>> describe([row] * 8, num_classes=4)
-    'learned nothing: the training error ended at 75.0 %, and guessing gives 75.0 %. Try a lower ...: --lr 0.01.'
+    'learned nothing: the training error ended at 75.0%, and guessing gives 75.0%. Try a lower ...: --lr 0.01.'
     >>> describe([row | {"train.error": 0.2}], num_classes=4) is None
     True
     """
@@ -91,4 +91,4 @@ def _advice(rows: Sequence[Mapping[str, Any]], rho: float) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share * 100:.1f} %"
+    return f"{share * 100:.1f}%"

@@ -13,19 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from evenly.data import Labelled, Splits
 from evenly.data.augment import Augmentation
 from evenly.data.targeted import Targeted
-from evenly.errors import UsageError
+from evenly.errors import EvenlyError, UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, identity_settings, to_mapping
 from evenly.records import comparison as stored
 from evenly.records.identity import data_key
 from evenly.sweep import Job, Plan, Where, check_available, launch
-from evenly.sweep.launch import JobsFailed
+from evenly.sweep.launch import JobsFailed, is_here
 from evenly.sweep.worker import Outcome
 from evenly.training.build import build_parts
-from evenly.training.comparison_jobs import data_loaded_once, load_once
+from evenly.training.comparison_jobs import data_loaded_once, load_once, run_of
 from evenly.training.distributed import World
 from evenly.training.early import early_recipe
 from evenly.training.evaluate import evaluation_split
@@ -37,6 +38,7 @@ _log = logging.getLogger(__name__)
 _JOBS = "evenly.training.comparison_jobs"
 UNKNOWN = "0" * 12  # stands for the ID of an early run that is not trained yet
 ONE_AT_ONCE = Where(at_once=1)
+LIBRARIES = 400_000_000  # bytes that a process of training takes before it has any examples
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,8 @@ def compare(
     running
         What `train` takes beside a recipe: device, data_root, workers, pace.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from evenly.recipe import Data
     >>> small = Recipe(data=Data("parity", {"dim": 5}), epochs=2, batch_size=50)
@@ -165,12 +169,18 @@ def compare(
         # What does not fit together is an error now, not once in every run.
         design.check_on(data.train)
         world = World.join(running.get("device", "auto"))
-        build_parts(replace(first, resampling=Resampling()), world=world, splits=data)
+        plain = replace(first, resampling=Resampling())
+        build_parts(plain, world=world, splits=data, workers=running.get("workers", 0))
         plan = plan_runs(design, split=split, refuse=refuse, running=running)
-        check_available(where)
+        if running.get("device") == "cpu" and where.gpus is None:
+            where = replace(where, gpus=0)
+        where = check_available(where, memory=_needed(data))
         record = _Record(design, data, split, Path(runs), command, leads=world.leads)
+        # Other processes load data that the seed draws by themselves: for the name of a run it is not done here too.
+        record.names_runs = is_here(where, plan) or not data.identity().get("drawn_from")
         try:
-            launch(plan, where, runs=Path(runs), what="runs", listener=record.hear, stop_at_failure=stop_at_failure)
+            with stored.being_written(runs, record.content["id"], leads=world.leads):
+                launch(plan, where, runs=record.runs, listener=record.hear, stop_at_failure=stop_at_failure)
         except JobsFailed as error:
             record.close("done")
             error.comparison = record.content  # what is done can still be shown
@@ -205,8 +215,14 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
                 "running": dict(running),
             }
             needs = (first,) if waits else ()
-            jobs.append(Job(_job_name(method.name, seed), f"{_JOBS}:train_method", arguments, needs))
+            jobs.append(Job(_job_name(method, seed), f"{_JOBS}:train_method", arguments, needs))
     return Plan(jobs)
+
+
+def _needed(data: Splits) -> int:
+    """The bytes of memory that a run needs at least: its examples, and the libraries that it imports."""
+    inputs = (data[name].inputs for name in data)
+    return LIBRARIES + sum(each.nbytes for each in inputs if isinstance(each, Tensor))
 
 
 def _begins_alike(design: Design) -> bool:
@@ -214,8 +230,8 @@ def _begins_alike(design: Design) -> bool:
     return (design.early_model, design.early_optimizer, design.early_ascent) == (None, None, None)
 
 
-def _job_name(method: str, seed: int) -> str:
-    return f"{method}, seed {seed}"
+def _job_name(method: Method, seed: int) -> str:
+    return f"{method.label}, seed {seed}"
 
 
 def _baseline(names: Sequence[str]) -> str:
@@ -227,13 +243,13 @@ class _Record:
     """The stored comparison, kept up to date while its runs are trained."""
 
     def __init__(self, design: Design, data: Splits, split: str, runs: Path, command: str, *, leads: bool) -> None:
-        self.runs, self.leads = runs, leads
+        self.runs, self.leads, self.names_runs = runs, leads, False
         methods = design.parsed
         names = [method.name for method in methods]
         recipe = design.plain(0)
         plain = flatten(to_mapping(replace(recipe, resampling=Resampling())))
         self._methods = {
-            _job_name(method.name, seed): (method.name, str(seed)) for method in methods for seed in design.seeds
+            _job_name(method, seed): (method.name, str(seed)) for method in methods for seed in design.seeds
         }
         self.content: dict[str, Any] = {
             "id": _identity(design, data, split),
@@ -281,13 +297,20 @@ class _Record:
         name, seed = self._methods[job.name]
         rows = next(method["runs"] for method in self.content["methods"] if method["name"] == name)
         if outcome is None:
-            rows[seed] = {"run": None, "state": "running"}
+            rows[seed] = {"run": self._run_of(job), "state": "running"}
         elif outcome.state == "done":
             rows[seed] = outcome.result
         else:
             state = "stopped" if outcome.state == "stopped" else "failed"
             rows[seed] = {"run": None, "state": state, "reason": outcome.error}
         self._write()
+
+    def _run_of(self, job: Job) -> str | None:
+        """The ID of the run that a job trains, so that a live page can draw it; the job itself says what is wrong."""
+        try:
+            return run_of(str(self.runs), job.arguments) if self.names_runs else None
+        except EvenlyError:
+            return None
 
     def close(self, state: str) -> None:
         """The comparison is over, or stopped."""

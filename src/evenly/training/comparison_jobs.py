@@ -17,7 +17,7 @@ from evenly.training.cost import gradients_per_example
 from evenly.training.early import outputs_epoch
 from evenly.training.guards import cautions
 from evenly.training.identify import identify
-from evenly.training.methods import parse
+from evenly.training.methods import Method, parse
 from evenly.training.selection import shorten
 from evenly.training.separations import separation_of
 from evenly.training.train import train_from
@@ -104,14 +104,7 @@ def train_method(
     """Train one method with one seed: `recipe` is that of plain training, `early` that of the early run."""
     base, chosen = from_mapping(Recipe, recipe), parse(method)
     data = load_once(base, data_root=running.get("data_root"))
-    first, share = None, None
-    if early is not None:
-        first = Run(Path(runs) / identify(from_mapping(Recipe, early), data).id)
-        share = separation_of(first, data.train).share if chosen.has("steps") else None
-    settings: dict[str, Any] = {"factor": factor, "keep_suspects": keep_suspects, "share": share}
-    wanted = chosen.recipe(base, early=first.id if first is not None else None, **settings)
-    if chosen.resamples and first is not None:
-        wanted = shorten(wanted, first)
+    wanted, first = _wanted(runs, base, early, chosen, data, factor=factor, keep_suspects=keep_suspects)
     is_plain = chosen.name == "plain"
     run = train_from(first if is_plain else None, wanted, runs=runs, splits=data, **running)
     if is_plain and first is not None:
@@ -131,6 +124,28 @@ def train_method(
         "cost": 1.0 if is_plain else relative_cost(summary["gradients"], early=before, baseline=baseline),
         "collapsed": summary.get("collapsed"),
     }
+
+
+def run_of(runs: str, arguments: Mapping[str, Any]) -> str | None:
+    """The ID of the run that `train_method` with these arguments trains; None where that costs more than looking."""
+    base, chosen = from_mapping(Recipe, arguments["recipe"]), parse(arguments["method"])
+    if chosen.has("steps"):  # whose epochs only the separation tells
+        return None
+    data = load_once(base, data_root=arguments["running"].get("data_root"))
+    how = {name: arguments[name] for name in ("factor", "keep_suspects")}
+    return identify(_wanted(runs, base, arguments["early"], chosen, data, **how)[0], data).id
+
+
+def _wanted(
+    runs: str, base: Recipe, early: Mapping[str, Any] | None, chosen: Method, data: Splits, **settings: Any
+) -> tuple[Recipe, Run | None]:
+    """The recipe of a method, and the early run that it begins with."""
+    first, share = None, None
+    if early is not None:
+        first = Run(Path(runs) / identify(from_mapping(Recipe, early), data).id)
+        share = separation_of(first, data.train).share if chosen.has("steps") else None
+    wanted = chosen.recipe(base, early=first.id if first is not None else None, share=share, **settings)
+    return (shorten(wanted, first) if chosen.resamples and first is not None else wanted), first
 
 
 def _worst(summary: Mapping[str, Any], split: str) -> tuple[float, str | None]:

@@ -182,7 +182,7 @@ def _nothing_yet(comparison: Mapping[str, Any]) -> str:
     errors = [method for method in comparison["methods"] if method["error"] is not None]
     if not errors:
         return "No run is done yet."
-    shown = ", ".join(f"{method['label']} {method['error']['mean'] * 100:.2f} %" for method in errors)
+    shown = ", ".join(f"{method['label']} {method['error']['mean'] * 100:.2f}%" for method in errors)
     return f"There is nothing to compare yet: {shown}."
 
 

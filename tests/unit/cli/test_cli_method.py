@@ -38,8 +38,9 @@ def test_useful_prints_a_table_with_intervals_and_a_verdict_in_a_sentence(tmp_pa
     assert re.search(r" \d+\.\d\d \[\d+\.\d\d, \d+\.\d\d\] ", lines[2]), lines[2]
     assert re.search(r" [+−]\d+\.\d\d \[[+−]\d+\.\d\d, [+−]\d+\.\d\d\] ", lines[2]), lines[2]
     assert "Too early to say: 2 seeds cannot tell a gain from chance." in result.stderr
-    assert re.search(r"To tell more: evenly useful .* --seeds 0-4$", result.stderr, flags=re.MULTILINE)
+    assert re.search(r"To tell more:\n  evenly useful .* --seeds 0-4$", result.stderr, flags=re.MULTILINE)
     assert "For `evenly export`, the runs of the method: " in result.stderr
+    assert re.search(r"See it as a page:\n  evenly report [0-9a-f]{12} --open\n$", result.stderr)
 
 
 def test_useful_as_json_has_every_run(tmp_path: Path) -> None:

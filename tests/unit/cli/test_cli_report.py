@@ -25,7 +25,7 @@ def test_the_page_is_written_and_its_path_printed(run: Run, tmp_path: Path, caps
     assert main(["report", run.id[:5], "--runs", str(tmp_path / "runs"), "--out", str(out)]) == 0
     said = capsys.readouterr()
     assert said.out == f"{out}\n"
-    assert "25.00 % error on test" in said.err
+    assert "25.00% error on test" in said.err
     assert out.read_text().startswith("<!doctype html>")
 
 
@@ -89,3 +89,15 @@ def test_a_damaged_summary_is_named(run: Run, tmp_path: Path, capsys: pytest.Cap
     assert main(["report", str(run.path), "--out", str(tmp_path / "a.html")]) == 3
     assert "done is not JSON" in capsys.readouterr().err
     assert not (tmp_path / "a.html").exists()
+
+
+def test_the_default_page_is_drawn_anew_unless_it_is_not_ours(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert main(["report", str(run.path)]) == 0
+    (tmp_path / "report.html").write_text("<p>my notes</p>")
+    assert main(["report", str(run.path)]) == 2
+    assert (tmp_path / "report.html").read_text() == "<p>my notes</p>"
+    assert "report.html exists" in capsys.readouterr().err

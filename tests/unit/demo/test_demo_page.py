@@ -50,7 +50,7 @@ def test_sentences_of_the_toy_tell_starved_found_and_fed() -> None:
     assert "exactly the examples that lack the easy patch, with 3 of 3 seeds" in what
     assert "USEFUL +0.30 [+0.28, +0.32] (more in 3 of 3 seeds)" in more
     assert "random +0.00 [−0.02, +0.02] (more in 1 of 3 seeds, which may be chance)" in more
-    assert wrong.startswith("Test error: 3.0 % with plain training; changes in points: USEFUL +0.00 [+0.00, +0.00]")
+    assert wrong.startswith("Test error: 3.0% with plain training; changes in points: USEFUL +0.00 [+0.00, +0.00]")
     assert "initial weights" not in starved
 
 

@@ -87,3 +87,20 @@ def test_the_newest_comes_first(tmp_path: Path) -> None:
 def test_reading_needs_no_torch() -> None:
     code = "import sys, evenly.records.comparison, evenly.training.recommendation; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_comparison_whose_process_was_killed_is_stopped(tmp_path: Path) -> None:
+    content = {"id": "c0ffee", "state": "running", "data": "digits", "split": "test", "seeds": [0]}
+    stored.write(tmp_path, {**content, "baseline": "plain", "early": {}, "methods": []})
+    assert stored.read(tmp_path, "c0ffee")["state"] == "running", "written by a version that left no lock"
+    with stored.being_written(tmp_path, "c0ffee"):
+        assert stored.read(tmp_path, "c0ffee")["state"] == "running"
+        with stored.being_written(tmp_path, "c0ffee"):  # the same command twice
+            assert stored.read(tmp_path, "c0ffee")["state"] == "running"
+    assert list((tmp_path / "comparisons").iterdir()) == [tmp_path / "comparisons" / "c0ffee.json"]
+    killed = (
+        "import os, sys; from evenly.records.comparison import being_written\n"
+        "with being_written(sys.argv[1], 'c0ffee'): os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", killed, str(tmp_path)]).returncode == 9
+    assert stored.read(tmp_path, "c0ffee")["state"] == "stopped"

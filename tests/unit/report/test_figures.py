@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from evenly.measurements import MEASUREMENTS
 from evenly.report import figures
 from evenly.report.chart import Bars, Chart, Heat, Histogram, Line, Points, Rule
 from evenly.report.interactive import plot, table
@@ -51,6 +52,7 @@ EVERY = {
     "feature_rank": figures.feature_rank({"useful": [MEASURED]}),
     "dynamics": figures.dynamics([0, 0, 1, 3, 50], never_learned=2),
     "alignment": figures.alignment({"GD": {"easy": [0, 1], "hard": [0, 0]}, "SAM": {"easy": [0, 1]}}, times=[0, 1]),
+    "numbers": figures.numbers({"useful": {"m_sharpness": 0.4, "m_sharpness_error": 0.1}}, MEASUREMENTS["m_sharpness"]),
     "layer_probes": figures.layer_probes(MEASURED),
     "worst_groups": figures.worst_groups(MEASURED),
     "mode_connectivity": figures.mode_connectivity(MEASURED),
@@ -187,7 +189,7 @@ def test_whiskers_end_where_errors_do_and_few_seeds_are_dots() -> None:
     assert isinstance(bars, Bars)
     assert (bars.low[0], bars.high[1]) == (0.0, 100.0)  # type: ignore[index]
     assert not bars.bar
-    assert "within 0 and 100 %" in chart.sentence
+    assert "within 0 and 100%" in chart.sentence
     probes = figures.probing({"easy": 0.01, "easy_interval": [-0.08, 0.1]})
     assert probes is not None
     assert probes.layers[0].low == (0.0,)  # type: ignore[union-attr]

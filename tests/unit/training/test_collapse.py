@@ -18,14 +18,14 @@ def history(errors: list[float], lr: float = 0.1) -> list[dict[str, float]]:
 def test_a_run_that_ends_at_chance_is_said_to_have_learned_nothing_with_a_rate_to_try() -> None:
     told = describe(history([0.76, 0.75, 0.75, 0.75]), num_classes=4)
     assert told is not None
-    assert told.startswith("learned nothing: the training error ended at 75.0 %, and guessing gives 75.0 %.")
+    assert told.startswith("learned nothing: the training error ended at 75.0%, and guessing gives 75.0%.")
     assert "--lr 0.01" in told
 
 
 def test_a_run_that_learned_and_lost_it_again_is_told_when() -> None:
     told = describe(history([0.5, 0.3, 0.74, 0.75]), num_classes=4)
     assert told is not None
-    assert told.startswith("fell back to guessing: the training error was 30.0 % after epoch 2 and ended at 75.0 %")
+    assert told.startswith("fell back to guessing: the training error was 30.0% after epoch 2 and ended at 75.0%")
 
 
 def test_a_training_error_that_stays_high_is_told_from_one_that_still_falls() -> None:
@@ -52,7 +52,7 @@ def test_with_one_large_class_its_share_is_what_guessing_gives() -> None:
     assert describe(rows, num_classes=2) is None
     told = describe(rows, num_classes=2, chance=0.1)
     assert told is not None
-    assert "guessing gives 10.0 %" in told
+    assert "guessing gives 10.0%" in told
 
 
 def test_a_tiny_rate_is_advised_upwards_and_a_large_radius_downwards() -> None:

@@ -130,7 +130,7 @@ def test_two_processes_at_once_give_the_bits_of_one_after_the_other(made: tuple[
 def test_a_run_that_fails_ends_only_what_needs_it(tmp_path: Path) -> None:
     # A radius that large makes the loss infinite within a few steps.
     design = Design(SMALL, ("plain", "usam:1e20", "batch"), (0,))
-    with pytest.raises(JobsFailed, match=r"1 of 3 runs failed, 2 are done:\n  usam:1e20, seed 0: the ") as caught:
+    with pytest.raises(JobsFailed, match=r"1 of 3 runs failed, 2 are done:\n  USAM 1e20, seed 0: the ") as caught:
         compare(design, runs=tmp_path, device="cpu")
     assert caught.value.exit_code == 2
     (kept,) = stored.comparisons(tmp_path)
@@ -180,7 +180,7 @@ def test_plain_training_waits_for_the_early_run_only_where_it_can_begin_with_it(
     plan = plan_runs(design, split="test", running={})
     needs = {name: job.needs for name, job in plan.items()}
     first = ("early run, seed 0",)
-    assert needs == {first[0]: (), "plain, seed 0": first, "sam, seed 0": (), "useful, seed 0": first}
+    assert needs == {first[0]: (), "plain, seed 0": first, "SAM, seed 0": (), "USEFUL, seed 0": first}
     proxy = plan_runs(replace(design, early_model=Model("mlp")), split="test", running={})
     assert proxy["plain, seed 0"].needs == ()
     assert len(plan_runs(replace(design, methods=("plain", "sam")), split="test", running={})) == 2
@@ -195,6 +195,22 @@ def test_the_separation_of_an_early_run_is_made_once(tmp_path: Path, monkeypatch
     few = replace(DESIGN, methods=("plain", "useful", "random", "upweight", "steps"), seeds=(0, 1))
     compare(few, runs=tmp_path, device="cpu", refuse=True)
     assert len(calls) == 2, "one for each seed"
+
+
+def test_while_a_run_is_trained_the_stored_comparison_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named: dict[str, str | None] = {}
+    write = stored.write
+
+    def watched(runs: Path, content: dict[str, Any]) -> Path:
+        for method in content["methods"]:
+            for row in method["runs"].values():
+                if row["state"] == "running":
+                    named[method["name"]] = row["run"]
+        return write(runs, content)
+
+    monkeypatch.setattr(stored, "write", watched)
+    found = compare(Design(SMALL, ("plain", "useful"), (0,)), runs=tmp_path, device="cpu")
+    assert named == {method["name"]: method["runs"]["0"]["run"] for method in found["methods"]}
 
 
 @pytest.mark.parametrize(

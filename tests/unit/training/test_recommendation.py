@@ -23,7 +23,7 @@ def comparison(collapsed: dict[str, int] | None = None, **errors: list[float]) -
             for seed, error in enumerate(values)
         }
         for seed in range((collapsed or {}).get(name, 0)):
-            runs[str(seed)]["collapsed"] = "learned nothing: the training error ended at 75.0 %. Try --lr 0.01."
+            runs[str(seed)]["collapsed"] = "learned nothing: the training error ended at 75.0%. Try --lr 0.01."
         facts = {"name": name, "label": own.label, "control": name in CONTROLS, "controls": list(own.controls)}
         methods.append(facts | {"settings": {}, "runs": runs, "error": None, "difference": None, "cost": None})
     num = len(next(iter(errors.values())))
@@ -69,7 +69,7 @@ def less(by: float) -> list[float]:
             "helped",
             ["Use USEFUL: −1.20 [", "points against random upsampling"],
         ),
-        ({"useful": STEADY}, "too few seeds", ["There is nothing to compare yet: USEFUL 10.50 %."]),
+        ({"useful": STEADY}, "too few seeds", ["There is nothing to compare yet: USEFUL 10.50%."]),
         (
             {"plain": STEADY, "sam": less(0.0121)[::-1], "useful": less(0.012), "random": less(0.0)},
             "helped",
@@ -86,7 +86,7 @@ def test_the_advice_follows_the_intervals(errors: dict[str, list[float]], badge:
 
 def test_runs_that_learned_nothing_are_never_averaged_in_silence() -> None:
     one = comparison({"sam": 1}, plain=STEADY, sam=less(0.012))["recommendation"]
-    assert one["sentence"].startswith("1 of 10 runs learned nothing (the training error ended at 75.0 %).")
+    assert one["sentence"].startswith("1 of 10 runs learned nothing (the training error ended at 75.0%).")
     assert one["badge"] == "helped"
     most = comparison({"plain": 3}, plain=STEADY, sam=less(0.012))["recommendation"]
     assert most["badge"] == "learned nothing"

@@ -59,6 +59,8 @@ class ImageFiles:
     dropped
         Broken files that were left out when this was made (see `evenly.data.formats.listing.dropped`).
 
+    Examples
+    --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> Image.new("RGB", (6, 4), "red").save(folder / "a.png")

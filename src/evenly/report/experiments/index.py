@@ -21,7 +21,7 @@ def index_section(folder: Folder, shown: dict[str, str]) -> Section:
     rows = [_row(name, record, shown) for name, record in folder.comparisons.items()]
     blocks: list[Block] = []
     if rows:
-        columns = ["experiment", "result", "data", "model", "method", "error %", "difference, points", "seeds", "date"]
+        columns = ["data", "result", "model", "method", "error %", "difference, points", "seeds", "date", "comparison"]
         blocks.append(Table(columns, rows, filters=("result", "data", "method") if len(rows) > 8 else ()))
     loose = folder.loose()
     if loose:
@@ -34,9 +34,10 @@ def index_section(folder: Folder, shown: dict[str, str]) -> Section:
 
 
 def _row(name: str, record: Stored, shown: dict[str, str]) -> list[Any]:
-    link = Link(name, f"#{shown[name]}") if name in shown else name
+    data = name if isinstance(record, str) else str(record.get("data", "?")).rstrip("/").rpartition("/")[2]
+    link = Link(data, f"#{shown[name]}") if name in shown else data
     if isinstance(record, str):
-        return [link, Badge("failed to read"), *[None] * 7]
+        return [link, Badge("failed to read"), *[None] * 6, name]
     tried = [method for method in record["methods"] if not palette.is_control(label_of(method))] or record["methods"]
     main = next((method for method in tried if method.get("error")), tried[0] if tried else {})
     error, difference = interval_of(main.get("error")), interval_of(main.get("difference"))
@@ -45,13 +46,13 @@ def _row(name: str, record: Stored, shown: dict[str, str]) -> list[Any]:
     return [
         link,
         Badge(str(badge)),
-        str(record.get("data", "?")).rstrip("/").rpartition("/")[2],
         record.get("model"),
         label_of(main) if main else None,
         percent(error) if error else None,
         between(difference) if difference else None,
         len(record.get("seeds") or []),
         _date(record.get("created")),
+        name,
     ]
 
 

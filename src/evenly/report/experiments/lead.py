@@ -71,16 +71,20 @@ def _of_comparison(experiment: Experiment) -> Lead:
         finding = f"Stopped with {progress(experiment)}: the command below continues it. {finding}".strip()
     main = _main_method(record["methods"])
     difference = (main or {}).get("difference") or {}
-    settle = difference.get("seeds_to_settle")
+    settle, following = difference.get("seeds_to_settle"), advice.get("next")
     words = f"about {settle:,} seeds would settle it." if isinstance(settle, int) and settle else ""
+    if words and difference.get("n", 0) < 3:
+        words = "more seeds tell a gain from chance; five are usual."
+    if badge == "running":  # nothing is to be done before it is over
+        words, following = "", None
     if badge == "helped" and not words:
         words = "export the examples, or look at what changed below."
     return Lead(
         finding or "No run is done yet.",
         badge=badge,
         facts=_facts(record, main),
-        advice=words or ("run this:" if advice.get("next") else ""),
-        next_command=stored_command(advice.get("next")),
+        advice=words or ("run this:" if following else ""),
+        next_command=stored_command(following),
         command=stored_command(record.get("command")),
     )
 
@@ -121,14 +125,14 @@ def _of_run(member: Member, split: str) -> Lead:
         at = f" after epoch {member.epochs}" if "epoch" in last else ""
         now = last.get(f"{split}.error")
         facts = [("epoch", member.epochs)] if last else []
-        facts += [(f"{split} error now", f"{now * 100:.2f} %")] if isinstance(now, float) else []
+        facts += [(f"{split} error now", f"{now * 100:.2f}%")] if isinstance(now, float) else []
         finding = f"{member.called.capitalize()} {words}{at}: what is shown is what is known so far."
     elif error is None:
         finding = f"{member.called.capitalize()} is done, and recorded no error."
     else:
-        facts = [(f"error on {split}", f"{error * 100:.2f} %"), ("seed", str(member.seed))]
+        facts = [(f"error on {split}", f"{error * 100:.2f}%"), ("seed", str(member.seed))]
         finding = (
-            f"{member.label[:1].upper()}{member.label[1:]} reaches {error * 100:.2f} % error on {split} with seed "
+            f"{member.label[:1].upper()}{member.label[1:]} reaches {error * 100:.2f}% error on {split} with seed "
             f"{member.seed}. It is a single run: a comparison with several seeds says whether anything helps."
         )
     done = bool(member.summary) and member.method != EARLY

@@ -124,7 +124,7 @@ def _sections(experiment: Experiment, reader: Reader) -> list[Section | None]:
     if shown is None:
         return []
     seeds = _separations(experiment, reader)
-    names = sections.class_names(seeds[0][2]) if seeds else {}
+    names = sections.class_names(seeds[0][2]) if seeds else reader.class_names(shown.run)
     measured, stability = _measured(experiment, reader), reader.json(shown.run, STABILITY)
     metrics = [f"{member.id}/{METRICS}" for member in experiment.members]
     measuring, standing = [f"{MEASUREMENTS}/epoch-*.json"] * bool(measured), [f"{shown.id}/{STABILITY}"]

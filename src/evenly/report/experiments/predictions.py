@@ -54,7 +54,7 @@ def confusion(seeds: Sequence[Columns], names: Mapping[int, str], *, label: str,
     )
     table = [
         [
-            round(100 * float(((labels == row) & (predicted == column)).sum() / (labels == row).sum()), 2)
+            round(100 * float(((labels == row) & (predicted == column)).sum() / (labels == row).sum()), 1)
             for column in shown
         ]
         for row in shown
@@ -62,7 +62,7 @@ def confusion(seeds: Sequence[Columns], names: Mapping[int, str], *, label: str,
     called = [names.get(c, str(c)) for c in shown]
     off = [(table[i][j], called[i], called[j]) for i in range(len(shown)) for j in range(len(shown)) if i != j]
     most = max(off, default=(0.0, "", ""))
-    told = f" Most often {most[1]} is taken for {most[2]}: {most[0]:.1f} %." if most[0] > 0 else " Nothing is confused."
+    told = f" Most often {most[1]} is taken for {most[2]}: {most[0]:.1f}%." if most[0] > 0 else " Nothing is confused."
     some = f" The {MOST_CLASSES} classes with most errors are shown." if len(wrong) > MOST_CLASSES else ""
     num = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
     return Chart(

@@ -24,7 +24,8 @@ def run_section(experiment: Experiment, remarks: Sequence[str], reader: Reader) 
     if shown is not None:
         stamps = reader.stamps(shown.run)
         if stamps:
-            blocks.append(Table(["environment", "value"], _facts(stamps[-1]), f"Where run {shown.id} was made."))
+            lines = [f"{name}: {value}" for name, value in _facts(stamps[-1])]
+            blocks.append(Listing(f"Environment of run {shown.id}", "\n".join(lines)))
         blocks.append(Listing(f"Recipe of run {shown.id}", yaml_text.render(shown.run.recipe)))
     return Section("run", "Runs, recipe, environment", blocks)
 
@@ -44,7 +45,8 @@ def warnings(experiment: Experiment, reader: Reader) -> list[str]:
     waiting = [member for member in experiment.members if member.run.state in ("stopped", "new")]
     if waiting:
         words = ", ".join(member.called for member in waiting)
-        lines.append(f"Not done, and so not in the table: {words}. The same command continues them.")
+        them = "it" if len(waiting) == 1 else "them"
+        lines.append(f"Not done: {words}. The same command continues {them}.")
     return lines
 
 

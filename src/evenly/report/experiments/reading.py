@@ -16,7 +16,7 @@ from evenly.report.blocks import Block, Download, Plot, Section, placed
 from evenly.report.experiments.gallery import gallery, hard_examples_csv
 
 EXAMPLES, SEPARATION, STABILITY, MEASUREMENTS = "examples.npz", "separation.json", "stability.json", "measurements"
-PREDICTIONS = "predictions.npz"
+PREDICTIONS, MODEL = "predictions.npz", "model.json"
 NEEDED = ("index", "label", "predicted", "loss", "hard", "suspect")
 # What a record of another shape than ours leads to, wherever that is noticed: our own errors of data and usage are
 # ValueErrors too, and a missing library is none of these.
@@ -50,6 +50,11 @@ class Reader:
         if not isinstance(record, dict):
             return self._without(run.file(name), f"expected a JSON object, found a {type(record).__name__}")
         return record
+
+    def class_names(self, run: Run) -> dict[int, str]:
+        """The names of the classes by their labels, as the record of the model has them."""
+        known = self.json(run, MODEL).get("classes")
+        return {label: str(name) for label, name in enumerate(known)} if isinstance(known, list) else {}
 
     def stamps(self, run: Run) -> list[dict[str, Any]]:
         """The environments a run was made in, the first first."""

@@ -32,7 +32,7 @@ def comparison_section(experiment: Experiment) -> Section | None:
     table = Table(
         columns,
         rows,
-        f"Error on {experiment.split} with 95 % intervals over seeds, and the paired differences in points. "
+        f"Error on {experiment.split} with 95% intervals over seeds, and the paired differences in points. "
         f"Worst: the error of the worst {'group' if groups else 'class'}, a mean over seeds. Cost: gradients of single "
         f"examples, the early run included, where {baseline} is 1.",
     )
@@ -52,7 +52,7 @@ def _row(method: Mapping[str, Any]) -> list[Any]:
     worst, shares = _values(method, "worst"), [share for share in _values(method, "hard_share") if share]
     settings = method.get("settings") or {}
     name = label_of(method)
-    details = ", ".join(f"{key}={value}" for key, value in settings.items() if key != "resampling.method")
+    details = ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in settings.items() if key not in _NAMED)
     verdict = (method.get("difference") or {}).get("verdict")
     return [
         f"{name} ({details})" if details else name,
@@ -64,6 +64,9 @@ def _row(method: Mapping[str, Any]) -> list[Any]:
         f"{method['cost']:.2f}×" if isinstance(method.get("cost"), int | float) else None,
         verdict,
     ]
+
+
+_NAMED = ("resampling.method", "ascent.rule")  # by the name of the method itself
 
 
 def _values(method: Mapping[str, Any], name: str) -> list[float]:
@@ -87,7 +90,8 @@ def separation_blocks(separation: Mapping[str, Any], classes: Mapping[int, str],
     )
     if rows:
         cells = [
-            [row.get(name) for name in ("name", "easy", "hard", "loss_easy", "loss_hard", "silhouette")]
+            [row.get(name) for name in ("name", "easy", "hard")]
+            + [_rounded(row.get(name)) for name in ("loss_easy", "loss_hard", "silhouette")]
             + [{True: "yes", False: "no"}.get(row.get("distinct"), "—")]
             for row in rows
         ]
@@ -96,6 +100,10 @@ def separation_blocks(separation: Mapping[str, Any], classes: Mapping[int, str],
     if separation.get("suspects"):
         blocks += _suspects(separation, classes)
     return blocks
+
+
+def _rounded(value: Any) -> Any:
+    return f"{value:.3f}" if isinstance(value, float) else value
 
 
 def curves_section(experiment: Experiment) -> Section | None:

@@ -90,7 +90,7 @@ def probing(measured: Mapping[str, Measured] | Measured) -> Chart | None:
         "error of a linear probe (%)",
         layers,
         "How wrong a linear probe is about each feature when it sees only the network's last features: the lower, the "
-        "better the feature is represented. Whiskers are 95 % intervals.",
+        "better the feature is represented. Whiskers are 95% intervals.",
     )
 
 

@@ -74,7 +74,7 @@ def cluster_curves(rows: Rows, *, metric: str = "error", name: str = "") -> Char
 
 
 def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test") -> Chart | None:
-    """The error of every method: a dot per seed, their mean, and its 95 % t-interval.
+    """The error of every method: a dot per seed, their mean, and its 95% t-interval.
 
     >>> chart = error_by_method({"original": [0.10, 0.12], "useful": [0.09, 0.10]})
     >>> chart.layers[0].x, [round(v, 1) for v in chart.layers[0].y]
@@ -101,7 +101,7 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
         for end, other in zip(whiskers[name], (i.low, i.high), strict=True)
     )
     spoken = (
-        f" A dot is a seed, a {mark} their mean, the whisker its 95 % interval{' within 0 and 100 %' * cut}; n = {num}."
+        f" A dot is a seed, a {mark} their mean, the whisker its 95% interval{' within 0 and 100%' * cut}; n = {num}."
         if several
         else " A bar is one seed."
     )
@@ -122,7 +122,7 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
                 bar=not close and not few,
             )
         ],
-        f"The {split} error after training: {lowest} ({found[best].mean:.2f} %).{spoken}",
+        f"The {split} error after training: {lowest} ({found[best].mean:.2f}%).{spoken}",
         y_range=_around(ends) if close else _from_zero(ends),
     )
 

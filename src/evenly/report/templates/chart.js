@@ -193,7 +193,7 @@ const Chart = (() => {
         add(svg, "rect", { x: across[i][0], y: up[j][0], width: across[i][1] + 0.3, height: up[j][1] + 0.3,
           ...(share === null ? { class: "unknown" } : { fill: hue(colours, share) }) });
         stops.at(across[i][0] + across[i][1] / 2, up[j][0] + up[j][1] / 2, null, { ...layer, value: known(value) ? say(value) : "unknown" }, layer.x[i], layer.y[j]);
-        if (layer.values && known(value)) {
+        if (layer.values && value) { // the colour says zero
           add(svg, "text", { x: across[i][0] + across[i][1] / 2, y: up[j][0] + up[j][1] / 2 + 4, "text-anchor": "middle", class: "cell",
             fill: share > 0.6 ? "#111" : "#fff" }, say(value));
         }

@@ -176,10 +176,20 @@
       for (const [id, html] of Object.entries({ ...now.leads, ...now.blocks })) {
         const old = document.getElementById(id);
         // What has not changed keeps its place: a table that is being scrolled, a listing that is open.
-        if (old && html !== before[id]) old.outerHTML = html;
+        if (old && html !== before[id]) {
+          old.outerHTML = html;
+          const made = document.getElementById(id);
+          if (made.matches(".sortable")) sortable(made);
+        }
         before[id] = html;
       }
       keepWords();
+      for (const [id, { text, label, csv }] of Object.entries(now.captions)) {
+        const canvas = document.getElementById(id);
+        canvas.ariaLabel = label;
+        canvas.parentElement.querySelector("figcaption").innerHTML = text;
+        canvas.parentElement.querySelector(".csv").href = csv;
+      }
       for (const [id, made] of Object.entries(now.plots)) {
         if (JSON.stringify(made) === JSON.stringify(given.plots[id])) continue;
         given.plots[id] = made;

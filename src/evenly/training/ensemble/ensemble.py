@@ -70,6 +70,8 @@ class Ensemble:
     easy, hard
         v* of the interventions.
 
+    Examples
+    --------
     >>> from evenly.data import load
     >>> from evenly.models import build
     >>> data = load("spirals", seed=0).train

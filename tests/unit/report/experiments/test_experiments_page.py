@@ -11,7 +11,7 @@ import pytest
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Data, Recipe, Resampling, Until, digest, to_mapping
 from evenly.records import Run
-from evenly.report.blocks import Gallery, Plot, Switch, Table, placed
+from evenly.report.blocks import Gallery, Listing, Plot, Switch, Table, placed
 from evenly.report.experiments import Page, page_of
 
 Made = dict[tuple[str, int], Run]
@@ -188,7 +188,7 @@ def test_a_run_alone_is_told_as_one_and_led_to_a_comparison(tmp_path: Path) -> N
         run.log(epoch=2, **{"test.error": 0.25})
         run.finish({"test.error": 0.25})
     page = page_of([run.path])
-    assert "Plain reaches 25.00 % error on test with seed 0. It is a single run" in page.lead.finding
+    assert "Plain reaches 25.00% error on test with seed 0. It is a single run" in page.lead.finding
     assert page.lead.command == "evenly train digits --epochs 2"
     assert page.lead.next_command == "evenly useful digits --epochs 2 --seeds 0-4"
 
@@ -271,7 +271,7 @@ def test_a_run_in_progress_shows_what_is_known(tmp_path: Path) -> None:
     page = page_of([run.path])
     run.close()
     assert "is running after epoch 1 of 5" in page.lead.finding
-    assert ("test error now", "50.00 %") in page.lead.facts
+    assert ("test error now", "50.00%") in page.lead.facts
     assert [s.id for s in page.sections] == ["curves", "run"]
     assert page.news()["over"] is False
     assert page.lead.command == "evenly train digits --epochs 5"
@@ -332,3 +332,50 @@ def test_a_command_in_a_record_is_quoted_anew_or_left_out(comparison: Maker, tmp
     lead = page_of([tmp_path / "runs"]).lead
     assert lead.command == ""
     assert lead.next_command == "evenly train '$(touch' 'x)'"
+
+
+def test_a_comparison_that_is_running_asks_for_nothing_yet(comparison: Maker, tmp_path: Path) -> None:
+    comparison()
+    change(tmp_path / "runs", state="running")
+    lead = page_of([tmp_path / "runs"]).lead
+    assert (lead.badge, lead.advice, lead.next_command) == ("running", "", "")
+
+
+def test_two_seeds_are_told_to_be_too_few_and_not_how_many_settle_it(comparison: Maker, tmp_path: Path) -> None:
+    comparison(errors={"plain": (0.1, 0.2), "useful": (0.1, 0.1)})
+    assert page_of([tmp_path / "runs"]).lead.advice == "more seeds tell a gain from chance; five are usual."
+
+
+def test_settings_are_told_in_words_and_the_environment_is_folded_away(comparison: Maker, tmp_path: Path) -> None:
+    comparison()
+    path = tmp_path / "runs" / "comparisons" / f"{ID}.json"
+    record = json.loads(path.read_text())
+    record["methods"][1]["settings"] = {"resampling.method": "useful", "resampling.factor": 8, "ascent.rho": 0.05}
+    path.write_text(json.dumps(record))
+    page = page_of([tmp_path / "runs"])
+    assert tables(page, "comparison")[0].rows[1][0] == "USEFUL (factor 8, rho 0.05)"  # type: ignore[index]
+    run = next(section for section in page.sections if section.id == "run")
+    assert [block.title.split(" of ")[0] for block in run.blocks if isinstance(block, Listing)] == [
+        "Environment",
+        "Recipe",
+    ]
+
+
+def test_a_run_without_a_separation_still_names_its_classes(comparison: Maker, tmp_path: Path) -> None:
+    made = comparison(errors={"plain": (0.1,)})
+    made["plain", 0].write_json("model.json", {"classes": ["cat", "dog"]})
+    made["plain", 0].close()
+    page = page_of([tmp_path / "runs"])
+    chart = next(
+        block.chart for _, block in placed(page.sections) if isinstance(block, Plot) and "Conf" in block.chart.title
+    )
+    assert chart.layers[0].x == ("cat", "dog")  # type: ignore[union-attr]
+
+
+def test_news_carry_the_words_and_numbers_of_every_chart(comparison: Maker, tmp_path: Path) -> None:
+    comparison(names=("cat", "<dog>"))
+    news = page_of([tmp_path / "runs"]).news()
+    assert list(news["captions"]) == list(news["plots"])
+    assert all(each["csv"].startswith("data:text/csv") for each in news["captions"].values())
+    assert all(each["label"].endswith("Arrow keys read the values.") for each in news["captions"].values())
+    assert not any("<dog>" in each["text"] for each in news["captions"].values())
