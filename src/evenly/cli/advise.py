@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evenly.data import Splits
-    from evenly.papers.atlas.advice import Advice
+    from evenly.papers.atlas.advice import Advice, Choice
     from evenly.papers.atlas.early_run import Looks
     from evenly.recipe import Recipe
     from evenly.records import Run
@@ -71,7 +71,7 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
             }
         )
         return
-    _show(seen.features, seen.epochs, found, tested, recipe, folder, command, signs)
+    _show(seen.features, seen.epochs, found, tested, folder, command, signs)
 
 
 def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":
@@ -168,7 +168,6 @@ def _show(
     epochs: int,
     found: "Advice",
     tested: dict[str, bool],
-    recipe: "Recipe",
     ledger: Path,
     command: str,
     signs: "Sequence[Sign]",
@@ -196,25 +195,32 @@ def _show(
         {
             "try": number,
             "cure": CURES[choice.cure].label,
-            "balanced": f"{choice.balanced:+.1f} ({choice.best:+.1f} to {choice.worst:+.1f})".replace("-", "−"),
+            "balanced": (f"{choice.balanced:+.1f}" + _range(choice, found)).replace("-", "−"),
             "test": f"{choice.test:+.2f}".replace("-", "−"),
             "cost": f"{choice.cost:.2f}×",
         }
         for number, choice in enumerate(found.ranking[:FIRST], 1)
     ]
     print_table(rows, ["try", "cure", "balanced", "test", "cost"])
-    say("\nPoints of error minus plain training on those tasks: mean (best to worst task); cost in gradients.")
+    say(
+        "\nPoints of error minus plain training on those tasks: on data where the easy feature says nothing"
+        f"{' (best to worst task)' * (len(found.nearest) > 1)}, and on the ordinary test set; cost in gradients."
+    )
     if found.harmful:
         say(
-            f"Not: {', '.join(CURES[cure].label for cure in found.harmful)}. They harmed the ordinary test error there."
+            f"Not: {'; '.join(CURES[cure].label for cure in found.harmful)}. They harmed the ordinary test error there."
         )
     if tested:
         say(
             f"How sure: for tasks of the atlas that were left out, the first choice was as good as the best cure in "
-            f"{sum(tested.values())} of {len(tested)}."
-            + ("" if recipe.model.name == "mlp" else " They are of multilayer perceptrons: yours is another network.")
+            f"{sum(tested.values())} of {len(tested)}. They are of small networks, two classes and a planted minority. "
+            "Whether your data have such a minority, only a comparison tells."
         )
     say(f"To find out: {command}")
+
+
+def _range(choice: "Choice", found: "Advice") -> str:
+    return f" ({choice.best:+.1f} to {choice.worst:+.1f})" if len(found.nearest) > 1 else ""
 
 
 def sentences(features: dict[str, float], epochs: int) -> list[str]:
