@@ -3,6 +3,7 @@
 Each ratio is counted in a process of its own, which has the device from its start.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ TESTS = Path(__file__).parents[1] / "tests" / "device"
 _UNAVAILABLE = 77
 
 
+@functools.cache
 def counted(what: str) -> dict[str, float]:
     built = subprocess.run([sys.executable, str(TESTS / "pretended/build.py")], capture_output=True, text=True)
     if built.returncode == _UNAVAILABLE:
@@ -49,3 +51,14 @@ def waits_of_sgd() -> Iterator[float]:
 @benchmark("device-waits-sam", claim="waits for the device in fifty steps of SAM", at_most=1.0, repeats=1)
 def waits_of_sam() -> Iterator[float]:
     yield counted("sam")["waits"]
+
+
+@benchmark(
+    "device-crop-host",
+    claim="bytes the host makes to crop and resize 128 images of 256 to 224 pixels on a device, over dense weights",
+    at_most=0.1,
+    repeats=1,
+)
+def crop() -> Iterator[float]:
+    found = counted("crop")
+    yield found["made"] / found["dense"]

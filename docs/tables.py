@@ -8,6 +8,7 @@ verdicts, or keys of experiments, separated by commas, for their numbers. A list
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from evenly.measurements import MEASUREMENTS
 from evenly.models.catalogue import CATALOGUE as MODELS
 from evenly.optim.cost import passes_per_step, rule_class
 from evenly.papers import ledger as book
+from evenly.papers.atlas.declared import measured
+from evenly.papers.atlas.markdown import markdown as atlas_table
+from evenly.papers.atlas.tasks import ERRORS
 from evenly.papers.catalogue import PAPERS
 from evenly.papers.reproduction import overview
 from evenly.report.verdict_tables import markdown, results
@@ -74,8 +78,14 @@ def measurements() -> str:
     )
 
 
+def atlas(error: str) -> str:
+    """A row for each cure of the atlas, a column for each of its tasks that was measured."""
+    return atlas_table(measured(PROJECT / "claims"), error)
+
+
 LISTS: Mapping[str, Callable[[], str]] = {
     "rules": rules, "data-sets": data_sets, "models": models, "measurements": measurements,
+    **{f"atlas-{error}": partial(atlas, error) for error in ERRORS},
 }  # fmt: skip
 
 

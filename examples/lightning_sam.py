@@ -5,6 +5,9 @@
 Automatic optimization with two micro-batches to a step. Needs `pip install "evenly[lightning]"`; takes some seconds.
 """
 
+import evenly.integrations.torchvision  # first: torchvision may not fit torch
+
+# isort: split
 import logging
 import warnings
 

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 import evenly
 
-EPOCHS, BATCH = 3, 50
+EPOCHS, BATCH = 6, 25
 
 
 def main() -> None:

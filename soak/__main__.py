@@ -9,10 +9,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
-from soak import cases, fuzz, kills, small, tally
+from soak import batches, cases, fuzz, kills, small, tally
 from soak.crew import crew
 from soak.flood import flood
 from soak.processes import ROOT, preload
@@ -68,7 +68,7 @@ class Soak:
             if self._wanted("flood", "live view"):
                 self._flood()
             if any(self._wanted("kills", each.name) for each in scenarios(self.template)):
-                self._kill(self.begun + seconds * 0.42)
+                self._kill(self.begun + seconds * 0.35)
             if any(self._wanted("fuzz", each.name) for each in readers()):
                 self._fuzz(self.begun + seconds)
         except KeyboardInterrupt:
@@ -131,13 +131,13 @@ class Soak:
 
         usual = dict(crew(self.workers, check))
 
-        def work(worker: int) -> Iterator[tuple[str, list[fuzz.Fault]]]:
+        def work(worker: int) -> Iterator[tuple[str, fuzz.Fault | None]]:
             return self._inputs(todo, usual, worker, until)
 
-        for name, faults in crew(self.workers, work):
+        for name, fault in crew(self.workers, work):
             row = self.tally.row(name)
             row.inputs += 1
-            for fault in faults:
+            if fault is not None:
                 row.tracebacks += fault.kind == "traceback"
                 row.hangs += fault.kind == "hang"
                 row.other += fault.kind not in ("traceback", "hang")
@@ -147,18 +147,24 @@ class Soak:
 
     def _inputs(
         self, todo: list[Reader], usual: dict[str, int], worker: int, until: float
-    ) -> Iterator[tuple[str, list[fuzz.Fault]]]:
+    ) -> Iterator[tuple[str, fuzz.Fault | None]]:
         candidates = {each.name: each.candidates(self.template) for each in todo}
         weighted = [each for each in todo for _ in range(each.weight)]
-        number = worker
-        while number < 12 * len(weighted) if self.quick else time.monotonic() < until:
+
+        def trial(number: int) -> fuzz.Trial:
             reader = weighted[number % len(weighted)]
             rng = random.Random(f"{self.seed}/{reader.name}/{number}")
             given = fuzz.draw(reader, self.template, candidates[reader.name], rng)
-            command = rng.choice(reader.commands)
-            place = self.base / f"input-{worker}"
-            yield reader.name, list(fuzz.judge(reader, given, [command], self.template, place, usual[reader.name]))
-            number += self.workers
+            return fuzz.Trial(reader, given, rng.choice(reader.commands), usual[reader.name])
+
+        numbers: Iterator[int] = count(worker, self.workers)
+        if self.quick:
+            numbers = iter(range(worker, 12 * len(weighted), self.workers))
+        place = self.base / f"input-{worker}"
+        while (self.quick or time.monotonic() < until) and (some := list(islice(numbers, batches.SIZE))):
+            trials = [trial(number) for number in some]
+            for each, fault in zip(trials, batches.judge(trials, self.template, place), strict=True):
+                yield each.reader.name, fault
 
     def _flood(self) -> None:
         run = small.run_with(self.template, "done")
@@ -191,7 +197,8 @@ def _replay(template: Path, base: Path, folder: Path) -> int:
             reader = known[given.reader]
             place = base / f"case-{worker}"
             usual = fuzz.check_seeds(reader, template, place)
-            faults = fuzz.judge(reader, given, reader.commands, template, place, usual)
+            trials = [fuzz.Trial(reader, given, command, usual) for command in reader.commands]
+            faults = [fault for trial in trials if (fault := trial.judge(template, place)) is not None]
             yield path.name, [f"evenly {' '.join(fault.words)}: {fault.kind}\n{fault.said}" for fault in faults]
 
     print(json.dumps(dict(crew(2, work)), indent=1))

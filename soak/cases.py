@@ -54,6 +54,9 @@ def roles(template: Path) -> dict[str, str]:
     for path in sorted((template / "useful").iterdir()):
         if path.is_dir():
             found.setdefault(_role_in_useful(path), f"useful/{path.name}")
+    for path in sorted((template / "pictures").iterdir()):
+        if (path / "done").exists():
+            found.setdefault("{network}", f"pictures/{path.name}")
     for path in sorted((template / "work" / "parts").iterdir()):
         if path.is_dir():
             found.setdefault("{part}", f"work/parts/{path.name}")

@@ -4,14 +4,15 @@ import contextlib
 import os
 import random
 import re
+import resource
 import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from soak.mutations import NUMBERS, TEXT, WORDS, flip_bits
-from soak.processes import Outcome, fork
+from soak.processes import Outcome, call, fork, limit
 from soak.readers import Reader
 
 ENDS = (0, 2, 3, 4, 5)
@@ -19,7 +20,7 @@ SPECIALS = ("fifo", "folder", "loop", "dangling", "missing")
 _MB = 1 << 20
 _ADDRESS_SPACE = 1536 * _MB  # beyond what is mapped before: enough to be seen, and this machine lives on
 _SLACK = 200 * _MB
-_CPU, _WALL = 20, 60.0  # seconds
+_CPU, WALL = 20, 60.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -82,22 +83,44 @@ def draw(reader: Reader, template: Path, candidates: Sequence[str], rng: random.
     return Input(reader.name, file, content)
 
 
-def judge(
-    reader: Reader, given: Input, commands: Sequence[Sequence[str]], template: Path, place: Path, usual: int
-) -> Iterator[Fault]:
-    """Give `given` to `commands`, each in a fresh workspace; yield what is wrong. `usual` bytes are needed anyway."""
-    for command in commands:
+@dataclass(frozen=True)
+class Trial:
+    """One input for one command that reads such files; `usual` bytes are needed anyway."""
+
+    reader: Reader
+    given: Input
+    command: Sequence[str]
+    usual: int
+
+    @property
+    def words(self) -> list[str]:
+        """The command with its blanks filled in."""
+        return self.reader.words(self.command, file=self.given.file, text=self.given.text)
+
+    def judge(self, template: Path, place: Path) -> Fault | None:
+        """What is wrong when a process does this and nothing else."""
+        return self._carry_out(
+            template,
+            place,
+            lambda words, folder: fork(words, folder=folder, prepare=prepare, seconds=WALL, memory=_ADDRESS_SPACE),
+        )
+
+    def judge_here(self, template: Path, place: Path) -> Fault | None:
+        """What seems to be wrong when this process does it; it dies of some faults."""
+        return self._carry_out(
+            template, place, lambda words, folder: call(words, folder=folder, seconds=_CPU, memory=_ADDRESS_SPACE)
+        )
+
+    def _carry_out(self, template: Path, place: Path, run: Callable[[Sequence[str], Path], Outcome]) -> Fault | None:
         shutil.rmtree(place, ignore_errors=True)
-        reader.workspace(template, place / "w")
-        given.put(place / "w")
-        words = reader.words(command, file=given.file, text=given.text)
-        ended = fork(words, folder=place / "w", prepare=_limit, seconds=_WALL, memory=_ADDRESS_SPACE)
-        allowed = usual + 2 * len(given.content) + _SLACK
+        self.reader.workspace(template, place / "w")
+        self.given.put(place / "w")
+        ended = run(self.words, place / "w")
+        allowed = self.usual + 2 * len(self.given.content) + _SLACK
         strangers = {path.name for path in place.iterdir()} - {"w", "w.home"}
         kind = _kind(ended, allowed, bool(strangers))
-        if kind:
-            yield Fault(given, tuple(words), kind, _where(ended), ended.stderr[-3000:])
         _remove(place)
+        return Fault(self.given, tuple(self.words), kind, _where(ended), ended.stderr[-3000:]) if kind else None
 
 
 def check_seeds(reader: Reader, template: Path, place: Path) -> int:
@@ -109,7 +132,7 @@ def check_seeds(reader: Reader, template: Path, place: Path) -> int:
         shutil.rmtree(place, ignore_errors=True)
         reader.workspace(template, place / "w")
         words = reader.words(command, file=files[0], text=texts[0])
-        ended = fork(words, folder=place / "w", prepare=_limit)
+        ended = fork(words, folder=place / "w", prepare=prepare)
         if ended.code not in reader.good or ended.traceback:
             raise RuntimeError(f"undamaged, evenly {' '.join(words)} ended with {ended.code}:\n{ended.stderr}")
         usual = max(usual, ended.memory)
@@ -137,11 +160,9 @@ def _where(ended: Outcome) -> str:
     return f"{errors[-1] if errors else ended.code} in {last}"
 
 
-def _limit() -> None:
+def prepare() -> None:
     """Less time, and no waiting for the disk, which is not what is tried here."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU, _CPU + 5))
+    limit(resource.RLIMIT_CPU, _CPU)
     os.fsync = lambda _: None  # type: ignore[assignment]
 
 

@@ -12,7 +12,6 @@ from soak.processes import Outcome, fork, start
 from soak.scenarios import Scenario, Snapshot, differences, snapshot
 from soak.switch import Moment
 
-_OK = (0, 5)  # a smoke run may well find that a claim does not hold
 _EVERY = 25  # every so many trials is done by real processes, not forks
 
 
@@ -62,12 +61,12 @@ class Kill:
 def undisturbed(scenario: Scenario, template: Path, folder: Path) -> Undisturbed:
     """Do it twice: the second must leave what the first left, or comparing would mean nothing."""
     left = []
-    for turn in ("first", "second"):
-        place = folder / f"{scenario.name.replace(' ', '-')}-{turn}" / "w"
+    for _ in range(2):
+        place = _place(folder)
         scenario.prepare(template, place)
         log = place.parent / "calls"
         ended = fork(scenario.words, folder=place, prepare=partial(switch.install, number=0, moment="before", log=log))
-        if ended.code not in _OK:
+        if ended.code not in scenario.good:
             raise RuntimeError(f"evenly {' '.join(scenario.words)} ended with {ended.code}:\n{ended.stderr}")
         calls = tuple(log.read_text().split())
         left.append(Undisturbed(scenario, snapshot(place), calls, ended.seconds, ended.stdout))
@@ -76,6 +75,11 @@ def undisturbed(scenario: Scenario, template: Path, folder: Path) -> Undisturbed
     if wrong or strays:
         raise RuntimeError(f"{scenario.name}: two undisturbed commands leave different files: {wrong + strays}")
     return min(left, key=lambda each: each.seconds)
+
+
+def _place(folder: Path) -> Path:
+    """Where every trial of a worker is done: runs remember where their data lie, and must remember the same."""
+    return folder / "trial" / "w"
 
 
 def plan(known: Undisturbed, rng: random.Random) -> Iterator[Kill]:
@@ -97,7 +101,7 @@ def plan(known: Undisturbed, rng: random.Random) -> Iterator[Kill]:
 
 def attempt(known: Undisturbed, kill: Kill, template: Path, folder: Path, *, site: str, again: Kill | None) -> Trial:
     """Kill the command as `kill` says (then its repetition as `again` says), repeat it, and compare."""
-    scenario, place = known.scenario, folder / "trial" / "w"
+    scenario, place = known.scenario, _place(folder)
     shutil.rmtree(place.parent, ignore_errors=True)
     scenario.prepare(template, place)
     kills = 0
@@ -107,7 +111,7 @@ def attempt(known: Undisturbed, kill: Kill, template: Path, folder: Path, *, sit
         kills += ends[-1].code == -9
     ends.append(_repeated(known, kill, place, site))
     wrong, strays = differences(known.files, snapshot(place))
-    if ends[-1].code not in _OK:
+    if ends[-1].code not in scenario.good:
         wrong.insert(0, f"repeated, the command ended with {ends[-1].code}: {ends[-1].stderr.strip()[-300:]}")
     bugs = tuple(end.stderr.strip()[-2000:] for end in ends if end.traceback and end.code != -9)
     hangs = sum(end.hung for end in ends)

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import math
 import os
 import pkgutil
 import resource
@@ -50,11 +51,17 @@ def preload() -> None:
             if not module.name.endswith("__main__") and not module.name.startswith("evenly.integrations."):
                 importlib.import_module(module.name)
     for name in (
+        "encodings.cp437",
+        "encodings.utf_8_sig",
         "torch._dynamo",
+        "jinja2",
+        "safetensors.torch",
         "rich._emoji_codes",
         "PIL.PngImagePlugin",
         "PIL.JpegImagePlugin",
+        "PIL.PpmImagePlugin",
         "matplotlib.backends.backend_agg",
+        "matplotlib.figure",
         "sklearn.cluster",
     ):
         importlib.import_module(name)
@@ -95,6 +102,25 @@ def fork(
     return Outcome(os.waitstatus_to_exitcode(status), *texts, took, usage.ru_maxrss * 1024, hung)
 
 
+def call(words: Sequence[str], *, folder: Path, seconds: int, memory: int) -> Outcome:
+    """The same in this very process, which must be a fork that may die: it does at a limit that is reached."""
+    said = [folder.parent / f"{folder.name}.{name}" for name in ("stdout", "stderr")]
+    _settle(folder, said, memory)
+    limit(resource.RLIMIT_CPU, math.ceil(time.process_time()) + seconds)
+    with contextlib.suppress(OSError):  # where the peak cannot be set back, it is that of all calls, and no less
+        Path("/proc/self/clear_refs").write_text("5")
+    begun = time.monotonic()
+    code = run_main(words)
+    took = time.monotonic() - begun
+    sys.stdout.flush()
+    sys.stderr.flush()
+    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    texts = [path.read_text(errors="replace") for path in said]
+    for path in said:
+        path.unlink()
+    return Outcome(code, *texts, took, int(peak.split()[1]) * 1024)
+
+
 def start(
     words: Sequence[str],
     *,
@@ -120,9 +146,9 @@ def start(
         stdout, stderr = process.communicate(timeout=kill_after or seconds)
     except subprocess.TimeoutExpired:
         hung = kill_after is None
-        _end_group(process.pid)
+        end_group(process.pid)
         stdout, stderr = process.communicate()
-    _end_group(process.pid)
+    end_group(process.pid)
     return Outcome(process.returncode, stdout, stderr, time.monotonic() - begun, 0, hung)
 
 
@@ -163,18 +189,9 @@ def _become(
 ) -> NoReturn:
     code = 1
     try:
-        os.setsid()
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody stays when the soak itself is stopped
-        os.chdir(folder)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for target, path in enumerate(said, 1):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), target)
-        os.environ.update(surroundings(folder))
+        lead_group()
+        _settle(folder, said, memory)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if memory is not None:
-            mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (mapped + memory, mapped + memory))
         prepare()
         code = run_main(words)
         sys.stdout.flush()
@@ -186,6 +203,32 @@ def _become(
         os._exit(code)
 
 
+def lead_group() -> None:
+    """Have this fork lead a group of processes that ends with its parent."""
+    os.setsid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody stays when the soak itself is stopped
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _settle(folder: Path, said: Sequence[Path], memory: int | None) -> None:
+    """Go to `folder`, with the files `said` in the place of stdout and stderr, and `memory` bytes still to map."""
+    os.chdir(folder)
+    for target, path in enumerate((Path(os.devnull), *said)):
+        opened = os.open(path, os.O_RDONLY if target == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(opened, target)
+        os.close(opened)
+    os.environ.update(surroundings(folder))
+    if memory is not None:
+        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        limit(resource.RLIMIT_AS, mapped + memory)
+
+
+def limit(what: int, most: int) -> None:
+    """Set a limit of this process, which may be set again: the one that cannot be raised stays."""
+    _, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
 def _wait(
     child: int, begun: float, seconds: float, kill_after: float | None
 ) -> tuple[int, resource.struct_rusage, bool]:
@@ -194,18 +237,18 @@ def _wait(
     while True:
         ended, status, usage = os.wait4(child, os.WNOHANG)
         if ended:
-            _end_group(child)
+            end_group(child)
             return status, usage, hung
         if time.monotonic() - begun > limit:
             hung = kill_after is None
-            _end_group(child)
+            end_group(child)
             os.kill(child, signal.SIGKILL)
             limit = float("inf")
         time.sleep(pause)
         pause = min(pause * 1.5, 0.02)
 
 
-def _end_group(leader: int) -> None:
+def end_group(leader: int) -> None:
     """Nobody is left behind: a command's own processes end with it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)

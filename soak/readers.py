@@ -90,8 +90,8 @@ def readers() -> list[Reader]:
         small.EXPERIMENT,
         "--scale",
         "smoke",
-        "--processes",
-        "1",
+        "--on",
+        "local:1",
         "--runs",
         "work",
         "--ledger",
@@ -129,6 +129,26 @@ def readers() -> list[Reader]:
             ("useful", "d.npz"),
             weight=4,
             good=(0, 2, 3),  # of the runs only those that were resampled can be exported
+        ),
+        Reader(
+            "networks",
+            (
+                ("predict", "{run}", "photos"),
+                ("export", "{run}", "--as", "hub"),
+                ("measure", "{run}", "rank"),
+                ("train", "list.csv", "--from", "{run}", *brief),
+            ),
+            ("pictures/*/*",),
+            ("pictures", "photos", "list.csv"),
+            weight=3,
+        ),
+        Reader(
+            "exported networks",
+            (("predict", "exported", "photos"), ("train", "list.csv", "--from", "exported", *brief)),
+            ("exported/config.json", "exported/model.safetensors"),
+            ("exported", "photos", "list.csv"),
+            weight=2,
+            good=(0, 2),
         ),
         Reader(
             "parts of experiments",
@@ -185,7 +205,10 @@ def readers() -> list[Reader]:
         ),
         Reader(
             "idx",
-            (("data", "show", "fashion-mnist", "--out", "s.png"), ("train", "fashion-mnist", *tiny, "--dry-run")),
+            (
+                ("data", "show", "fashion-mnist", "--per-class", "1", "--out", "s.png"),
+                ("train", "fashion-mnist", *tiny, "--dry-run"),
+            ),
             ("root/FashionMNIST/raw/*",),
             ("root/FashionMNIST",),
         ),

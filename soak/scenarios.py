@@ -13,7 +13,9 @@ from soak import publisher, small
 
 Snapshot = dict[str, str]  # of every file, by its path: a digest of what must not change
 # What tells when and how long; a checksum of a row covers that, and what it covers is compared itself.
-_TIMES = re.compile(r"^(time|when|date|written|seconds|minutes|hours|.*_seconds|.*_minutes|pid|checksum)$")
+_TIMES = re.compile(
+    r"^(time|when|date|created|updated|written|seconds|minutes|hours|.*_seconds|.*_minutes|pid|checksum)$"
+)
 _PASSING = {"lock", "environment.json"}  # the names of files that tell how often a run was begun, and by whom
 
 
@@ -24,6 +26,7 @@ class Scenario:
     name: str
     words: tuple[str, ...]
     needs: tuple[str, ...] = ("d.npz",)
+    good: tuple[int, ...] = (0, 5)  # how it may end; a smoke run may well find that a claim does not hold
 
     def prepare(self, template: Path, folder: Path) -> None:
         """A workspace as it is before the command."""
@@ -39,11 +42,12 @@ class Scenario:
 def scenarios(template: Path) -> list[Scenario]:
     """Every command that writes, small enough that a trial takes about a second."""
     done = f"runs/{small.run_with(template, 'done').name}"
+    network = f"pictures/{small.run_with(template, 'done', of='pictures').name}"
     hard = f"useful/{small.run_with(template, 'separation.csv', of='useful').name}"
     tiny = tuple(small.TINY)
     train = ("train", "d.npz", *tiny, "--epochs", "3", "--pace", "0", "--json")
     useful = ("useful", "d.npz", *tiny, "--epochs", "2", "--at-epoch", "1", "--pace", "0", "--json")
-    smoke = ("--scale", "smoke", "--processes", "1", "--runs", "work", "--ledger", "claims")
+    smoke = ("--scale", "smoke", "--on", "local:1", "--runs", "work", "--ledger", "claims")
     return [
         Scenario("train", (*train, "--set", "keep_epochs=[1]", "--set", "record_examples=true")),
         Scenario("train sam", (*train, "--optimizer", "sam", "--set", "augment=[]")),
@@ -61,6 +65,15 @@ def scenarios(template: Path) -> list[Scenario]:
         Scenario(
             "export positions", ("export", hard, "--as", "indices", "--out", "up.npy", "--force"), ("useful", "d.npz")
         ),
+        Scenario(
+            "export network", ("export", network, "--as", "torchscript", "--out", "n.pt", "--force"), ("pictures",)
+        ),
+        Scenario("export hub", ("export", network, "--as", "hub", "--out", "hub", "--force"), ("pictures",)),
+        Scenario("predict", ("predict", network, "photos", "--out", "p.csv", "--force"), ("pictures", "photos")),
+        Scenario("measure", ("measure", network, "rank"), ("pictures", "list.csv", "photos")),
+        # Given again, it may find the run gone.
+        Scenario("runs rm", ("runs", "rm", done, "--yes"), ("runs",), good=(0, 2)),
+        Scenario("data show", ("data", "show", "photos", "--out", "sheet.png", "--force"), ("photos",)),
         Scenario("data get", ("data", "get", publisher.FETCHED), ()),
     ]
 

@@ -36,11 +36,14 @@ def build(folder: Path) -> Path:
         raise RuntimeError(f"the run that was to be stopped ended with {half.code}:\n{half.stderr}")
     useful = ["useful", "d.npz", *TINY, "--epochs", "2", "--at-epoch", "1", "--seeds", "0", "--runs", "useful"]
     _make(folder, useful)
+    _make(folder, ["train", "list.csv", *TINY, "--epochs", "1", "--runs", "pictures", "--pace", "0"])
+    network = f"pictures/{run_with(folder, 'done', of='pictures').name}"
+    _make(folder, ["export", network, "--as", "hub", "--out", "exported"])
     for suffix in ("csv", "json", "npz"):
         _make(folder, ["separate", "--from-logits", "logits.npz", "--out", f"separation.{suffix}"])
     _make(
         folder,
-        ["reproduce", EXPERIMENT, "--scale", "smoke", "--processes", "1", "--runs", "work", "--ledger", "claims"],
+        ["reproduce", EXPERIMENT, "--scale", "smoke", "--on", "local:1", "--runs", "work", "--ledger", "claims"],
     )
     return folder
 

@@ -6,7 +6,7 @@ Every question about a kind of device is asked here, so that the rest of evenly 
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -114,17 +114,64 @@ def has_bfloat16(device: torch.device | str) -> bool:
 
 
 def upload(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """The tensor on the device, without waiting for what the device is doing: from pinned memory.
+    """The tensor on the device, without waiting for what the device is doing where pinned memory allows it.
+
+    A copy that does not wait must come from pinned memory: Apple's GPUs read other memory when it may hold something
+    else already, and the numbers are wrong without a word.
 
     >>> upload(torch.ones(2), "cpu")
     tensor([1., 1.])
     """
     device = torch.device(device)
-    if device.type == "cpu" or tensor.device.type != "cpu":
+    if not tensor.is_cpu or not pins(device) or not tensor.numel():
         return tensor.to(device)
-    if device.type == "cuda" and tensor.numel():
-        tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def sent_ahead(tensors: Iterable[Tensor], device: torch.device | str) -> Iterator[Tensor]:
+    """The tensors on the device, one after another; where memory can be pinned, each is sent while the last is used.
+
+    The copies have a stream of their own: on that of the computation they would queue behind it.
+
+    >>> list(sent_ahead([torch.ones(1), torch.zeros(1)], "cpu"))
+    [tensor([1.]), tensor([0.])]
+    """
+    device = torch.device(device)
+    beside: Any = None
+    ahead: tuple[Tensor, Any] | None = None
+    for tensor in tensors:
+        if not tensor.is_cpu or not pins(device):
+            yield tensor.to(device)
+            continue
+        if beside is None:
+            beside = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # torch's own
+        with torch.cuda.stream(beside):
+            sent = upload(tensor, device), beside.record_event()
+        if ahead is not None:
+            yield _arrived(*ahead)
+        ahead = sent
+    if ahead is not None:
+        yield _arrived(*ahead)
+
+
+def _arrived(tensor: Tensor, sent: Any) -> Tensor:
+    """The tensor, for whatever the device computes from here on."""
+    now = torch.cuda.current_stream(tensor.device)
+    now.wait_event(sent)
+    tensor.record_stream(now)  # its memory is not given away before the computation has used it
+    return tensor
+
+
+_PINNING = frozenset({"cuda"})
+
+
+def pins(device: torch.device | str) -> bool:
+    """Whether host memory can be pinned for the device, so that copies to it need not wait.
+
+    >>> pins("cpu"), pins("mps")
+    (False, False)
+    """
+    return torch.device(device).type in _PINNING
 
 
 @contextlib.contextmanager

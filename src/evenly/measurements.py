@@ -13,8 +13,10 @@ from typing import Literal
 class Measurement:
     """A measurement's function, `where` (`module:function` in `evenly.diagnostics`), and how it is presented.
 
-    `numbers` maps the keys shown in the page's table to their titles. A `quick` measurement is made by default; then
-    `possible`, a `module:function` of the data's `Splits`, can say whether the data allow it. `source` is the paper.
+    `numbers` maps the keys shown in the page's table to their titles, `bars` the keys that the page draws side by side,
+    all of one `unit`, with whiskers of twice KEY_error where that is measured (`log`: marks on a logarithmic axis); a
+    measurement with a figure of its own needs none. A `quick` measurement is made by default; then `possible`, a
+    `module:function` of the data's `Splits`, can say whether the data allow it. `source` is the paper.
     """
 
     where: str
@@ -24,6 +26,10 @@ class Measurement:
     quick: bool = False
     possible: str = ""
     source: str = ""
+    title: str = ""
+    bars: Mapping[str, str] = field(default_factory=dict)
+    unit: str = ""
+    log: bool = False
 
 
 MEASUREMENTS: Mapping[str, Measurement] = {
@@ -53,6 +59,9 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         {"worst_rise": "worst rise of the loss nearby"},
         quick=True,
         source="Foret et al.",
+        title="Worst rise of the loss nearby",
+        bars={"worst_rise": "found", "worst_rise_first_order": "first order, ρ‖∇L‖"},
+        unit="rise of the loss within ρ",
     ),
     "adaptive_sharpness": Measurement(
         "worst_rise:measure_adaptive_sharpness",
@@ -60,6 +69,9 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "geometry",
         {"adaptive_sharpness": "adaptive sharpness"},
         source="Kwon et al.",
+        title="Adaptive sharpness",
+        bars={"adaptive_sharpness": "found", "adaptive_sharpness_first_order": "first order"},
+        unit="rise within ρ of each weight's size",
     ),
     "m_sharpness": Measurement(
         "m_sharpness:measure_m_sharpness",
@@ -67,6 +79,9 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "geometry",
         {"m_sharpness": "m-sharpness"},
         source="Foret et al.",
+        title="m-sharpness",
+        bars={"m_sharpness": "mean of the groups"},
+        unit="rise of a group's loss at SAM's step",
     ),
     "sam_edge": Measurement(
         "sam_edge:measure_sam_edge",
@@ -74,6 +89,10 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "geometry",
         {"sam_edge": "SAM's edge of λ₁", "lambda_max_over_edge": "λ₁ over SAM's edge"},
         source="Long & Bartlett",
+        title="Largest eigenvalue and SAM's edge",
+        bars={"sam_edge_lambda_max": "λ₁", "sam_edge": "SAM's edge", "sam_edge_descent": "gradient descent's, 2/η"},
+        unit="eigenvalue",
+        log=True,
     ),
     "learning_coefficient": Measurement(
         "learning_coefficient:measure_learning_coefficient",
@@ -81,6 +100,24 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "geometry",
         {"learning_coefficient": "local learning coefficient"},
         source="Lau et al.",
+        title="Local learning coefficient",
+        bars={"learning_coefficient": "mean of the chains"},
+        unit="effective parameters, halved",
+    ),
+    "fisher": Measurement(
+        "fisher:measure_fisher",
+        "trace and largest eigenvalue of the Fisher matrix, true and empirical",
+        "geometry",
+        {"fisher_trace": "trace of the Fisher matrix", "empirical_fisher_trace": "trace of the empirical one"},
+        source="Kunstner et al.",
+        title="Fisher information",
+        bars={
+            "fisher_trace": "trace",
+            "empirical_fisher_trace": "trace, empirical",
+            "fisher_lambda_max": "largest eigenvalue",
+            "empirical_fisher_lambda_max": "largest, empirical",
+        },
+        unit="Fisher information",
     ),
     "importance": Measurement(
         "importance_map:measure_importance",

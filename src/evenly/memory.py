@@ -1,9 +1,13 @@
 """Free memory, and how to recognise that it ran out."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+
+from evenly.errors import SetupError
 
 #: The share of what is free that a computation may plan for: the rest is for what it cannot foresee.
 SHARE = 0.6
@@ -52,6 +56,23 @@ def is_out(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(
         words in str(error) for words in ("out of memory", "not enough memory", "can't allocate memory")
     )
+
+
+@contextlib.contextmanager
+def explained(device: torch.device | str, advice: str) -> Iterator[None]:
+    """Within the context, running out of memory is a `SetupError` that says where, and what to try.
+
+    >>> with explained("cuda:0", "Try --examples 500."):
+    ...     raise torch.OutOfMemoryError("CUDA out of memory.")
+    Traceback (most recent call last):
+    evenly.errors.SetupError: cuda:0 ran out of memory. Try --examples 500.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out(error):
+            raise
+        raise SetupError(f"{device} ran out of memory. {advice}") from error
 
 
 def _free_on_host() -> int | None:

@@ -109,12 +109,20 @@ class Home(NamedTuple):
     swapped: bool
 
 
-def displace(params: Params, direction: Params, size: float | Tensor = 1.0, *, swap: bool | None = None) -> Home:
+def displace(
+    params: Params,
+    direction: Params,
+    size: float | Tensor = 1.0,
+    *,
+    swap: bool | None = None,
+    aside: Params | None = None,
+) -> Home:
     """Move `params` to params + size · direction, and return what `restore` needs to bring them back.
 
     With `swap` the parameters point at the new values for a while and their own storage is not touched: one pass
     over memory instead of three. Without it the values are copied aside and added to in place, which shards,
-    captured graphs and packed recurrent weights rely on. The default swaps plain tensors on the CPU.
+    captured graphs and packed recurrent weights rely on. The default swaps plain tensors on the CPU. `aside` is memory
+    for that copy, the `values` of an earlier displacement: asking a device for it anew takes longer than the copy.
 
     >>> w = torch.tensor([1.0, 2.0])
     >>> home = displace([w], [torch.tensor([1.0, 1.0])], 0.5)
@@ -129,7 +137,7 @@ def displace(params: Params, direction: Params, size: float | Tensor = 1.0, *, s
         return Home(tensors, values, True)
     with torch.no_grad():
         local = [_local(t) for t in tensors]
-        values = [torch.empty_like(t) for t in local]
+        values = list(aside) if aside is not None and alike(aside, local) else [torch.empty_like(t) for t in local]
         torch._foreach_copy_(values, local)  # one launch on a GPU, where clones would be one for each tensor
         along = [_local(t) for t in direction]
         if isinstance(size, Tensor):  # on a device, where reading it would wait
@@ -137,6 +145,16 @@ def displace(params: Params, direction: Params, size: float | Tensor = 1.0, *, s
         else:
             torch._foreach_add_(local, along, alpha=size)
     return Home(tensors, values, False)
+
+
+def alike(a: Params, b: Params) -> bool:
+    """Whether tensors match in type, shape and layout, one by one, so that one list can be copied into the other.
+
+    >>> alike([torch.zeros(2)], [torch.ones(2)]), alike([torch.zeros(2)], [torch.ones(3)])
+    (True, False)
+    """
+    facts = [[(t.dtype, t.device, t.shape, t.stride()) for t in each] for each in (a, b)]
+    return facts[0] == facts[1]
 
 
 def restore(home: Home) -> None:

@@ -44,3 +44,14 @@ def threads(runs: str) -> int:
     import torch
 
     return torch.get_num_threads()
+
+
+def visible_gpus(runs: str, seconds: float) -> str:
+    """The GPUs that this process sees; it takes its time, so that another process does the next job."""
+    time.sleep(seconds)
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "")
+
+
+def surroundings(runs: str) -> list[str]:
+    """The folder this process works in, and where it looks for data."""
+    return [os.getcwd(), os.environ.get("EVENLY_DATA", "")]

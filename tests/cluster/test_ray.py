@@ -1,11 +1,17 @@
 """A real Ray cluster of two nodes: the same bits, a lost node, no shared folder, and what cannot be."""
 
+import signal
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from evenly.errors import SetupError, UsageError
 from evenly.recipe import Recipe, Until, from_mapping
+from evenly.records import Run
 from evenly.sweep import Job, Plan, Where, launch, on_ray
 from evenly.sweep.launch import JobsFailed
 from evenly.training.comparison import Design, compare
@@ -47,7 +53,7 @@ def test_tasks_on_ray_give_the_bits_of_this_process(cluster, tmp_path):
 
 
 def test_where_no_folder_is_shared_runs_come_back_through_the_object_store(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(on_ray, "_is_shared", lambda ray, runs: False)
+    monkeypatch.setattr(on_ray, "_is_shared", lambda ray, where, runs: False)
     here = launch(seeds(0, 1), Where(at_once=1, threads=1), runs=tmp_path / "here")
     there = launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path / "there")
     assert here == there
@@ -57,6 +63,69 @@ def test_where_no_folder_is_shared_runs_come_back_through_the_object_store(clust
 def test_a_task_whose_process_is_killed_is_tried_again(cluster, tmp_path):
     plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), Job("other", "evenly.sweep.worker:nothing")])
     assert launch(plan, Where("ray", threads=1), runs=tmp_path) == {"killed": "alive", "other": {}}
+
+
+def test_a_lost_node_costs_nothing_but_time(cluster, tmp_path):
+    """The node that trains is killed once there is a checkpoint; its run goes on elsewhere, to the same bits."""
+    longer = {**RECIPE, "epochs": 60, "data": {"name": "parity", "options": {"dim": 8, "num_train": 500}}}
+    plan = Plan([Job(f"seed {n}", f"{JOBS}:train", {**longer, "seed": n}) for n in range(2)])
+    here = launch(plan, Where(at_once=1, threads=1), runs=tmp_path / "here")
+    doomed = cluster.add_node(num_cpus=1, resources={"doomed": 1})
+
+    def kill() -> None:
+        deadline = time.monotonic() + 200
+        while time.monotonic() < deadline and not list((tmp_path / "there").glob("*/checkpoints/last.safetensors")):
+            time.sleep(0.05)
+        cluster.remove_node(doomed, allow_graceful=False)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    there = launch(plan, Where("ray", threads=1), runs=tmp_path / "there")
+    killer.join()
+    assert here == there
+    assert all(weights(tmp_path / "here", name) == weights(tmp_path / "there", name) for name in here.values())
+
+
+def test_tasks_work_where_the_command_was_given_and_with_its_data(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVENLY_DATA", "/somewhere/else")
+    plan = Plan([Job("where", f"{JOBS}:surroundings")])
+    assert launch(plan, Where("ray", threads=1), runs="runs")["where"] == [str(tmp_path), "/somewhere/else"]
+
+
+def test_without_a_shared_folder_the_same_command_finds_what_is_done(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(on_ray, "_is_shared", lambda ray, where, runs: False)
+    first = launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path)
+    stamps = {name: Run(tmp_path / name).stamps() for name in first.values()}
+    assert launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path) == first
+    assert {name: Run(tmp_path / name).stamps() for name in first.values()} == stamps
+
+
+LEFT = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell starts it in the background
+from evenly.sweep import Job, Plan, Where, launch
+job = Job("slow", "tests.cluster.jobs:moments", {"seconds": 15.0})
+launch(Plan([job]), Where("ray", address=sys.argv[1], threads=1), runs=sys.argv[2])
+"""
+
+
+def test_runs_that_were_left_on_the_cluster_are_found_by_the_same_command(cluster, tmp_path):
+    script = tmp_path / "command.py"
+    script.write_text(LEFT)
+    runs = tmp_path / "runs"
+    given = [sys.executable, str(script), cluster.address, str(runs)]
+    command = subprocess.Popen(given, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and not list(runs.glob("sweep/*/slow.log")):
+        time.sleep(0.05)
+    command.send_signal(signal.SIGINT)
+    told = command.communicate(timeout=120)[1]
+    assert "The runs go on in Ray" in told
+    left = time.time()
+    plan = Plan([Job("slow", f"{JOBS}:moments", {"seconds": 15.0})])
+    begun, _ = launch(plan, Where("ray", threads=1), runs=runs)["slow"]
+    assert begun < left  # the one that was left, not another
 
 
 def test_a_failure_ends_only_what_needs_it(cluster, tmp_path):

@@ -18,6 +18,7 @@ from evenly.errors import UsageError
 from evenly.measurements import MEASUREMENTS
 
 N = 24
+pytestmark = pytest.mark.filterwarnings("ignore:the walk of the learning coefficient has not mixed")  # three draws
 
 
 def generator() -> torch.Generator:
@@ -66,6 +67,7 @@ def in_eval(measure: Callable[[nn.Module], Any]) -> Callable[[nn.Module], Any]:
 INSTRUMENTS: dict[str, Callable[[nn.Module], Any]] = {
     "hessian, lanczos, density": spectrum,
     "gauss_newton": in_eval(lambda m: curvature.gauss_newton(m, data()).dense()),
+    "fisher": in_eval(lambda m: curvature.fisher(m, data(), labels="data", chunk=10).dense()),
     "gram": in_eval(lambda m: curvature.gram(m, data(), chunk=10)),
     "block_gram": in_eval(lambda m: curvature.block_gram(m, data(), loss="cross-entropy", chunk=10)),
     "per_example_gradients": in_eval(lambda m: curvature.per_example_gradients(m, data(), chunk=10)),

@@ -7,6 +7,7 @@ import pretended
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from evenly import curvature, device, memory, stability
 from evenly.curvature.lanczos import lanczos
@@ -14,6 +15,8 @@ from evenly.data import Labelled, load
 from evenly.diagnostics.measure import measure
 from evenly.models import build
 from evenly.resampling import separate
+from evenly.resampling.label_noise import label_noise
+from evenly.resampling.suspects import suspects
 from evenly.rng import generator
 from evenly.training.ensemble.ensemble import Ensemble
 
@@ -121,6 +124,37 @@ def test_separation_of_outputs_on_the_device_is_the_cpus() -> None:
     logits, labels = torch.randn(200, 3, generator=rng), torch.randint(3, (200,), generator=rng)
     here, there = (separate(logits.to(where), labels.to(where), rng=generator(0, "k")) for where in ("cpu", CUDA))
     assert torch.equal(here.hard, there.hard.cpu())
+
+
+def drawn_outputs() -> tuple[Tensor, Tensor]:
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.randint(3, (400,), generator=rng)
+    near = functional.one_hot(labels, 3) * (4.0 * torch.rand(400, 1, generator=rng))
+    return near + torch.randn(400, 3, generator=rng), labels
+
+
+@pytest.mark.usefixtures("without_float64")
+def test_separation_needs_no_float64_on_the_device() -> None:
+    logits, labels = drawn_outputs()
+    for on in ("logits", "probabilities"):
+        here, there = (separate(logits.to(where), labels, on=on, rng=generator(0, "k")) for where in ("cpu", CUDA))
+        assert torch.equal(here.hard, there.hard)
+        assert here.splits[0].silhouette == there.splits[0].silhouette
+    here, there = (separate(logits.to(where), labels, method="quantile") for where in ("cpu", CUDA))
+    assert torch.equal(here.hard, there.hard)
+    assert torch.equal(suspects(logits, labels).ranking, suspects(logits.to(CUDA), labels).ranking)
+    assert label_noise(logits, labels) == label_noise(logits.to(CUDA), labels)
+
+
+def test_separation_goes_to_the_host_when_the_device_has_no_room(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    logits, labels = drawn_outputs()
+    expected = separate(logits, labels, rng=generator(0, "k"))
+    monkeypatch.setenv("EVENLY_MEMORY", "1e-6")
+    found = separate(logits.to(CUDA), labels, rng=generator(0, "k"))
+    assert torch.equal(found.hard, expected.hard)
+    assert "separated on the host" in caplog.text
 
 
 def test_stability_of_a_network_on_the_device_does_not_mix_devices() -> None:

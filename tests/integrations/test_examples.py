@@ -31,4 +31,5 @@ def test_transformers(capsys: pytest.CaptureFixture[str]) -> None:
 def test_timm(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("timm")
     lines = said("timm_sam.py", capsys)
+    assert float(lines[-1].split("error ")[1].split(" %")[0]) < 30
     assert float(lines[-1].split("loss ")[1].split(",")[0]) < float(lines[0].split("loss ")[1].split(",")[0])

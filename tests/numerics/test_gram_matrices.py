@@ -1,13 +1,17 @@
 """Gram matrices against one backward pass per row in float64, closed forms, and the Gauss–Newton operator."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
+from torch.utils.flop_counter import FlopCounterMode
 
 from evenly.curvature import block_gram, gauss_newton, gram, per_example_gradients
-from evenly.curvature.capture import find_layers
+from evenly.curvature.capture import capture_layers, find_layers
+from evenly.curvature.row_graph import is_row_wise
 from evenly.errors import UsageError
 from evenly.models.observation import trainable_parameters
 
@@ -183,6 +187,18 @@ class Gated(nn.Module):
         return self.head(h + (x[:, :1] > 5) * F.linear(h, self.layer.weight))
 
 
+class Sorter(nn.Module):
+    """Examples are sorted by their first entry on their way through the network, and put back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.Linear(12, 5), nn.Linear(5, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        order = x[:, 0].argsort(stable=True)
+        return self.head(self.layer(x[order]).tanh())[order.argsort()]
+
+
 BY_EXAMPLE = {
     "rnn": lambda: Recurrent(nn.RNN),
     "lstm": lambda: Recurrent(nn.LSTM),
@@ -264,6 +280,75 @@ def test_a_weight_that_is_borrowed_for_few_examples_is_found_out_and_said(chunk:
     with pytest.warns(UserWarning, match="Gated: gradients layer by layer are not those of the whole network"):
         K = block_gram(model, x, chunk=chunk)
     torch.testing.assert_close(K, J @ J.T, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [Gated, Sorter])
+def test_what_happens_to_later_examples_only_is_found_out_with_one_row_an_example_too(kind: type[nn.Module]) -> None:
+    model = kind().double()
+    x = torch.randn(12, 12, generator=generator(), dtype=torch.float64)
+    x[:, 0] = torch.arange(12) / 4.0  # sorted, so that nothing moves
+    x[9, 0], x[10, 0] = (6.0, 2.5) if kind is Gated else (2.5, 2.25)  # but one pair of the last
+    y = torch.arange(12) % 2
+    G = rows(model, x, loss=True, y=y)[:, 0]
+    with pytest.warns(UserWarning, match=f"{kind.__name__}: gradients layer by layer are not those"):
+        K = gram(model, (x, y))
+    torch.testing.assert_close(K, G @ G.T, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", [*NETWORKS, "gated", "sorter"])
+def test_the_graph_proves_only_what_is_true(name: str) -> None:
+    made = {"gated": Gated, "sorter": Sorter}
+    model, x, _ = example(name) if name in NETWORKS else (made[name]().double(), torch.randn(N, 12).double(), None)
+    proved = is_row_wise(model(x), list(trainable_parameters(model).values()))
+    if name in LAYERWISE:
+        assert proved == (name != "tokens")  # examples and tokens are one axis within its products
+    elif name in ("called twice", "tied", "borrowed", "tokens first", "branching", "gated", "sorter"):
+        assert not proved
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda h: h.flip(0),
+        lambda h: h.mT.reshape(9, 9),
+        lambda h: h - h.mean(0),
+        lambda h: h.sum(0, keepdim=True).expand(9, 9) * h,
+        lambda h: h * h.squeeze(-1).mean(-1),
+        lambda h: h.softmax(0),
+        lambda h: h @ h,
+        lambda h: torch.ones(9, 9, dtype=h.dtype) @ h,
+        lambda h: (h[:, None] * h).sum(1),
+        lambda h: (h.view(9, 9, 1) * h).sum(2),
+        lambda h: F.layer_norm(h, (9, 9)),
+        lambda h: F.batch_norm(h, None, None, training=True),
+        lambda h: torch.cat([h[4:], h[:4]], 0),
+        lambda h: h.cumsum(0),
+        lambda h: h.roll(1, 0),
+    ],
+)
+def test_no_operation_that_mixes_examples_passes_for_one_that_does_not(mix: Callable[[Tensor], Tensor]) -> None:
+    """As many features as examples, so that shapes give nothing away."""
+    layer = nn.Linear(12, 9).double()
+    x = torch.randn(9, 12, generator=generator(), dtype=torch.float64)
+    assert is_row_wise(layer(x).tanh(), list(layer.parameters()))
+    assert not is_row_wise(mix(layer(x)), list(layer.parameters()))
+
+
+@pytest.mark.parametrize("num", [40, 200])
+def test_the_check_of_a_plain_network_costs_no_arithmetic(num: int) -> None:
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(), nn.Linear(8, 1),
+    ).eval()  # fmt: skip
+    x = torch.randn(num, 3, 16, 16, generator=generator())
+    layers = find_layers(model, trainable_parameters(model), (x, None), lambda f, y: torch.ones_like(f)[:, None])
+    assert layers is not None
+    counts = []
+    for check in (False, True):
+        with FlopCounterMode(display=False) as counter:
+            capture_layers(model, (x, None), lambda f, y: torch.ones_like(f)[:, None], layers, check=check)
+        counts.append(counter.get_total_flops())
+    assert counts[1] == counts[0] > 0
 
 
 @pytest.mark.parametrize("tokens", [2, 3, 4, 9])

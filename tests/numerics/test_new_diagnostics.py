@@ -3,6 +3,7 @@ each against a closed form and against another way to compute it."""
 
 import copy
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from evenly.curvature import gauss_newton, hessian, lanczos
+from evenly.curvature import fisher, gauss_newton, hessian, lanczos, per_example_gradients
 from evenly.data import Labelled, load
 from evenly.diagnostics import (
     adaptive_sharpness,
@@ -24,6 +25,9 @@ from evenly.diagnostics import (
     worst_rise,
 )
 from evenly.errors import DataError, UsageError
+from evenly.measurements import MEASUREMENTS
+from evenly.report.blocks import Plot
+from evenly.report.experiments.measurements import features_section, geometry_section
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -222,6 +226,38 @@ def test_learning_coefficient_of_a_regular_model_is_half_its_parameters() -> Non
     assert found.value == pytest.approx(d / 2, abs=0.35)
 
 
+def test_learning_coefficient_fits_its_own_step_to_curvatures_that_differ_a_thousandfold() -> None:
+    """For L = ½Σhᵢwᵢ² and a pull γ, E[nβL] = ½Σ nβhᵢ/(nβhᵢ + γ), exactly."""
+    x = torch.randn(300, 6, generator=generator(), dtype=torch.float64) * torch.tensor([30.0, 10, 3, 1, 0.3, 0.1])
+    model = nn.Linear(6, 1, bias=False).double()
+    nn.init.zeros_(model.weight)
+    data = (x, torch.zeros(300, dtype=torch.float64))
+    settings = {"pull": 2000.0, "draws": 700, "burn_in": 150}
+    found = learning_coefficient(model, data, rng=generator(1), **settings)  # type: ignore[arg-type]
+    curvature = 300 / math.log(300) * torch.linalg.eigvalsh(x.mT @ x / 300)
+    exact = float((curvature / (curvature + 2000)).sum() / 2)
+    assert 0.4 < found.accepted < 0.75
+    assert found.mixing < 1.1
+    assert found.value == pytest.approx(exact, abs=5 * found.standard_error + 0.02)
+    given = learning_coefficient(model, data, rng=generator(2), step=found.step / 2, **settings)  # type: ignore[arg-type]
+    assert given.value == pytest.approx(found.value, abs=5 * (found.standard_error + given.standard_error))
+
+
+@pytest.mark.parametrize(("name", "value"), [("pull", -0.5), ("step", 0.0), ("draws", 1), ("chains", 0)])
+def test_a_walk_without_meaning_is_refused(name: str, value: float) -> None:
+    model, x, y = relu_network()
+    with pytest.raises(UsageError, match=f"{name} = {value}"):
+        learning_coefficient(model, (x, y), rng=generator(), **{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", [10.0, 1e-9])
+def test_a_walk_that_is_stuck_or_has_not_left_its_start_is_said(step: float) -> None:
+    model, x, y = relu_network()
+    with pytest.warns(UserWarning, match="learning coefficient has not mixed"):
+        found = learning_coefficient(model, (x, y), rng=generator(), step=step, draws=40, burn_in=5)
+    assert found.mixing > 1.2 or found.accepted < 0.1
+
+
 def test_learning_coefficient_of_a_singular_model_is_below_that_of_a_regular_one() -> None:
     """f = a·b·x at a = b = 0 has two parameters and λ = ½, where a regular model of two has 1 (Watanabe, 2009)."""
 
@@ -267,3 +303,65 @@ def test_residuals_are_never_below_the_rounding_of_a_product() -> None:
     assert float(found.residuals.min()) >= floor
     exact = torch.linalg.eigvalsh(hessian(model.double(), (x, y)).dense()).flip(0)[:3]
     assert bool(((found.values - exact).abs() <= 10 * found.residuals).all())
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_fisher_is_the_mean_over_labels_of_gradients_and_the_empirical_one_over_those_of_the_data(
+    outputs: int,
+) -> None:
+    """By one backward pass for every example and every label, weighted with the network's own probabilities."""
+    rng = generator(4)
+    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, outputs)).double()
+    x, y = torch.randn(9, 4, generator=rng, dtype=torch.float64), torch.arange(9) % max(outputs, 2)
+
+    def log_probabilities(one: torch.Tensor) -> torch.Tensor:
+        f = model(one[None])[0]
+        return F.log_softmax(torch.cat([torch.zeros(1, dtype=f.dtype), f]) if outputs == 1 else f, 0)
+
+    true, empirical = 0.0, 0.0
+    for one, label in zip(x, y, strict=True):
+        for number, chance in enumerate(log_probabilities(one).exp().tolist()):
+            gradient = torch.autograd.grad(log_probabilities(one)[number], list(model.parameters()))
+            g = torch.cat([part.flatten() for part in gradient])
+            true = true + chance * g.outer(g) / 9
+            empirical = empirical + (number == label) * g.outer(g) / 9
+    torch.testing.assert_close(fisher(model, (x, y), chunk=4).dense(), true, rtol=1e-9, atol=1e-12)
+    by_data = fisher(model, (x, y), labels="data", chunk=4)
+    torch.testing.assert_close(by_data.dense(), empirical, rtol=1e-9, atol=1e-12)
+    rows = per_example_gradients(model, (x, y))
+    torch.testing.assert_close(by_data.dense(), rows.mT @ rows / 9)
+    numbers = measure(model, (x, y), "fisher", rng=generator())
+    for name, matrix in (("fisher", true), ("empirical_fisher", empirical)):
+        assert numbers[f"{name}_trace"] == pytest.approx(float(matrix.trace()), rel=1e-6)  # type: ignore[attr-defined]
+        assert numbers[f"{name}_lambda_max"] == pytest.approx(float(torch.linalg.eigvalsh(matrix)[-1]), rel=1e-3)
+
+
+def test_the_fisher_of_a_loss_without_a_distribution_is_refused_and_the_empirical_one_is_not() -> None:
+    model, x, y = relu_network()
+
+    def mine(f: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(f, labels, reduction="none")
+
+    with pytest.raises(UsageError, match="needs to know the distribution of the labels"):
+        fisher(model, (x, y), loss=mine)
+    torch.testing.assert_close(
+        fisher(model, (x, y), loss=mine, labels="data").dense(), fisher(model, (x, y), labels="data").dense()
+    )
+    with pytest.raises(UsageError, match="labels = 'datum'"):
+        fisher(model, (x, y), labels="datum")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_every_measurement_is_drawn_on_the_page(name: str) -> None:
+    splits = load("spirals", num_train=60, num_test=200)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few draws of a walk
+        options = {
+            "learning_coefficient": {"draws": 4, "burn_in": 2, "chains": 2},
+            "density": {"probes": 1, "steps": 5},
+        }
+        more = {name: options[name]} if name in options else {}
+        numbers = {"epoch": 1, **measure(model, splits, name, rng=generator(), lr=0.1, options=more)}
+    sections = [features_section({"a": [numbers]}), geometry_section({"a": [numbers]}, {})]
+    assert any(isinstance(block, Plot) for section in sections if section is not None for block in section.blocks)

@@ -6,10 +6,12 @@ from math import comb, log
 import pytest
 import torch
 
+from evenly.errors import UsageError
 from evenly.stability.almost_sure import almost_sure_threshold, first_zero
 from evenly.stability.lyapunov import lyapunov_exponent, lyapunov_spectrum
 from evenly.stability.maps import overlapping_set
 from evenly.stability.mean_square import mean_square_threshold
+from evenly.stability.method import Method
 from evenly.stability.outcomes import batch_values
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import Sampling
@@ -157,3 +159,32 @@ def test_threshold_by_qr_agrees_with_the_exact_one() -> None:
     )
     assert abs(found.value - exact) < 5 * found.standard_error + 1e-3 * exact
     assert found.standard_error < 0.05 * exact
+
+
+@pytest.mark.parametrize("diagonal", [True, False])
+def test_batches_of_a_larger_set_are_not_drawn_from_a_part_of_it(diagonal: bool) -> None:
+    """The mean-square threshold knows the larger set's noise; a walk over the part would silently have another."""
+    values = torch.tensor([[2.0, 0.4], [0.0, 0.8], [1.0, 0.6]], dtype=torch.float64)
+    whole = Problem.from_diagonal(values) if diagonal else turned(values, 3)
+    part, rng = whole.part_of(50), torch.Generator().manual_seed(0)
+    for call in (
+        lambda: almost_sure_threshold(part, batch=2, rng=rng),
+        lambda: lyapunov_exponent(part, lr=0.1, batch=2, rng=rng),
+        lambda: simulate(part, lr=0.1, batch=2, rng=rng),
+    ):
+        with pytest.raises(UsageError, match=r"3 examples are a part of 50.*sampling='with'"):
+            call()
+    for problem in (part, whole):
+        assert almost_sure_threshold(problem, batch=2, sampling="with", rng=rng, steps=50).value > 0
+
+
+def test_almost_sure_thresholds_take_every_keyword_of_the_mean_square_ones() -> None:
+    values = torch.tensor([[2.0, 0.4], [0.0, 0.8], [1.0, 0.6]], dtype=torch.float64)
+    every = Method(
+        sampling="without", rho_over_alpha=0.1, ascent="batch", m=None, crossing="exact", momentum=0.5, nesterov=False,
+        dampening=0.0, weight_decay=0.1, decoupled=True,
+    )  # fmt: skip
+    assert set(every) == set(Method.__annotations__)
+    rng = torch.Generator().manual_seed(0)
+    edge = almost_sure_threshold(turned(values, 3), batch=2, rng=rng, steps=50, **every)
+    assert edge.value > 0

@@ -73,3 +73,13 @@ def test_without_radius_true_sam_is_gradient_descent_and_comes_to_rest() -> None
     problem = Problem.from_diagonal(torch.tensor([[2.0]], dtype=torch.float64))
     path = normalised_sam_path(problem, lr=0.6, rho=0.0, start_R=torch.tensor([1.0]), steps=3)
     assert path[:, 0].tolist() == pytest.approx([1.0, -0.2, 0.04, -0.008])
+
+
+def test_a_part_settles_as_the_whole_set_that_repeats_it() -> None:
+    factors = torch.randn(6, 1, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    part, whole = Problem.from_factors(factors), Problem.from_factors(factors.repeat(5, 1, 1))
+    settled = [
+        stationary_covariance(p, lr=0.1, batch=4, noise=0.3, sampling="without").mean_square
+        for p in (part.part_of(30), whole)
+    ]
+    assert settled[0] == pytest.approx(settled[1], rel=1e-9)

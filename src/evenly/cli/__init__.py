@@ -34,6 +34,7 @@ EXAMPLES = """
 VERBS = {
     "demo": "see it on embedded data, with no download",
     "compare": "which method helps on your data, and is it real",
+    "advise": "what to try first, from a short early run and the atlas of cures",
     "useful": "train by USEFUL beside its controls, with paired seeds",
     "separate": "find the examples a network has not learned early",
     "export": "carry a trained network or a resampled training set to other programs",

@@ -76,7 +76,8 @@ def add_where(parser: Parser) -> None:
     """Where many runs are trained."""
     group = parser.add_argument_group("where the runs are trained; the results are the same everywhere")
     group.add_argument("--on", metavar="WHERE", help="local[:N] at once, ray[:ADDRESS] or slurm[:PARTITION]")
-    group.add_argument("--gpus", type=int, default=0, metavar="N", help="GPUs for each process of a run")
+    group.add_argument("--gpus", type=int, metavar="N", help="GPUs for each process of a run (default: 1 if any)")
+    group.add_argument("--memory", type=float, metavar="GB", help="memory that a run asks of Ray or Slurm")
     group.add_argument("--threads-per-run", type=int, metavar="N", help="threads for each process of a run")
     group.add_argument("--devices-per-run", type=int, default=1, metavar="K", help="processes of each run (torchrun)")
     group.add_argument("--time", metavar="H:M:S", help="the time limit of a Slurm job, as 4:00:00")
@@ -87,8 +88,9 @@ def take_where(given: dict[str, Any], *, default: str = "local:1") -> "Where":
     """Take `--on` and its companions out of the arguments; by default one run after the other in this process."""
     from evenly.sweep import parse
 
-    names = {"threads_per_run": "threads", "gpus": "gpus", "devices_per_run": "devices", "time": "time"}
-    companions = {new: given.pop(old) for old, new in (names | {"account": "account"}).items()}
+    names = {"threads_per_run": "threads", "devices_per_run": "devices"}
+    names |= {name: name for name in ("gpus", "memory", "time", "account")}
+    companions = {new: given.pop(old) for old, new in names.items()}
     on = given.pop("on")
     return parse(on or ("local" if companions["devices"] > 1 else default), **companions)
 
@@ -146,7 +148,7 @@ def compare(*, methods: str, seeds: str, runs: str, dry_run: bool, json: bool, *
     names = tuple(word.strip() for word in methods.split(",") if word.strip())
     made, where, how = design(given, verb="compare", methods=names, seeds=seeds, runs=None if dry_run else runs)
     if dry_run:
-        show_forecast(made, how, runs=runs, json=json)
+        show_forecast(made, how, where, runs=runs, json=json)
         return
     found, error = carry_out(made, where, how, runs=runs)
     if json and leads():
@@ -217,11 +219,13 @@ def _row(method: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def show_forecast(made: "Design", how: Mapping[str, Any], *, runs: str, json: bool) -> None:
+def show_forecast(made: "Design", how: Mapping[str, Any], where: "Where", *, runs: str, json: bool) -> None:
     """What a comparison would be and cost; nothing is trained or written."""
+    from evenly.sweep import check_available
     from evenly.training.forecast import forecast
     from evenly.typed import yaml_text
 
+    at_once = check_available(where).at_once
     found = forecast(made, runs=runs, **{name: how[name] for name in ("device", "data_root", "workers")})
     if json:
         print_json(found)
@@ -240,8 +244,11 @@ def show_forecast(made: "Design", how: Mapping[str, Any], *, runs: str, json: bo
         "early_epochs": f"the gain shrinks after {found['early_epochs']} epochs",
     }
     assumed = " and ".join(guesses[name] for name in found["assumed"])
+    order = "one run after the other" if at_once == 1 else f"on one device after the other; --on {where} shares them"
+    if at_once and at_once > 1:
+        order += f" among {at_once}"
     say(
-        f"\n{found['examples']:,} examples, about {duration(found['seconds'])} here, one run after the other"
+        f"\n{found['examples']:,} examples, about {duration(found['seconds'])} here, {order}"
         + (f", if {assumed}: only the early run can tell." if assumed else ".")
     )
 

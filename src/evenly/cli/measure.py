@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
-from evenly.cli.parser import Parser, add_json, add_root, add_trust
+from evenly.cli.parser import Parser, add_json, add_root, add_trust, assignments
 from evenly.cli.train import shown
-from evenly.errors import DataError, UsageError
+from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.measurements import MEASUREMENTS
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
   evenly measure 3f2a sharpness importance rank
   evenly measure 3f2a adaptive_sharpness worst_group layer_probes
+  evenly measure 3f2a learning_coefficient --set learning_coefficient.draws=2000
   evenly measure 3f2a rank --other 91c0
   evenly measure runs/3f2a91c04b7d --at-epochs 1,5,10 --json
   evenly measure runs/3f2a91c04b7d/checkpoints/epoch-0005.safetensors rank
@@ -34,9 +35,17 @@ def fill(parser: Parser) -> None:
     )
     parser.add_argument("--at-epochs", metavar="N,N", help="epochs whose weights were kept (default: the last)")
     parser.add_argument("--examples", type=int, default=1000, metavar="N", help="training examples (default: 1000)")
-    parser.add_argument("--rho", type=float, default=0.05, metavar="R", help="radius of rises, importance and edges")
+    parser.add_argument(
+        "--rho",
+        type=float,
+        metavar="R",
+        help="radius of rises and importance (default: 0.05; sam_edge: the run's own)",
+    )
     parser.add_argument("--other", metavar="RUN", help="also the loss on the line to the weights of this run")
     parser.add_argument("--layer", help="the layer whose input is probed (default: the last linear one)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="WHAT.K=V", dest="changes", help="an option of one measurement"
+    )
     parser.add_argument("--device", default="cpu", help="where to measure: cpu, cuda, mps, auto (default: cpu)")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
     add_trust(parser, "RUN")
@@ -50,9 +59,10 @@ def measure(
     what: list[str],
     at_epochs: str | None,
     examples: int,
-    rho: float,
+    rho: float | None,
     other: str | None,
     layer: str | None,
+    changes: list[str],
     device: str,
     runs: str,
     data_root: str | None,
@@ -60,10 +70,11 @@ def measure(
 ) -> None:
     """Measure a run at its kept epochs, and write down what was found."""
     from evenly.device import choose_device
+    from evenly.memory import explained
     from evenly.training.trained_model import load_trained, open_run
 
     where = choose_device(device)
-
+    given = _options(changes)
     run, pointed = open_run(run_id, runs)
     if pointed is not None and at_epochs is not None:
         raise UsageError(f"{run_id} is epoch {pointed} already: give --at-epochs {at_epochs} with {run.path} instead.")
@@ -71,9 +82,12 @@ def measure(
     refused: dict[str, DataError] = {}
     for epoch in _epochs(at_epochs) if pointed is None else [pointed]:
         stored = load_trained(run, epoch=epoch, data_root=data_root)
-        stored.model.to(where)
         lr = next((float(row["lr"]) for row in run.metrics() if row["epoch"] == stored.epoch and "lr" in row), None)
-        measured = _numbers(stored, what, examples=examples, rho=rho, layer=layer, lr=lr, refused=refused)
+        with explained(where, f"Measure on fewer examples, such as --examples {examples // 2}, or with --device cpu."):
+            stored.model.to(where)
+            measured = _numbers(
+                stored, what, examples=examples, rho=rho, layer=layer, lr=lr, given=given, refused=refused
+            )
         if other is not None:
             measured |= _line_to(stored, run_id, other, examples=examples, runs=runs, data_root=data_root)
         if refused.keys() >= set(what) > set():
@@ -100,25 +114,30 @@ def _numbers(
     what: list[str],
     *,
     examples: int,
-    rho: float,
+    rho: float | None,
     layer: str | None,
     lr: float | None,
+    given: dict[str, dict[str, Any]],
     refused: dict[str, DataError],
 ) -> dict[str, Any]:
     from evenly.diagnostics.measure import measure as measure_model
     from evenly.rng import generator
 
-    options = {}
+    options: dict[str, dict[str, Any]] = {}
     if stored.recipe.loss == "squared":
         geometry = [name for name, entry in MEASUREMENTS.items() if entry.section == "geometry"]
         options = {name: {"loss": "squared"} for name in geometry}
+    ascent = stored.recipe.ascent
+    if rho is None and ascent.rule == "sam" and ascent.radius > 0:
+        options.setdefault("sam_edge", {})["rho"] = ascent.radius
+    options = {name: options.get(name, {}) | given.get(name, {}) for name in {**options, **given}}
     return measure_model(
         stored.model,
         stored.splits,
         *what,
         rng=generator(stored.recipe.seed, "measure"),
         examples=examples,
-        rho=rho,
+        rho=0.05 if rho is None else rho,
         layer=layer,
         lr=stored.recipe.optimizer.lr if lr is None else lr,
         options=options,
@@ -141,6 +160,20 @@ def _line_to(
     part = even_part(stored.splits.train, examples, generator(stored.recipe.seed, "examples"))
     loss = None if stored.recipe.loss == "auto" else stored.recipe.loss
     return connection_numbers(mode_connectivity(stored.model, second.model, part, loss=loss), [run_id, other])
+
+
+def _options(changes: list[str]) -> dict[str, dict[str, Any]]:
+    """What `--set WHAT.K=V` gives, by measurement."""
+    options: dict[str, dict[str, Any]] = {}
+    for path, value in assignments(changes).items():
+        name, dot, option = path.partition(".")
+        if not (dot and option) or name not in MEASUREMENTS:
+            raise UsageError(
+                f"--set {path}: expected MEASUREMENT.OPTION=VALUE, such as m_sharpness.m=4. "
+                f"{did_you_mean(name, MEASUREMENTS)}"
+            )
+        options.setdefault(name, {})[option] = value
+    return options
 
 
 def _epochs(text: str | None) -> list[int | None]:

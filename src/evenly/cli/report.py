@@ -1,4 +1,4 @@
-"""`evenly report`: experiments as one page, live while they train, or the papers' claims as a site."""
+"""`evenly report`: experiments as one page, live while they train; the papers' claims or the atlas as a site."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +13,7 @@ EXAMPLES = """
   evenly report 3f2a --sections features,geometry --out page.html
   evenly report --serve
   evenly report --claims --out site/
+  evenly report --atlas --out atlas/
 """
 OUT, MARK = "report.html", 'name="generator" content="evenly"'
 
@@ -37,7 +38,10 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--port", type=int, metavar="N", help="the port of --serve; 0 takes any that is free")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
     parser.add_argument("--claims", action="store_true", help="the papers' claims and their verdicts, as a site")
-    parser.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger of --claims (default: claims)")
+    parser.add_argument("--atlas", action="store_true", help="the atlas of cures: which helps where, as a site")
+    parser.add_argument(
+        "--ledger", type=Path, metavar="DIR", help="the ledger of --claims and --atlas (default: claims)"
+    )
     add_json(parser)
 
 
@@ -52,14 +56,17 @@ def report(
     port: int | None,
     runs: str,
     claims: bool,
+    atlas: bool,
     ledger: Path | None,
     json: bool,
 ) -> None:
-    """Write the page of some runs, or serve it; or write the site of the claims."""
-    if claims:
-        if run_ids or serve:
-            raise UsageError("--claims is about the papers, not about runs: give only --out, a folder.")
-        _claims(out or Path("site"), ledger, force=force, open=open, json=json)
+    """Write the page of some runs, or serve it; or write the site of the claims or of the atlas."""
+    if claims or atlas:
+        name = "--claims" if claims else "--atlas"
+        if run_ids or serve or (claims and atlas):
+            raise UsageError(f"{name} is a site of its own, not about runs: give only --out, a folder.")
+        write = _claims if claims else _atlas
+        write(out or Path("site" if claims else "atlas"), ledger, force=force, open=open, json=json)
         return
     if ledger is not None:
         raise UsageError(f"--ledger {ledger} is for --claims: evenly report --claims --ledger {ledger} --out site/")
@@ -150,6 +157,27 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
         print_json({"out": str(first), "experiments": len(lines)})
     else:
         print(first)
+    show(first.resolve().as_uri(), open=open)
+
+
+def _atlas(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bool) -> None:
+    from evenly.cli.reproduce import kept_in
+    from evenly.papers.atlas.declared import TASKS, measured
+    from evenly.papers.atlas.page import write_atlas
+
+    folder = kept_in(ledger)
+    rows = measured(folder)
+    if not rows:
+        raise UsageError(
+            f"{folder} holds no task of the atlas: nothing can be drawn. `evenly reproduce atlas --scale small` "
+            "measures them, or name another ledger: --ledger DIR"
+        )
+    first = write_atlas(out, rows, TASKS, ledger=folder, force=force)
+    if json:
+        print_json({"out": str(first), "tasks": len(rows), "declared": len(TASKS)})
+    else:
+        print(first)
+        say(f"{len(rows)} of {len(TASKS)} declared tasks have been measured.")
     show(first.resolve().as_uri(), open=open)
 
 

@@ -84,11 +84,14 @@ def reproduce(
     from evenly.cli.useful import numbers
     from evenly.papers import ledger as book
     from evenly.papers import reproduction
+    from evenly.sweep.launch import check_available, is_one
 
     if listing:
         _list(kept_in(ledger), json=json)
         return
-    how: dict[str, Any] = {"runs": runs, "data_root": data_root, "where": take_where(companions, default="local")}
+    where = take_where(companions, default="local")
+    is_cluster = where.engine != "local"
+    how: dict[str, Any] = {"runs": runs, "data_root": data_root, "where": where}
     if hours is not None and not (campaign and hours > 0):
         raise UsageError(f"--hours {hours:g}: it limits a campaign, above 0: evenly reproduce --next --hours 8")
     if judge:
@@ -105,17 +108,25 @@ def reproduce(
     chosen = _chosen(keys, scale, every=every)
     for each, size in chosen:
         reproduction.check_cost(each, size, yes=yes or dry_run)
+    how["where"] = check_available(where)
     plans, missing = _plans(chosen, given, data_root)
     if dry_run:
+        totals = _on_clusters(chosen, given) if is_cluster else []
         if json:
-            print_json(plans)
+            print_json({"experiments": plans, "clusters": totals} if is_cluster else plans)
         else:
             print_table(plans, ["key", "scale", "seeds", "parts", "cost", "needs"])
+            _print_clusters(totals)
     if missing:
         raise DataError("\n".join(missing))
     if dry_run:
         return
     into = None if check else ledger or Path("claims")
+    failed = None
+    if len(chosen) > 1 and not is_one(how["where"]):
+        settings = {"seeds": given, "more": more, "fresh": fresh, "ledger": ledger or Path("claims")}
+        chosen, failed = reproduction.measure_together(chosen, **settings, **how)  # type: ignore[arg-type]
+        fresh = False
     rows = []
     for each, size in chosen:
         if more is not None:
@@ -126,6 +137,8 @@ def reproduce(
             _print(rows[-1])
     if json:
         print_json(rows)
+    if failed is not None:
+        raise failed
     if check:
         against = kept_in(ledger)
         worse = reproduction.regressions(rows, against)
@@ -219,6 +232,36 @@ def _plans(
             }
         )
     return lines, missing
+
+
+def _on_clusters(chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None) -> list[dict[str, Any]]:
+    from evenly.papers.full_cost import costs, on_clusters
+
+    return on_clusters(costs(chosen, seeds))
+
+
+def _print_clusters(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    from evenly.papers.full_cost import SUSTAINED
+    from evenly.report.wording import duration
+
+    print()
+    shown = [
+        {
+            **row,
+            "FLOP": f"{row['flop']:.2g}",
+            "time": duration(60 * row["hours"]),
+            "longest part": duration(60 * row["longest"]),
+            "busy": f"{row['busy']:.0%}",
+        }
+        for row in rows
+    ]
+    print_table(shown, ["of", "GPUs", "parts", "FLOP", "time", "longest part", "busy"])
+    say(
+        f"\nFrom the FLOP of a forward and a backward pass, counted, at {SUSTAINED / 1e12:g} TFLOP/s sustained by each "
+        "GPU; the toys of the papers run on the cores beside them. No part is divided."
+    )
 
 
 def _list(ledger: Path, *, json: bool) -> None:

@@ -1,5 +1,6 @@
 """`evenly runs`: what has been run, and what came of it; show, compare and remove runs."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -39,7 +40,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--data", metavar="DATA", help="only runs on this data set")
     parser.add_argument("--model", metavar="M", help="only runs of this model")
     parser.add_argument("--since", metavar="WHEN", help="only runs begun since: 2026-01-31, 30m, 2h, 3d")
-    parser.add_argument("--watch", action="store_true", help="draw the table again until no run is going on")
+    parser.add_argument("--watch", action="store_true", help="draw the table again until nothing is going on")
     inner = parser.add_subparsers(metavar="VERB", title="verbs")
     one = verb(
         inner, "show", _alone(show), help="one run: its recipe, metrics and state", examples="evenly runs show 3f2a"
@@ -71,6 +72,7 @@ def _alone(run: "Callable[..., None]") -> "Callable[..., None]":
 def table(*, data: str | None, model: str | None, since: str | None, watch: bool, runs: str, json: bool) -> None:
     """Print a row per run, the newest first."""
     from evenly import records
+    from evenly.sweep.status import under_way
 
     due = 0.0  # when to say again that runs are going on, where no table can be drawn over another
     while True:
@@ -78,14 +80,17 @@ def table(*, data: str | None, model: str | None, since: str | None, watch: bool
         if json:
             print_json(rows)
             return
+        plans = under_way(runs) if watch else []
         going_on = sum(row["state"] == "running" for row in rows) if watch else 0
-        if not going_on or sys.stdout.isatty():
-            print("\x1b[H\x1b[2J" if going_on else "", end="")
+        if not (going_on or plans) or sys.stdout.isatty():
+            print("\x1b[H\x1b[2J" if going_on or plans else "", end="")
             print_runs(rows)
+            for line in plans:
+                say(line)
         elif time.monotonic() > due:
-            say(f"{going_on} of {len(rows)} runs are going on.")
+            say("\n".join(plans) or f"{going_on} of {len(rows)} runs are going on.")
             due = time.monotonic() + EVERY
-        if not going_on:
+        if not (going_on or plans):
             break
         time.sleep(_PAUSE)
     letters = [
@@ -198,14 +203,23 @@ def _verdict(names: "Sequence[str]", lines: "Sequence[Any]", split: str) -> str:
     return "\n".join([f"Errors on {split}, differences in points with 95% intervals.", *told])
 
 
+def _name_in(runs: str, path: Path) -> str:
+    """The name of a run's folder, which must lie in `runs`: one of the same name there may be another copy."""
+    path = Path(os.path.abspath(path))
+    if path.parent.resolve() != Path(runs).resolve():
+        raise UsageError(f"{path} is not in {runs}. Name the folder that it is in: --runs {path.parent}")
+    return path.name
+
+
 def remove(*, ids: list[str], yes: bool, runs: str, json: bool) -> None:
     """Delete runs that evenly made, after asking."""
     from evenly import records
     from evenly.records import index
-    from evenly.records.removal import refusal
+    from evenly.records.removal import refusal, sweep
     from evenly.records.removal import remove as delete
 
-    chosen = list(dict.fromkeys(records.Run.open(name, runs).path.name for name in ids))
+    sweep(runs)
+    chosen = list(dict.fromkeys(_name_in(runs, records.Run.open(name, runs).path) for name in ids))
     for name in chosen:
         if (why := refusal(runs, name)) is not None:
             raise UsageError(why)

@@ -60,7 +60,9 @@ def add_running(parser: Parser) -> None:
     """Where and how a run goes, none of which changes its result."""
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are made (default: runs)")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, mps (default: the best there is)")
-    parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that decode image files")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes that decode image files (default: what a GPU can use)"
+    )
     parser.add_argument("--pace", type=float, default=60.0, metavar="S", help="seconds between checkpoints")
     parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
     parser.add_argument(

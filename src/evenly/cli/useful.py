@@ -38,7 +38,7 @@ def useful(*, seeds: str, controls: str, runs: str, dry_run: bool, json: bool, *
     given["controls"] = [word.strip() for word in controls.split(",") if word.strip()]
     made, where, how = design(given, verb="useful", seeds=seeds, runs=None if dry_run else runs)
     if dry_run:
-        show_forecast(made, how, runs=runs, json=json)
+        show_forecast(made, how, where, runs=runs, json=json)
         return
     found, error = carry_out(made, where, how, runs=runs, refuse=True)
     if leads():

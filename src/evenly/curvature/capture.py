@@ -13,6 +13,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from evenly.curvature.layers import RULES, Piece, Wanted, Whole, layer_gradients, totals
 from evenly.curvature.per_example import jacobians
+from evenly.curvature.row_graph import is_row_wise
 
 Pieces = list[Piece]
 Chunk = tuple[Tensor, Tensor | None]
@@ -70,42 +71,39 @@ def capture_layers(
 ) -> Pieces | None:
     """One piece per layer, from one forward and C backward passes; None where a layer was not called exactly once.
 
-    With `check`, one more backward pass of a random mixture of all rows must equal the sum of the pieces. It fails if a
-    weight is used outside of its layer, for some examples only; then a warning is given and None returned.
+    With `check`, the graph must prove that the pieces are right for all examples (`row_graph`). Where it cannot, one
+    more backward pass of a random mixture of all rows must equal that of the pieces. It fails if a weight is used
+    outside of its layer, or examples change places within the network, be it for some of them only; then a warning is
+    given and None returned.
     """
     x, y = chunk
     outputs, seen = _forward_with_hooks(model, x, layers)
     if seen is None:
         return None
     pulled_NC = slopes(outputs, y)
-    if not check:
-        return _pieces(outputs, seen, pulled_NC, layers, keep=False)
-    z_NC = _random_weights(pulled_NC)
     params = _layer_parameters(seen, layers)
-    if pulled_NC.shape[1] == 1:
-        # One pass gives both: slopes of z·row at the layers, divided by z, and the gradient of the mixture.
-        mixture: list[Tensor] = []
-        pieces = _pieces(outputs, seen, pulled_NC, layers, keep=False, z_N=z_NC[:, 0], params=params, mixture=mixture)
-        expected: Sequence[Tensor] = mixture
-    else:
-        pieces = _pieces(outputs, seen, pulled_NC, layers, keep=True)
-        mixed = torch.einsum("nc,nck->nk", z_NC, pulled_NC.flatten(2)).reshape(outputs.shape)
-        expected = torch.autograd.grad(outputs, params, mixed, materialize_grads=True)
-    if pieces is None or _mixture_agrees(expected, seen, layers, pieces, z_NC):
+    if not check or is_row_wise(outputs, params):
+        return _pieces(outputs, seen, pulled_NC, layers, keep=False)
+    pieces = _pieces(outputs, seen, pulled_NC, layers, keep=True)
+    if pieces is None:
+        return None
+    z_NC = _random_weights(pulled_NC)
+    mixed = torch.einsum("nc,nck->nk", z_NC, pulled_NC.flatten(2)).reshape(outputs.shape)
+    expected = torch.autograd.grad(outputs, params, mixed, materialize_grads=True)
+    if _mixture_agrees(expected, seen, layers, pieces, z_NC):
         return pieces
     warnings.warn(
         f"{type(model).__name__}: gradients layer by layer are not those of the whole network, which uses a weight "
-        "outside of its layer for some of the examples. They are taken example by example instead, more slowly.",
+        "outside of its layer or reorders its examples. They are taken example by example instead, more slowly.",
         stacklevel=2,
     )
     return None
 
 
 def _random_weights(pulled_NC: Tensor) -> Tensor:
-    """A random weight for every row: ±½, ±1 or ±2, so that multiplying and dividing by it is exact."""
+    """A random weight for every row, no two alike: rows that changed places would not show if theirs were."""
     rng = torch.Generator().manual_seed(len(pulled_NC))
-    z_NC = torch.tensor([-2.0, -1.0, -0.5, 0.5, 1.0, 2.0])[torch.randint(6, pulled_NC.shape[:2], generator=rng)]
-    return z_NC.to(pulled_NC.device, pulled_NC.dtype)
+    return torch.randn(pulled_NC.shape[:2], generator=rng).to(pulled_NC.device, pulled_NC.dtype)
 
 
 def _mixture_agrees(expected: Sequence[Tensor], seen: Seen, layers: Layers, pieces: Pieces, z_NC: Tensor) -> bool:
@@ -123,11 +121,6 @@ def _mixture_agrees(expected: Sequence[Tensor], seen: Seen, layers: Layers, piec
     )
 
 
-def _broadcast(z_N: Tensor, t: Tensor) -> Tensor:
-    """A number for each example, in a shape that multiplies t (N × …)."""
-    return z_N.view(-1, *[1] * (t.ndim - 1))
-
-
 def _layer_parameters(seen: Seen, layers: Layers) -> list[Tensor]:
     """The wanted parameters of the layers, in the order of `totals`."""
     return [
@@ -138,37 +131,23 @@ def _layer_parameters(seen: Seen, layers: Layers) -> list[Tensor]:
     ]
 
 
-def _pieces(
-    outputs: Tensor,
-    seen: Seen,
-    pulled_NC: Tensor,
-    layers: Layers,
-    *,
-    keep: bool,
-    z_N: Tensor | None = None,
-    params: Sequence[Tensor] = (),
-    mixture: list[Tensor] | None = None,
-) -> Pieces | None:
-    """One piece per layer; with `z_N`, also the gradients of Σ z_n f_n in `params`, put into `mixture`."""
+def _pieces(outputs: Tensor, seen: Seen, pulled_NC: Tensor, layers: Layers, *, keep: bool) -> Pieces | None:
+    """One piece per layer; `keep` keeps the graph for another pass."""
     edges = [edge for _, edge in seen.values()]
     num_rows = pulled_NC.shape[1]
     slopes_of: list[list[Tensor]] = [[] for _ in edges]
     for c in range(num_rows):
-        row = pulled_NC[:, c] if z_N is None else pulled_NC[:, c] * _broadcast(z_N, pulled_NC[:, c])
-        slopes_and_gradients: Sequence[Tensor | None] = torch.autograd.grad(
+        slopes: Sequence[Tensor | None] = torch.autograd.grad(
             outputs,
-            [*edges, *params],  # type: ignore[arg-type]  # torch takes both kinds together
-            row.reshape(outputs.shape),
+            edges,
+            pulled_NC[:, c].reshape(outputs.shape),
             retain_graph=keep or c + 1 < num_rows,
             allow_unused=True,
         )
-        for held, slope in zip(slopes_of, slopes_and_gradients[: len(edges)], strict=True):
-            if slope is None or (z_N is not None and len(slope) != len(z_N)):
+        for held, slope in zip(slopes_of, slopes, strict=True):
+            if slope is None:
                 return None
-            held.append(slope if z_N is None else slope / _broadcast(z_N, slope))
-        if mixture is not None:
-            gradients = slopes_and_gradients[len(edges) :]
-            mixture += [torch.zeros_like(p) if g is None else g for p, g in zip(params, gradients, strict=True)]
+            held.append(slope)
     pieces: Pieces = []
     for (layer, (a, _)), held in zip(seen.items(), slopes_of, strict=True):
         d_NC = held[0][:, None] if num_rows == 1 else torch.stack(held, dim=1)

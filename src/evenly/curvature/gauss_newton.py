@@ -1,6 +1,6 @@
 """The Gauss–Newton matrix of the mean loss, as products that reuse one graph."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -48,24 +48,40 @@ def gauss_newton_product(
 ) -> Product:
     """The map v ↦ weight · Jᵀ Q J v with Q the Hessian of the mean loss in the outputs; the graphs are kept.
 
-    J v comes from two backward passes: u ↦ Jᵀu is linear, and its derivative transposed is J.
-
     >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
     >>> square = lambda f, y: (f - y).square().sum() / 2
     >>> gauss_newton_product(3 * w, torch.zeros(2), square, [w])([torch.tensor([1.0, 0.0])])[0].tolist()
     [9.0, 0.0]
     """
-    u = torch.zeros_like(outputs, requires_grad=True)
-    pulled = torch.autograd.grad(outputs, params, u, create_graph=True, materialize_grads=True)
-    used = [i for i, g in enumerate(pulled) if g.requires_grad]
     leaf = outputs.detach().requires_grad_(True)
     (slope,) = torch.autograd.grad(mean(leaf, labels), leaf, create_graph=True)
 
+    def curve(pushed: Tensor) -> Tensor:
+        if not slope.requires_grad:
+            return torch.zeros_like(pushed)
+        (curved,) = torch.autograd.grad(slope, leaf, weight * pushed, retain_graph=True)
+        return curved
+
+    return output_product(outputs, params, curve)
+
+
+def output_product(outputs: Tensor, params: Sequence[Tensor], curve: Callable[[Tensor], Tensor]) -> Product:
+    """The map v ↦ Jᵀ curve(J v) for a linear map `curve` of the outputs; the graph is kept.
+
+    J v comes from two backward passes: u ↦ Jᵀu is linear, and its derivative transposed is J.
+
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> output_product(3 * w, [w], lambda f: 2 * f)([torch.tensor([1.0, 0.0])])[0].tolist()
+    [18.0, 0.0]
+    """
+    u = torch.zeros_like(outputs, requires_grad=True)
+    pulled = torch.autograd.grad(outputs, params, u, create_graph=True, materialize_grads=True)
+    used = [i for i, g in enumerate(pulled) if g.requires_grad]
+
     def product(v: Sequence[Tensor]) -> Sequence[Tensor]:
-        if not used or not slope.requires_grad:
+        if not used:
             return [torch.zeros_like(p) for p in params]
         (pushed,) = torch.autograd.grad([pulled[i] for i in used], u, [v[i] for i in used], retain_graph=True)
-        (curved,) = torch.autograd.grad(slope, leaf, weight * pushed, retain_graph=True)
-        return torch.autograd.grad(outputs, params, curved, retain_graph=True, materialize_grads=True)
+        return torch.autograd.grad(outputs, params, curve(pushed), retain_graph=True, materialize_grads=True)
 
     return product

@@ -36,8 +36,10 @@ def gram(
 
     Layer by layer: a linear layer adds ⟨a_i, a_j⟩⟨δ_i, δ_j⟩, so that N × P numbers are never held (Goodfellow, 2015).
     A network with a layer called twice, tied weights, or a layer that has no rule is differentiated example by example
-    instead: slower, and as exact. Every call compares a random mixture of all gradients with one backward pass of the
-    whole network; if a weight is used outside of its layer, it warns and goes example by example too.
+    instead: slower, and as exact. Every call makes sure of all examples: the graph of the forward pass proves that each
+    weight is used in its layer only and that no example changes its place, or, where it cannot, a random mixture of all
+    gradients is compared with one backward pass of the whole network. If they differ, it warns and goes example by
+    example too.
 
     Parameters
     ----------

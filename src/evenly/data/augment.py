@@ -8,6 +8,7 @@ does not depend on whether there is a second. Images stay uint8 through every tr
 Shapes: N examples, C channels (or features of data that are not images).
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from evenly.data.erasing import Erase
 from evenly.data.labelled import Labelled, scaled
 from evenly.data.pixel_noise import PixelNoise
 from evenly.data.trivial_augment import TrivialAugment
+from evenly.device import upload
 from evenly.errors import UsageError, did_you_mean
 
 __all__ = [
@@ -52,9 +54,7 @@ class Normalise:
         if x.ndim < 2 or x.shape[1] != len(self.mean):
             raise UsageError(f"normalise was made for {len(self.mean)} channels, not for data of shape {(*x.shape,)}.")
         shape = (1, -1) + (1,) * (x.ndim - 2)
-        mean, std = (
-            torch.tensor(values, dtype=x.dtype, device=x.device).view(shape) for values in (self.mean, self.std)
-        )
+        mean, std = (_constants(values, x.dtype, x.device).view(shape) for values in (self.mean, self.std))
         return (x - mean).div_(std)
 
     @classmethod
@@ -77,6 +77,12 @@ class Normalise:
         variance_C = _channel_means(data, lambda x: (x - mean_C).square())
         std_C = torch.where(variance_C > 0, variance_C.sqrt(), 1.0)
         return cls(tuple(mean_C.tolist()), tuple(std_C.tolist()))
+
+
+@functools.lru_cache(maxsize=16)
+def _constants(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Numbers on the device, sent there once and not with every batch."""
+    return upload(torch.tensor(values, dtype=dtype), device)
 
 
 def _channel_means(data: Labelled, what: Callable[[Tensor], Tensor], *, chunk: int = 1024) -> Tensor:

@@ -22,7 +22,7 @@ from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
 from evenly.data.labelled import Labelled, Lazy, Splits, scaled
 from evenly.data.targeted import Targeted
-from evenly.device import upload
+from evenly.device import pins, sent_ahead, upload
 from evenly.errors import UsageError
 
 
@@ -30,7 +30,8 @@ class Batch(NamedTuple):
     """What one step sees; all but inputs and labels stay on the CPU, where bookkeeping happens.
 
     `position` is where each example stands in the data, `index` its own number, `copy` which repeat of it this is.
-    `whole` is the size of the batch of which this process has a share.
+    `whole` is the size of the batch of which this process has a share. `weight`, where examples have one, lies beside
+    the labels.
     """
 
     inputs: Tensor
@@ -39,6 +40,7 @@ class Batch(NamedTuple):
     copy: Tensor
     position: Tensor
     whole: int
+    weight: Tensor | None = None
 
 
 def order(num: int, *, seed: int, epoch: int) -> Tensor:
@@ -89,6 +91,8 @@ class Batches:
         Applied on the device of the batch; without it images become float32 in [0, 1].
     targeted
         More augmentation for some of the examples, after `augment`.
+    weights
+        A number for every example of `data`, which its batches carry.
     device
         Where batches shall live; where the data are by default.
     workers
@@ -114,6 +118,7 @@ class Batches:
         shuffle: bool = True,
         augment: Augmentation | None = None,
         targeted: Targeted | None = None,
+        weights: Tensor | None = None,
         device: torch.device | str | None = None,
         drop_last: bool = False,
         workers: int = 0,
@@ -127,12 +132,13 @@ class Batches:
         self._position_M = _positions(data, indices)
         self._index_M = data.index.cpu()[self._position_M]
         self._copy_M = occurrences(self._index_M)
+        self._weight_M = None if weights is None else weights.cpu()[self._position_M]
         self.targeted = targeted
         if targeted is not None:
             targeted.check(data, augment)
         self._check()
         self._decoder = (
-            Decoder(data.inputs, workers=workers, pin_memory=self.device.type == "cuda")
+            Decoder(data.inputs, workers=workers, pin_memory=pins(self.device))
             if isinstance(data.inputs, Lazy)
             else None
         )
@@ -165,6 +171,7 @@ class Batches:
         position_K, index_K, copy_K = (facts_M[place_K] for facts_M in (self._position_M, self._index_M, self._copy_M))
         labels_N = self.data.labels
         label_K = upload(labels_N.index_select(0, upload(position_K, labels_N.device)), self.device)
+        weight_K = None if self._weight_M is None else upload(self._weight_M[place_K], self.device)
         finish = scaled if self.augment is None else self.augment.finish
         # Small images are transformed some batches at a time, since calling operators is then half of the work, and
         # their random numbers, being few, are drawn further ahead; a batch becomes float, four times as large, alone.
@@ -172,19 +179,21 @@ class Batches:
         groups = [slice(first, first + together) for first in range(0, len(lengths), together)]
         spans = list(itertools.pairwise([0, *itertools.accumulate(sum(lengths[group]) for group in groups)]))
         begin, draws = 0, Draws(self.seed, epoch, index_K[:_AHEAD], copy_K[:_AHEAD])
-        inputs = self._inputs([position_K[first:last] for first, last in spans])
+        inputs = sent_ahead(self._inputs([position_K[first:last] for first, last in spans]), self.device)
         for x_L, group, (first, last) in zip(inputs, groups, spans, strict=True):
             if last - begin > len(draws):
                 begin, ahead = first, slice(first, max(last, first + _AHEAD))
                 draws = Draws(self.seed, epoch, index_K[ahead], copy_K[ahead])
-            x_L = upload(x_L, self.device)  # from pinned memory, while the device computes on what it was given before
             if self.augment is not None:
                 x_L = self.augment.transform(x_L, draws.part(first - begin, last - begin))
             if self.targeted is not None:
                 x_L = self.targeted(x_L, position_K[first:last], draws.part(first - begin, last - begin))
             facts = (fact_K[first:last] for fact_K in (label_K, index_K, copy_K, position_K))
             x_Bs, *facts_Bs = (torch.split(tensor, lengths[group]) for tensor in (x_L, *facts))
-            yield from map(Batch, map(finish, x_Bs), *facts_Bs, wholes[group])
+            weight_Bs = (
+                itertools.repeat(None) if weight_K is None else torch.split(weight_K[first:last], lengths[group])
+            )
+            yield from map(Batch, map(finish, x_Bs), *facts_Bs, wholes[group], weight_Bs)
 
     def _shares(self, epoch: int, start: int) -> tuple[Tensor, list[int], list[int]]:
         """The places of this process in the epoch, how many of them each batch has, and the sizes of whole batches."""

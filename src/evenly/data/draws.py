@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from evenly import rng
+from evenly.device import upload
 from evenly.errors import UsageError
 
 _COPY_BIT = 40  # a counter is index + copy · 2⁴⁰: room for 10¹² examples and 8 million copies of each
@@ -48,7 +49,7 @@ class Draws:
 
         Nothing is kept, since they are many, and they are made where they are used: whole numbers are the same there.
         """
-        return rng.random_words(self._stream(name), self._counters()[slice(*self._rows)].to(device), num)
+        return rng.random_words(self._stream(name), upload(self._counters()[slice(*self._rows)], device), num)
 
     def rows(self, rows: Tensor) -> "Draws":
         """The numbers of the images at `rows`, drawn for these alone.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from evenly.data.draws import Draws, check_images, whole_below
+from evenly.device import upload
 from evenly.errors import UsageError
 
 _TRIES = 10
@@ -48,7 +49,7 @@ class Erase:
         """Each image, with its rectangle erased if `draws` says so."""
         check_images(x_NCHW, "erase")
         height, width = x_NCHW.shape[-2:]
-        top_N, left_N, h_N, w_N = (side.to(x_NCHW.device) for side in self.boxes(height, width, draws))
+        top_N, left_N, h_N, w_N = upload(torch.stack(self.boxes(height, width, draws)), x_NCHW.device)
         row_H, column_W = (torch.arange(length, device=x_NCHW.device) for length in (height, width))
         rows_NH = (row_H >= top_N[:, None]) & (row_H < (top_N + h_N)[:, None])
         columns_NW = (column_W >= left_N[:, None]) & (column_W < (left_N + w_N)[:, None])

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from evenly.data.draws import Draws
+from evenly.device import upload
 from evenly.errors import UsageError
 
 _LEVELS = 1 << 16
@@ -41,10 +42,10 @@ class PixelNoise:
         words_NW = draws.words("noise", -(-num_values // 4), device=x_NCHW.device)
         level_NV = words_NW.view(torch.int16)[:, :num_values].to(torch.int32).add_(_LEVELS // 2)
         if x_NCHW.dtype == torch.uint8:
-            steps_T = _steps(self.sigma).to(x_NCHW.device)
-            noise = steps_T.index_select(0, level_NV.flatten()).view(x_NCHW.shape)
+            noise = _steps(self.sigma, x_NCHW.device).index_select(0, level_NV.flatten()).view(x_NCHW.shape)
             return noise.add_(x_NCHW).clamp_(0, 255).to(torch.uint8)
-        noise = normals().to(x_NCHW.device, x_NCHW.dtype).index_select(0, level_NV.flatten()).view(x_NCHW.shape)
+        value_T = _values(x_NCHW.dtype, x_NCHW.device)
+        noise = value_T.index_select(0, level_NV.flatten()).view(x_NCHW.shape)
         return torch.add(x_NCHW, noise, alpha=self.sigma)
 
     def still(self) -> None:
@@ -65,6 +66,11 @@ def normals() -> Tensor:
 
 
 @functools.lru_cache(maxsize=8)
-def _steps(sigma: float) -> Tensor:
-    """The noise of every level in steps of a uint8 image."""
-    return (255 * sigma * normals()).round().clamp(-255, 255).to(torch.int16)
+def _steps(sigma: float, device: torch.device) -> Tensor:
+    """The noise of every level in steps of a uint8 image, sent to the device once."""
+    return upload((255 * sigma * normals()).round().clamp(-255, 255).to(torch.int16), device)
+
+
+@functools.lru_cache(maxsize=8)
+def _values(dtype: torch.dtype, device: torch.device) -> Tensor:
+    return upload(normals().to(dtype), device)

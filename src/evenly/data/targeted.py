@@ -11,6 +11,7 @@ from torch import Tensor
 from evenly.data.augment import Augmentation
 from evenly.data.draws import Draws, as_words
 from evenly.data.labelled import Labelled
+from evenly.device import upload
 from evenly.errors import UsageError
 
 
@@ -33,7 +34,7 @@ class Targeted:
         rows = self.target_N[position_L].nonzero()[:, 0]
         if not len(rows):
             return x_L
-        there = rows.to(x_L.device)
+        there = upload(rows, x_L.device)
         changed = self.augment.transform(x_L.index_select(0, there), draws.rows(rows))
         if x_L.is_contiguous():
             as_words(x_L).index_copy_(0, there, as_words(changed))

@@ -40,8 +40,9 @@ def layer_probes(
 ) -> list[LayerProbes]:
     """The probing error of every attribute at the input of every layer with weights, in the order of the forward pass.
 
-    As `probing_errors` does for one layer: fitted on `probe` (or half of `balanced`), tested on `balanced`. Images are
-    averaged over their positions, so that a layer has as many features as channels (Alain & Bengio, 2017).
+    As `probing_errors` does for one layer: fitted on `probe` (or half of `balanced`), tested on `balanced`. Images and
+    tokens are averaged over their positions, so that a layer has as many features as inputs at one position (Alain &
+    Bengio, 2017).
 
     >>> from evenly.data import load
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
@@ -111,9 +112,11 @@ def _inputs(model: nn.Module, data: Data, names: Sequence[str]) -> dict[str, Ten
     handles = []
     for name in names:
 
-        def watch(_: nn.Module, inputs: tuple[Any, ...], name: str = name) -> None:
+        def watch(module: nn.Module, inputs: tuple[Any, ...], name: str = name) -> None:
             x = inputs[0].detach()
-            kept.setdefault(name, []).append((x.flatten(2).mean(2) if x.ndim > 2 else x).clone())
+            if x.ndim > 2:  # a linear layer acts on the last axis, a convolution on the second
+                x = x.flatten(1, -2).mean(1) if isinstance(module, nn.Linear) else x.flatten(2).mean(2)
+            kept.setdefault(name, []).append(x.clone())
 
         handles.append(modules[name].register_forward_pre_hook(watch))
     try:

@@ -81,6 +81,10 @@ def measure(
         subject = Subject(model, part, splits, stream, rho, layer, lr, dict(more.get(name, {})))
         try:
             numbers |= function_of(name)(subject)
+        except TypeError as error:
+            if subject.options and "unexpected keyword argument" in str(error):
+                raise UsageError(f"options of {name!r}: {error}.") from error
+            raise
         except DataError as error:
             if refused is None:
                 raise

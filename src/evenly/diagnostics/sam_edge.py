@@ -49,6 +49,8 @@ def measure_sam_edge(subject: Subject) -> Numbers:
     edge = sam_edge(max(norm, 1e-300), **settings)
     return {
         "sam_edge": edge,
+        "sam_edge_descent": 2 / settings["lr"],
+        "sam_edge_lambda_max": lambda_max,
         "sam_edge_gradient_norm": norm,
         "sam_edge_lr": settings["lr"],
         "sam_edge_rho": settings["rho"],

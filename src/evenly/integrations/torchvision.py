@@ -1,7 +1,7 @@
 """Import this first where torchvision may be built for another torch: then `import torchvision` works all the same.
 
-timm and Transformers import torchvision, whose import fails if its compiled operators do not fit the torch at hand
-("operator torchvision::nms does not exist"). Its models and transforms do not need them.
+timm, Transformers and Lightning (by torchmetrics) import torchvision, whose import fails if its compiled operators do
+not fit the torch at hand ("operator torchvision::nms does not exist"). Its models and transforms do not need them.
 """
 
 import importlib

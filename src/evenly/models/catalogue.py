@@ -6,7 +6,7 @@ This module is free of torch until something is built.
 import inspect
 import numbers
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,12 @@ _ENTRIES = (
     ),
     Entry("relu2", "W₂·ReLU(W₁x + b), one output (Chang & Khanna)", "relu2:ReLU2", "5,100 for 100"),
     Entry("convnet", "three convolutions (Springer et al.)", "convnet:ConvNet", "102,978 for 3×64×32, 2 classes"),
+    Entry(
+        "airbench",
+        "small and quick on natural images: fixed first filters, six convolutions (Jordan, 2024)",
+        "airbench:Airbench",
+        "497,816 for 3×32×32, 10 classes",
+    ),
     Entry(
         "preact-resnet18",
         "PreAct ResNet-18 for small images",
@@ -162,9 +168,40 @@ def build(
 def _build_own(name: str, shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]) -> "nn.Module":
     from evenly.models.options import check_options
 
-    maker = entry(name).function()
-    model: nn.Module = maker(shape, num_classes, **check_options(name, maker, options))
-    return model
+    made = entry(name)
+    maker = made.function()
+    checked = check_options(name, maker, options)
+
+    def make() -> "nn.Module":
+        model: nn.Module = maker(shape, num_classes, **checked)
+        return model
+
+    # A network of about the usual size is simply made; only a much larger one is measured first.
+    usual = made.options()
+    if any(isinstance(value, int) and value > 16 * usual[option].default for option, value in checked.items()):
+        _require_memory(name, make, checked)
+    return make()
+
+
+def _require_memory(name: str, make: "Callable[[], nn.Module]", options: Mapping[str, Any]) -> None:
+    """Raise where a network is larger than the memory that is free; on the meta device it takes none."""
+    import torch
+
+    from evenly import memory
+
+    try:
+        with torch.device("meta"):
+            model = make()
+        needed = sum(each.numel() * each.element_size() for each in (*model.parameters(), *model.buffers()))
+    except (RuntimeError, TypeError):  # more than the largest number of bytes there is
+        needed = 1 << 63
+    left = memory.budget("cpu")
+    if needed > left:
+        given = ", ".join(f"{option}={value}" for option, value in options.items())
+        raise UsageError(
+            f"{name} with {given} has {needed / 1e9:,.0f} GB of parameters, and {left / 1e9:,.0f} GB are free for "
+            "them. Give smaller options."
+        )
 
 
 def _build_foreign(name: str, shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]) -> "nn.Module":

@@ -5,7 +5,7 @@ import math
 from torch import nn
 
 from evenly.models.headed import Headed
-from evenly.models.options import Count, Share
+from evenly.models.options import Count, Depth, Share
 
 
 class MLP(Headed):
@@ -24,7 +24,7 @@ class MLP(Headed):
         num_classes: int,
         *,
         width: Count = 512,
-        depth: Count = 3,
+        depth: Depth = 3,
         dropout: Share = 0.1,
     ) -> None:
         super().__init__()

@@ -8,6 +8,7 @@ from evenly.errors import UsageError, did_you_mean
 from evenly.typed.values import Bounds, convert
 
 Count = Annotated[int, Bounds(least=1)]
+Depth = Annotated[int, Bounds(least=1, most=10_000)]  # layers, which are made one by one
 Share = Annotated[float, Bounds(least=0, below=1)]
 Positive = Annotated[float, Bounds(above=0)]
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from evenly.errors import UsageError
 from evenly.models.headed import Headed
-from evenly.models.options import Count, Share
+from evenly.models.options import Count, Depth, Share
 from evenly.models.shapes import image, shape_text
 
 
@@ -35,7 +35,7 @@ class ViT(Headed):
         *,
         patch: Count = 4,
         width: Count = 768,
-        depth: Count = 8,
+        depth: Depth = 8,
         num_heads: Count = 8,
         head_width: Count = 64,
         mlp_width: Count = 2304,

@@ -136,7 +136,7 @@ def differentiate(loss: Tensor, weight: float = 1.0) -> None:
         torch.autograd.backward(loss, None if weight == 1.0 else root)
 
 
-def add_to_grad(params: Sequence[Tensor], gradients: Sequence[Tensor | None], weight: float = 1.0) -> None:
+def add_to_grad(params: Sequence[Tensor], gradients: Sequence[Tensor | None], weight: float | Tensor = 1.0) -> None:
     """Add weight · gradients to `.grad`.
 
     >>> w = torch.tensor(3.0, requires_grad=True)
@@ -145,9 +145,10 @@ def add_to_grad(params: Sequence[Tensor], gradients: Sequence[Tensor | None], we
     >>> w.grad
     tensor(3.)
     """
+    whole = not isinstance(weight, Tensor) and weight == 1.0  # a number on a device is not read
     for p, new in zip(params, gradients, strict=True):
         if new is not None:
-            new = new if weight == 1.0 else new * weight
+            new = new if whole else new * weight
             p.grad = new if p.grad is None else p.grad + new
 
 

@@ -75,15 +75,31 @@ class Skips:
         return self._known
 
 
-def space_of(params: Params, adaptive: list[bool] | None = None, *, scaler: Any = None) -> Lists:
+def space_of(params: Params, adaptive: list[bool] | None = None) -> Lists:
     """The space a rule computes in: on the host for the CPU and for shards, on the device otherwise.
-
-    With a GradScaler, gradients that are not finite are common, and a rule with a memory must not learn from them:
-    they are detected at once, on the host.
 
     >>> type(space_of([torch.zeros(1)])).__name__
     'Lists'
     """
-    if scaler is not None or not params or any(t.is_cpu or tree.is_shard(t) for t in params):
-        return Lists(adaptive)
-    return DeviceLists(adaptive) if len({t.device for t in params}) == 1 else Lists(adaptive)
+    return DeviceLists(adaptive) if on_one_device(params) else Lists(adaptive)
+
+
+def on_one_device(params: Params) -> bool:
+    """Whether all tensors lie whole on the same device, which is not the CPU.
+
+    >>> on_one_device([torch.zeros(1)])
+    False
+    """
+    if not params or any(t.is_cpu or tree.is_shard(t) for t in params):
+        return False
+    return len({t.device for t in params}) == 1
+
+
+def loss_scale(scaler: Any, params: Params) -> float | Tensor:
+    """The factor of a GradScaler, 1 without one; a tensor where reading it would wait for a device."""
+    if scaler is None or not scaler.is_enabled():
+        return 1.0
+    if not on_one_device(params):
+        return float(scaler.get_scale())
+    scale: Tensor = scaler.scale(torch.ones((), device=params[0].device))
+    return scale

@@ -131,6 +131,8 @@ class DisplacedGradient:
         self.plain = tree.swappable(self.params)
         reuses = self.whole and self.plain and not self.rule.combines and not self.replicas.wrappers
         self.scratch = Scratch(self.params) if reuses and self.rule.looks_first else None
+        #: Memory for the weights while they are displaced where they lie, as on a device.
+        self.aside: list[Tensor] | None = None
         self._left: tuple[int, weakref.ref[Tensor], int, int] | None = None
         self._located = False
 
@@ -290,9 +292,9 @@ class DisplacedGradient:
         self.memory.load_state_dict(state["memory"], self.params)
         self._left = None
 
-    # Weak references cannot be copied; a copy's gradients are others anyway.
+    # Weak references cannot be copied; a copy's gradients are others anyway. Memory set aside holds no information.
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_left": None}
+        return {**self.__dict__, "_left": None, "aside": None}
 
     def __repr__(self) -> str:
         moved = f"{len(self.moved)} of {len(self.params)} parameters"

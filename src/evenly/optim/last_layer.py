@@ -57,7 +57,7 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
         w = [sam.params[i] for i, _ in here]
         g = [t.to_dense() if t.is_sparse else t for _, t in here]
         adaptive = None if sam.adaptive is None else [sam.adaptive[i] for i, _ in here]
-        space = space_of(w, adaptive, scaler=sam.scaler)
+        space = space_of(w, adaptive)
         ascent = sam.rule.ascent(Point(space, w, g, None, step), radius_at(sam._rho, step))
         size = 0.0 if ascent is None else ascent.size
         if isinstance(size, Tensor):

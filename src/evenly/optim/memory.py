@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from evenly import tree
+from evenly.optim.device_space import on_one_device
 from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Lists
 from evenly.tree import Params
@@ -53,8 +55,8 @@ class Memory:
             if at:
                 lesson = [self.lessons[i] if (n := self.counts[i]) == 1 else self.lessons[i] / n for i in at]
                 old = None if at is new else [self.known[i] for i in at]
-                learned = rule.learn(Point(Lists(), [], None, old, step), lesson)
-                self.known.update(zip(at, learned, strict=True))
+                learned = _finite(rule.learn(Point(Lists(), [], None, old, step), lesson), old)
+                self.known.update(zip(at, learned, strict=False))
         self.lessons, self.counts = {}, {}
 
     def state_dict(self) -> dict[str, Any]:
@@ -67,3 +69,20 @@ class Memory:
             mine = {int(i): t.to(params[int(i)].device).clone() for i, t in state[name].items()}
             setattr(self, name, mine)
         self.counts = {int(i): int(n) for i, n in state["counts"].items()}
+
+
+def _finite(learned: Params, old: Params | None) -> Params:
+    """What was learned on a device, unless it is not finite: then the old memory, or nothing if there is none yet.
+
+    On the host a lesson that is not finite was dropped before. A device is asked, which waits, only until it has
+    learned something; from then on it chooses by itself.
+
+    >>> _finite([torch.ones(1)], None)
+    [tensor([1.])]
+    """
+    if not on_one_device(learned):
+        return learned
+    good = torch.isfinite(tree.norm(learned))
+    if old is None:
+        return learned if bool(good) else []
+    return [torch.where(good, new, before) for new, before in zip(learned, old, strict=True)]

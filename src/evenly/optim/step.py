@@ -12,7 +12,7 @@ from evenly.errors import UsageError
 from evenly.optim import groups
 from evenly.optim.ascent import Ascent
 from evenly.optim.closures import Result, add_to_grad, repeat_random_numbers
-from evenly.optim.device_space import DeviceLists, Skips, space_of
+from evenly.optim.device_space import DeviceLists, Skips, loss_scale, space_of
 from evenly.optim.memory import Memory
 from evenly.optim.passes import Gradients, Passes
 from evenly.optim.radius import GroupRadii, radius_at
@@ -50,6 +50,7 @@ class Owner(Protocol):
     whole: bool
     plain: bool
     scratch: Scratch | None
+    aside: list[Tensor] | None
     _rho: Any
 
 
@@ -84,8 +85,7 @@ class Step:
     def __init__(self, owner: Owner, passes: Passes, step: int, micro: int) -> None:
         self.owner, self.passes, self.step, self.micro = owner, passes, step, micro
         self.rho = radius_at(owner._rho, step)
-        scaler = owner.scaler
-        self.loss_scale = scaler.get_scale() if scaler is not None and scaler.is_enabled() else 1.0
+        self.loss_scale = loss_scale(owner.scaler, owner.params)
 
     def take(self, batch: groups.Batch, into: Collector | None) -> Result:
         """Process all groups in turn, and return the mean of their losses."""
@@ -204,7 +204,7 @@ class Step:
         if directions and owner.weight_decay:
             directions = tree.add(directions, [p.detach() for p in w], owner.weight_decay)
         rule, adaptive = owner.rule, owner.adaptive
-        space = space_of(w, None if adaptive is None else [adaptive[i] for i in at], scaler=owner.scaler)
+        space = space_of(w, None if adaptive is None else [adaptive[i] for i in at])
         memory = owner.memory.recall(at, w) if rule.remembers else None
         here = Point(space, w, directions, memory, self.step, group)
         ascent = rule.ascent(here, 1.0 if owner.radii else self.rho)
@@ -225,7 +225,9 @@ class Step:
         if scratch is not None and w[0].is_cpu:
             home = scratch.displace(direction, size)
         else:
-            home = tree.displace(w, direction, size, swap=owner.plain and w[0].is_cpu)
+            swap = owner.plain and w[0].is_cpu
+            home = tree.displace(w, direction, size, swap=swap, aside=owner.aside)
+            owner.aside = None if swap else home.values
         torch.clear_autocast_cache()  # Autocast keeps casts of the weights, which are elsewhere now.
         return here, at, home
 
@@ -248,7 +250,7 @@ class Step:
         if ascent is not None and at != moved:
             along = dict(zip(moved, ascent.direction, strict=True))
             ascent = Ascent([along[i] if i in along else torch.zeros_like(params[i]) for i in at], ascent.size)
-        here = Point(space_of(w, scaler=owner.scaler), w, own[0], memory, self.step, 0, ascent, own[1])
+        here = Point(space_of(w), w, own[0], memory, self.step, 0, ascent, own[1])
         made = owner.rule.descent(here)
         if made is here.g_adv or (made is here.g and g_adv is None):
             return last, here, at
@@ -267,7 +269,7 @@ class Step:
             owner.memory.add(at, lesson)
 
     def _unscale(self, g: Gradients | None) -> Any:
-        if g is None or self.loss_scale == 1.0:
+        if g is None or (isinstance(self.loss_scale, float) and self.loss_scale == 1.0):
             return g
         return [None if t is None else t / self.loss_scale for t in g]
 

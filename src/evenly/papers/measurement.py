@@ -75,18 +75,22 @@ def measure(
     if fresh:
         for part in parts:
             discard(context, part)
-    jobs = [
-        Job(
-            f"{experiment.key}, {part.name}",
-            "evenly.papers.measurement:do_job",
-            {"name": part.name, "work": part.address, "given": dict(part.arguments), "data_root": data_root},
-        )
-        for part in parts
-        if not is_stored(context, part)
-    ]
-    launch(Plan(jobs), where, runs=context.runs, what=f"{experiment.key} at {scale}", stop_at_failure=True)
+    plan = plan_parts(context, {experiment.key: parts})
+    launch(plan, where, runs=context.runs, what=f"{experiment.key} at {scale}", stop_at_failure=True)
     found, minutes = load(context, parts)
     return derive(experiment, found), minutes
+
+
+def plan_parts(context: Context, parts: Mapping[str, Sequence[Part]]) -> Plan:
+    """The parts that are not done, of one experiment or of several, as jobs: those that several share once."""
+    jobs: dict[str, Job] = {}
+    for key, own in parts.items():
+        for part in own:
+            if part.digest not in jobs and not is_stored(context, part):
+                given = {"name": part.name, "work": part.address, "given": dict(part.arguments)}
+                job = {**given, "data_root": context.data_root}
+                jobs[part.digest] = Job(f"{key}, {part.name}", "evenly.papers.measurement:do_job", job)
+    return Plan(jobs.values())
 
 
 def do_job(runs: str, *, name: str, work: str, given: Mapping[str, Any], data_root: str | None) -> None:

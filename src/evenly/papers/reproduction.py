@@ -10,12 +10,12 @@ from evenly.errors import UsageError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.charts import charts_of
-from evenly.papers.experiment import Context, Experiment, Measured
-from evenly.papers.measurement import derive, measure
-from evenly.papers.part_store import is_stored, load
+from evenly.papers.experiment import Context, Experiment, Measured, Part
+from evenly.papers.measurement import check, derive, measure, plan_parts
+from evenly.papers.part_store import discard, is_stored, load
 from evenly.papers.verdict import is_worse
 from evenly.report.wording import duration
-from evenly.sweep.launch import HERE
+from evenly.sweep.launch import HERE, JobsFailed, launch
 from evenly.sweep.where import Where
 
 LONG = 600.0  # minutes from which on an experiment asks before it begins
@@ -40,6 +40,42 @@ def reproduce(
             draw(experiment, found, Path(ledger) / made["figure"])
         book.write(ledger, made)
     return made
+
+
+def measure_together(
+    chosen: Sequence[tuple[Experiment, str]],
+    *,
+    where: Where,
+    ledger: str | os.PathLike[str],
+    seeds: Sequence[int] | None = None,
+    more: int | None = None,
+    runs: str | os.PathLike[str] = "runs",
+    data_root: str | None = None,
+    fresh: bool = False,
+) -> tuple[list[tuple[Experiment, str]], JobsFailed | None]:
+    """Do the parts of several experiments as one plan; give the experiments that are whole, and what failed.
+
+    One after the other, experiments of a few parts would leave most of a cluster idle.
+    """
+    context = Context(Path(runs), data_root)
+    parts: dict[str, list[Part]] = {}
+    for experiment, scale in chosen:
+        wanted = seeds
+        if more is not None:
+            row = book.read(ledger, experiment.key, scale)
+            wanted = next_seeds(row["seeds"] if row else (), experiment.scales[scale].seeds, more)
+        parts[experiment.key] = check(experiment, scale, seeds=wanted, data_root=data_root)
+    if fresh:
+        for own in parts.values():
+            for part in own:
+                discard(context, part)
+    failed = None
+    try:
+        launch(plan_parts(context, parts), where, runs=context.runs, what=f"{len(chosen)} experiments")
+    except JobsFailed as error:
+        failed = error
+    whole = [(each, scale) for each, scale in chosen if all(is_stored(context, part) for part in parts[each.key])]
+    return whole, failed
 
 
 def grow(

@@ -5,6 +5,7 @@ a list with the shape of every item; a mapping by name, whose optional names end
 to the shape of every value; or `ANYTHING`.
 """
 
+import errno
 import json
 import math
 import re
@@ -26,7 +27,7 @@ def read(path: Path, shape: Any, *, remedy: str, parse: Callable[[bytes], Any] =
     evenly.errors.DataError: nowhere.json cannot be read (No such file or directory). Write it again.
     """
     try:
-        value = parse(path.read_bytes())
+        value = parse(_content(path))
         wrong = next(faults(value, shape), None)
     except RecursionError:
         wrong = "it is nested too deeply"
@@ -37,6 +38,12 @@ def read(path: Path, shape: Any, *, remedy: str, parse: Callable[[bytes], Any] =
     if wrong is not None:
         raise DataError(f"{path} cannot be read ({wrong}). {remedy}")
     return value
+
+
+def _content(path: Path) -> bytes:
+    if path.exists() and not path.is_file():  # reading a named pipe would wait for a writer
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return path.read_bytes()
 
 
 def faults(value: Any, shape: Any, path: str = "") -> Iterator[str]:

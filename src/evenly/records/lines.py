@@ -52,7 +52,7 @@ def drop_torn_line(path: Path) -> None:
             if content and not content.endswith(b"\n"):
                 file.truncate(content.rfind(b"\n") + 1)
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}. Make it writable.") from error
+        raise SetupError(f"cannot write {path}: {error.strerror or error}. Make it writable.") from error
 
 
 def keep(path: Path, wanted: int | Callable[[Row], bool]) -> None:

@@ -1,5 +1,6 @@
 """Deleting a run: only a folder that evenly made, by the run's own ID, directly in the folder of runs."""
 
+import contextlib
 import json
 import os
 import re
@@ -12,13 +13,15 @@ from evenly.records.lock import Lock
 from evenly.records.run import DONE, ENVIRONMENT, LOCK, RECIPE
 
 ID = re.compile(r"[0-9a-f]{6,64}")
+_REMOVED = re.compile(r"\.[0-9a-f]{6,64}\.removed")  # what a run's folder is called while it is being deleted
 
 
 def remove(root: str | os.PathLike[str], name: str) -> None:
     """Delete the run `name` of the folder `root`, with everything in it; links in it are removed, never followed.
 
-    A path, a link, a folder without the records of a run, or a run that some process is writing is refused. The run
-    stops being done before anything else of it goes, so that one that is half deleted is never taken for a result.
+    A path, a link, a folder without the records of a run, or a run that some process is writing is refused. The
+    folder loses its name first, in one step: a run is there or it is not, and what is left of one by a killed
+    process is no run, and goes with the next that is removed.
 
     >>> remove("runs", "../../precious")
     Traceback (most recent call last):
@@ -26,15 +29,25 @@ def remove(root: str | os.PathLike[str], name: str) -> None:
     """
     if (why := refusal(root, name)) is not None:
         raise UsageError(why)
+    sweep(root)
     folder = Path(root) / name
     lock = Lock(folder / LOCK)
     try:
-        (folder / DONE).unlink(missing_ok=True)
-        shutil.rmtree(folder)
+        nameless = folder.with_name(f".{name}.removed")
+        folder.rename(nameless)
+        shutil.rmtree(nameless)
     except OSError as error:
         raise SetupError(f"cannot remove {folder}: {error.strerror}. Make it writable and repeat.") from error
     finally:
         lock.release()
+
+
+def sweep(root: str | os.PathLike[str]) -> None:
+    """Delete what is left in `root` of runs whose removal was killed."""
+    with contextlib.suppress(OSError), os.scandir(root) as inside:
+        for one in inside:
+            if _REMOVED.fullmatch(one.name) and one.is_dir(follow_symlinks=False):
+                shutil.rmtree(one.path, ignore_errors=True)
 
 
 def refusal(root: str | os.PathLike[str], name: Any) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from evenly.errors import DataError
+from evenly.files.regular import open_regular
 
 RUN, CHECKSUM = "evenly_run", "evenly_checksum"
 _BLOCK = 4096  # words
@@ -45,7 +46,7 @@ def check(path: Path, *, run: str | None, remedy: str) -> dict[str, str]:
     A file of evenly 0.1 or of another program has no seal: it is refused where `run` is given.
     """
     try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             said = _metadata(path, content, remedy)
             if CHECKSUM in said and _checksum(content, _place(content, said[CHECKSUM])) != said[CHECKSUM]:
                 raise _damage_error(path, "its checksum does not match its content", remedy)

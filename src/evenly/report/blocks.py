@@ -1,4 +1,4 @@
-"""What a page is built of: prose, plots, tables, pictures by class, listings, drawings and downloads."""
+"""What a page is built of: prose, plots, tables, maps, pictures by class, listings, drawings and downloads."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -112,6 +112,30 @@ class Badge:
 
 
 @dataclass(frozen=True)
+class Square:
+    """One square of a map: what stands in it, what it says in full, where it leads, and how it came out.
+
+    `tone` is `good`, `bad` or nothing; a `sure` one is filled.
+    """
+
+    text: str
+    title: str
+    address: str
+    tone: str = ""
+    sure: bool = False
+
+
+@dataclass(frozen=True)
+class Map:
+    """Squares in named rows, under rows of heads of which each spans some columns."""
+
+    corner: str
+    heads: Sequence[Sequence[tuple[str, int]]]
+    rows: Mapping[str, Sequence[Square | str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
 class Download:
     """A link that saves a text, such as a CSV file, under a name."""
 
@@ -128,7 +152,7 @@ class Switch:
     choices: Mapping[str, Sequence["Block"]]
 
 
-Block = Prose | Plot | Table | Gallery | Listing | Drawing | Download | Switch
+Block = Prose | Plot | Table | Map | Gallery | Listing | Drawing | Download | Switch
 
 
 @dataclass(frozen=True)

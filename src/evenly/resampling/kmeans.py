@@ -3,14 +3,21 @@
 Shapes: B clouds, N points (those of smaller clouds padded with zeros), D coordinates, E = D + 1, R restarts.
 """
 
+import logging
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from evenly import memory
+
+_log = logging.getLogger(__name__)
+
 SHORT = 5  # Lloyd steps of every restart: after these the order of the restarts hardly changes any more
 KEPT = 2  # restarts that go on to a fixed point
 PIECE = 2**17  # numbers that are copied at once
+_BYTES = 12  # of a point in a restart: its distance to the first start, and the sum of those before it, in float64
+_LITTLE = 1 << 26  # bytes that are there without asking
 LONGEST = 300  # Lloyd steps of those, if rounding should keep them from one
 
 
@@ -95,8 +102,11 @@ def two_sides(x_BNE: Tensor, count_B: Tensor, center_BD: Tensor, draws_BR2: Tens
     differ_B = (scatter_B > count_B * _rounding(center_BD)) & (count_B > 1)
     if not bool(differ_B.any()):
         return torch.zeros(len(x_BNE), num, dtype=torch.bool, device=x_BNE.device)
-    cut_BRE = _starts(x_BNE, square_BN, count_B, draws_BR2.to(x_BNE.device))
-    cut_BRE, _, between_BR = _lloyd(x_BNE, count_B, cut_BRE, SHORT)
+    begun = []
+    for draws_BQ2 in torch.split(draws_BR2.to(x_BNE.device), _at_once(x_BNE, draws_BR2.shape[1]), dim=1):
+        cut_BQE, _, between_BQ = _lloyd(x_BNE, count_B, _starts(x_BNE, square_BN, count_B, draws_BQ2), SHORT)
+        begun.append((cut_BQE, between_BQ))
+    cut_BRE, between_BR = begun[0] if len(begun) == 1 else (torch.cat(each, dim=1) for each in zip(*begun, strict=True))
     best_BR = between_BR.topk(min(KEPT, between_BR.shape[1]), dim=1).indices
     _, side_BRN, between_BR = _lloyd(x_BNE, count_B, _take(cut_BRE, best_BR), LONGEST)
     side_BN = _take(side_BRN, between_BR.argmax(dim=1, keepdim=True))[:, 0] > 0
@@ -177,6 +187,20 @@ def _lloyd(x_BNE: Tensor, count_B: Tensor, cut_BRE: Tensor, steps: int) -> tuple
         cut_BRE = sums_BRE.clone()
         torch.mul(between_BR, share_BR.sub_(0.5), out=cut_BRE[..., -1])
     return cut_BRE, side_BRN, between_BR
+
+
+def _at_once(x_BNE: Tensor, restarts: int) -> int:
+    """How many restarts are made together: all, or as many as the memory that may be planned for has room for."""
+    each = x_BNE.shape[0] * x_BNE.shape[1] * _BYTES
+    if restarts * each <= _LITTLE or restarts * each <= (room := memory.budget(x_BNE.device)):
+        return restarts
+    num = max(1, room // each)
+    _log.warning(
+        "2-means of %s points makes %d of its %d restarts at a time: all of them need %.1f GB on %s, and %.1f may be "
+        "planned for. That is slower; fewer restarts need less.",
+        f"{x_BNE.shape[1]:,}", num, restarts, restarts * each / 1e9, x_BNE.device, room / 1e9,
+    )  # fmt: skip
+    return num
 
 
 def _take(values_BNE: Tensor, place_BR: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 Shapes: N examples, K of one class, D outputs, C classes.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -13,8 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from evenly.errors import DataError, UsageError, did_you_mean
+from evenly import memory
+from evenly.device import has_float64
+from evenly.errors import DataError, SetupError, UsageError, did_you_mean
 
+_log = logging.getLogger(__name__)
 Array = Tensor | NDArray[Any]
 On = Literal["logits", "probabilities", "features"]
 PIECE = 2**17  # numbers that are worked on at once where a copy is made of them
@@ -85,12 +89,32 @@ class Outputs:
         yield group
 
     def scratch(self, *, extra: int = 0) -> Tensor:
-        """Memory for the rows of the largest class or group, with `extra` columns, to be used for each in turn."""
+        """Memory for the rows of the largest class or group, with `extra` columns, to be used for each in turn.
+
+        It lies where the outputs lie, or on the host if their device has no room for it, or no float64.
+        """
         device = self.rows.device if isinstance(self.rows, Tensor) else torch.device("cpu")
         dtype = torch.float64 if str(self.rows.dtype).endswith("float64") else torch.float32
-        width = 2 if self.binary and self.on == "probabilities" else self.rows.shape[1]
+        width = extra + (2 if self.binary and self.on == "probabilities" else self.rows.shape[1])
         most = max(int(self.labels.bincount().max()), min(self.piece, len(self)))
-        return torch.empty(most, width + extra, dtype=dtype, device=device)
+        needed = most * width * dtype.itemsize
+        if not has_float64(device):
+            device = torch.device("cpu")
+        elif device.type != "cpu" and 2 * needed > memory.budget(device):  # as much again to compute with
+            _log.warning(
+                "outputs are separated on the host: %s has no room for the %.1f GB of a class of %s examples. That is "
+                "slower.",
+                device, 2 * needed / 1e9, f"{most:,}",
+            )  # fmt: skip
+            device = torch.device("cpu")
+        left = memory.free(device)
+        if device.type == "cpu" and left is not None and needed > left:
+            raise SetupError(
+                f"the outputs of the largest class, {most:,} examples, need {needed / 1e9:.1f} GB, and "
+                f"{left / 1e9:.1f} GB are left: give fewer outputs (a projection of features), or "
+                "separate a part of the examples."
+            )
+        return torch.empty(most, width, dtype=dtype, device=device)
 
     def read(self, members_K: Tensor, scratch: Tensor | None = None) -> Tensor:
         """The rows of some examples in at least single precision, copied into `scratch` if it is given."""

@@ -78,6 +78,7 @@ def lyapunov_spectrum(
     """
     check_lr(lr)
     optimizer, rest = split_method(method)
+    rest.pop("crossing", None)  # batches are drawn, and no fourth moment is needed
     walk = _Walk(problem, batch, **rest)
     size = problem.rank if optimizer.plain else 2 * problem.rank
     if not 1 <= num <= size:
@@ -111,7 +112,7 @@ class _Walk:
         ascent: Ascent = "full",
         m: int | None = None,
     ) -> None:
-        check_batch(sampling, num_examples=problem.num_examples, batch=batch)
+        check_batch(sampling, num_examples=problem.drawable(sampling), batch=batch)
         self.ratio = rho_over_alpha if ascent == "batch" else 0.0
         self.problem = problem.sam(rho_over_alpha) if ascent == "full" else problem
         self.sampling, self.batch = sampling, batch
@@ -151,6 +152,7 @@ def coordinates(problem: Problem, *, batch: int, **method: Unpack[Method]) -> li
             "this set is not diagonal, or the method has momentum or groups: give rng= (a torch.Generator) to estimate "
             "its exponent by the QR method."
         )
+    problem.drawable(sampling)
     columns = there.curvatures.values_NR.sort(0).values.unique(dim=1)  # type: ignore[no-untyped-call]  # untyped in torch
     laws = [batch_values(column, batch=batch, sampling=sampling) for column in columns.unbind(1)]
     return [((s + ratio * s.square() if same else s) + optimizer.weight_decay, prob) for s, prob in laws]

@@ -185,6 +185,22 @@ class Problem:
             )
         return replace(self, drawn_from=num_examples)
 
+    def drawable(self, sampling: str) -> int:
+        """N, for what draws or lists batches; a part of a larger set is refused, whose batches are not of N examples.
+
+        With replacement the size of the set does not matter.
+
+        >>> Problem.from_factors(torch.eye(3)).part_of(50).drawable("with")
+        3
+        """
+        if self.population != self.num_examples and sampling != "with":
+            raise UsageError(
+                f"these {self.num_examples} examples are a part of {self.population}, whose batches cannot be drawn "
+                "from the part. Give sampling='with', which hardly differs for small batches, or a problem of all "
+                "examples; mean-square thresholds know the larger set."
+            )
+        return self.num_examples
+
     @property
     def rank(self) -> int:
         """R, the number of directions in which the mean curvature is not zero."""

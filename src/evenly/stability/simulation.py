@@ -62,7 +62,7 @@ def simulate(
     for value in lr_L.tolist():
         check_lr(value)
     for value in batch_L.tolist():
-        check_batch(sampling, num_examples=problem.num_examples, batch=value)
+        check_batch(sampling, num_examples=problem.drawable(sampling), batch=value)
     if (ratio_L < 0).any() or (noise_L < 0).any():
         raise UsageError("rho_over_alpha and noise must be at least 0.")
     read = tuple(moments) if moments is not None else (steps // 2, steps)

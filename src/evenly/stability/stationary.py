@@ -53,7 +53,7 @@ def stationary_covariance(
     limit = mean_square_threshold(problem, batch=batch, sampling=sampling)
     if lr >= limit:
         raise UsageError(f"lr = {lr:g} is not below the mean-square threshold {limit:g}: E‖w‖² grows without bound.")
-    c1, c2 = second_moment(sampling, num_examples=problem.num_examples, batch=batch)
+    c1, c2 = second_moment(sampling, num_examples=problem.population, batch=batch)
     lam_R = problem.eigenvalues_R
     identity_RR = torch.eye(len(lam_R), dtype=lam_R.dtype, device=lam_R.device)
     force_RR = lr * noise**2 * (c1 * lam_R.square().diag() + c2 * problem.curvatures.sandwich(identity_RR))

@@ -8,12 +8,11 @@ from typing import Any
 from evenly.errors import EvenlyError, Stopped
 from evenly.sweep import local
 from evenly.sweep.plan import Job, Plan
+from evenly.sweep.status import FOLDER, Listener, Status
 from evenly.sweep.status import JobsFailed as JobsFailed
-from evenly.sweep.status import Listener, Status
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, call, skipped
 
-FOLDER = "sweep"  # in a folder of runs: the logs and the state of plans
 HERE = Where(at_once=1)
 
 
@@ -60,8 +59,12 @@ def launch(
     return status.results()
 
 
-def check_available(where: Where) -> None:
-    """Raise, before anything is trained, where an engine is not installed, does not answer or has no such partition."""
+def check_available(where: Where, *, memory: int = 0) -> Where:
+    """Raise, before anything is trained, where an engine is not installed, does not answer or has no such partition.
+
+    `memory` is the number of bytes that a run is known to need at least. Gives `where` with as many runs at once as
+    this machine holds, where that was left open.
+    """
     if where.engine == "ray":
         from evenly.sweep import on_ray
 
@@ -69,14 +72,20 @@ def check_available(where: Where) -> None:
     elif where.engine == "slurm":
         from evenly.sweep import on_slurm
 
-        on_slurm.check(where)
-    else:
-        local.check(where)
+        on_slurm.check(where, memory=memory)
+    elif not is_one(where):
+        return local.checked(where, memory=memory)
+    return where
 
 
 def is_here(where: Where, plan: Plan) -> bool:
     """Whether a plan is carried out in this process, one job after the other: no process is started for one at once."""
-    return where.engine == "local" and where.devices == 1 and (where.at_once == 1 or len(plan) == 1)
+    return is_one(where) or (where.engine == "local" and where.devices == 1 and len(plan) == 1)
+
+
+def is_one(where: Where) -> bool:
+    """Whether jobs are done one after the other in this process."""
+    return where.engine == "local" and where.devices == 1 and where.at_once == 1
 
 
 def _run_here(plan: Plan, where: Where, runs: Path, status: Status, *, stop_at_failure: bool) -> None:

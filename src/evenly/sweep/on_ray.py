@@ -1,113 +1,245 @@
-"""Tasks of a Ray cluster: each job is one task, and what it needs are its arguments: Ray orders and retries them.
+"""Tasks of a Ray cluster: each job is one task, and an actor on the cluster holds the plan.
 
 Where all nodes see the folder of runs, jobs write to it, and a job whose node is lost goes on elsewhere from its last
 checkpoint. Where they do not, a job works in a folder of its own node, and the runs it made travel back through Ray's
 object store; it then begins again when its node is lost.
+
+On a cluster that outlives the command, so does the actor: Ctrl-C leaves the runs there, and the same command finds
+them.
 """
 
+import asyncio
 import contextlib
 import importlib.util
-import io
 import logging
 import os
 import socket
-import tarfile
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenly.errors import SetupError, UsageError
-from evenly.sweep.local import log_of
+import evenly
+from evenly.errors import SetupError, Stopped, UsageError
+from evenly.sweep import parcels
+from evenly.sweep.local import log_of, stoppable
 from evenly.sweep.plan import Job, Plan
-from evenly.sweep.status import Status
+from evenly.sweep.status import Status, leave_or_cancel
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, do, skipped
 
-RETRIES = 5  # of a task whose node or process was lost
+RETRIES = 5  # of a task whose node or process was lost, and of the actor that holds the plan
 PATIENCE = 5.0  # seconds for a cluster to answer at all
 LOOK = 5.0  # seconds from one line on progress to the next, at most
+SAVING = 60.0  # seconds that cancelled jobs have to save where they stand
 LOGS = "sweep"  # in the folder of a node that does not see the runs
+NAMESPACE = "evenly"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every task is told: `home` is the folder of runs where all nodes see it."""
+
+    home: str | None
+    logs: str
+    threads: int
+    devices: int
+    folder: str
+    environment: Mapping[str, str]
 
 
 def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> None:
     """Carry out a plan as tasks of the Ray cluster that `where` names, or of one on this machine."""
-    with _connected(where) as ray:
-        _check_room(ray, where)
-        home = str(runs.resolve()) if _is_shared(ray, runs) else None
-        remote = ray.remote(num_cpus=_cpus(where), num_gpus=where.gpus * where.devices, max_retries=RETRIES)(_task)
-        references: dict[str, Any] = {}
-        for layer in plan.layers():
-            for job in layer:
-                needed = [references[name] for name in job.needs]
-                log = log_of(logs.resolve(), job)
-                task = remote.options(name=job.name)
-                references[job.name] = task.remote(job, home, log, where.threads or 1, where.devices, *needed)
-                status.begin(job)
-        names = {reference: name for name, reference in references.items()}
-        while names:
-            over, _ = ray.wait(list(names), num_returns=1, timeout=LOOK)
-            status.tick()
-            for reference in over:
-                job = plan[names.pop(reference)]
-                status.end(_receive(ray, job, reference, runs, log_of(logs, job)))
+    with stoppable(), _connected(where) as (ray, stays):
+        resources = _resources(ray, where)
+        home = str(runs.resolve()) if _is_shared(ray, where, runs) else None
+        given = {name: value for name, value in os.environ.items() if name.startswith("EVENLY_")}
+        setting = Setting(home, str(logs.resolve()), where.threads or 1, where.devices, os.getcwd(), given)
+        for attempt in range(RETRIES + 1):
+            left = Plan(_without_needs(job, status) for job in plan.values() if job.name not in status.outcomes)
+            holder = _holder(ray, plan, left, setting, resources, runs, stays=stays)
+            try:
+                _follow(ray, holder, plan, runs=runs, logs=logs, status=status)
+                ray.kill(holder)
+                return
+            except ray.exceptions.RayActorError:
+                if attempt == RETRIES:
+                    raise SetupError(
+                        f"--on {where}: the cluster lost the actor that holds the plan {RETRIES} times. What is done "
+                        "is kept, and the same command goes on."
+                    ) from None
+            except (KeyboardInterrupt, Stopped) as error:
+                if not stays:
+                    _cancel(ray, holder)
+                elif isinstance(error, KeyboardInterrupt):
+                    leave_or_cancel("Ray", lambda holder=holder: _cancel(ray, holder))  # type: ignore[misc]
+                raise
 
 
-def _task(job: Job, home: str | None, log: str, threads: int, devices: int, *needed: "Parcel") -> "Parcel":
-    """One job on a node of the cluster."""
-    for each in needed:
-        if each.outcome.state != "done":
-            return Parcel(skipped(job, each.outcome.name))
-    if home is not None:
-        return Parcel(do(job, runs=home, log=log, threads=threads, devices=devices))
+def _follow(ray: Any, holder: Any, plan: Plan, *, runs: Path, logs: Path, status: Status) -> None:
+    """Hear what begins and ends, and fetch what was made, until every job has ended."""
+    ray.get(holder.start.remote())
+    heard = 0
+    while len(status.outcomes) < len(plan):
+        news = ray.get(holder.news.remote(heard))
+        heard += len(news)
+        for event in news:
+            if event.outcome is None:
+                status.begin(plan[event.name])
+            elif event.name not in status.outcomes:
+                if event.made:
+                    _unpack(ray.get(event.made[0]), runs, plan[event.name], log_of(logs, plan[event.name]))
+                status.end(event.outcome)
+        status.tick()
+
+
+def _unpack(made: tuple[bytes, bytes], runs: Path, job: Job, log: str) -> None:
+    content, printed = made
+    parcels.unpack(content, runs)
+    parcels.remember(runs, job, content)
+    if printed:
+        Path(log).write_bytes(printed)
+
+
+def _without_needs(job: Job, status: Status) -> Job:
+    """A job without those of its needs that are done; an actor that was lost is followed by one with what is left."""
+    return Job(job.name, job.call, job.arguments, tuple(name for name in job.needs if name not in status.outcomes))
+
+
+@dataclass(frozen=True)
+class Event:
+    """A job began, or ended; `made` refers to the runs it made, where they have to travel."""
+
+    name: str
+    outcome: Outcome | None = None
+    made: tuple[Any, ...] = ()
+
+
+class Holder:
+    """The actor: it submits each job when what it needs is done, and remembers what began and ended."""
+
+    def __init__(self, plan: Plan, setting: Setting, resources: Mapping[str, Any], known: Mapping[str, bytes]) -> None:
+        import ray
+
+        self._ray, self._plan, self._setting, self._known = ray, plan, setting, known
+        self._task = ray.remote(num_returns=2, max_retries=RETRIES, **resources)(_task)
+        self._events: list[Event] = []
+        self._references: dict[str, Any] = {}
+        self._made: dict[str, Any] = {}
+        self._ended = {name: asyncio.Event() for name in plan}
+        self._outcomes: dict[str, Outcome] = {}
+        self._changed = asyncio.Event()
+        self._cancelled = False
+        self._all: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin, unless it has."""
+        self._all = self._all or [asyncio.create_task(self._carry_out(job)) for job in self._plan.values()]
+
+    async def news(self, after: int) -> list[Event]:
+        """What happened since `after` events; it waits a little for the first."""
+        if len(self._events) <= after:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), LOOK)
+        return self._events[after:]
+
+    async def began(self, name: str) -> None:
+        """A task says that it begins."""
+        self._happened(Event(name))
+
+    async def is_over(self) -> bool:
+        """Whether every job has ended."""
+        return len(self._outcomes) == len(self._plan)
+
+    async def cancel(self) -> None:
+        """Begin nothing more, and have what runs save where it stands."""
+        self._cancelled = True
+        for name, reference in self._references.items():
+            if name not in self._outcomes:
+                self._ray.cancel(reference)
+        await asyncio.wait(self._all, timeout=SAVING)
+
+    async def _carry_out(self, job: Job) -> None:
+        for name in job.needs:
+            await self._ended[name].wait()
+        bad = next((name for name in job.needs if self._outcomes[name].state != "done"), None)
+        if bad is not None or self._cancelled:
+            outcome = Outcome(job.name, "stopped") if bad is None else skipped(job, bad)
+            self._end(job, outcome)
+            return
+        needed = [self._made[name] for name in job.needs] if self._setting.home is None else []
+        if self._setting.home is None and job.name in self._known:
+            needed.append(self._ray.put((self._known[job.name], b"")))
+        itself = self._ray.get_runtime_context().current_actor
+        said, made = self._task.options(name=job.name).remote(job, self._setting, itself, *needed)
+        self._references[job.name], self._made[job.name] = said, made
+        try:
+            self._end(job, await said)
+        except self._ray.exceptions.TaskCancelledError:
+            self._end(job, Outcome(job.name, "stopped"))
+        except self._ray.exceptions.RayError as error:
+            reason = str(error).strip().splitlines()[0]
+            log = log_of(self._setting.logs, job)
+            self._end(job, Outcome(job.name, "lost", error=f"Ray gave up after {RETRIES} tries: {reason}", log=log))
+
+    def _end(self, job: Job, outcome: Outcome) -> None:
+        self._outcomes[job.name] = outcome
+        self._ended[job.name].set()
+        travels = self._setting.home is None and job.name in self._made and outcome.state != "lost"
+        self._happened(Event(job.name, outcome, (self._made[job.name],) if travels else ()))
+
+    def _happened(self, event: Event) -> None:
+        self._events.append(event)
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def _task(job: Job, setting: Setting, holder: Any, *needed: tuple[bytes, bytes]) -> tuple[Outcome, tuple[bytes, bytes]]:
+    """One job on a node of the cluster: how it ended, and the runs it made and its log where no folder is shared."""
+    os.environ.update(setting.environment)
+    with contextlib.suppress(OSError):  # data may be named by a path from where the command was given
+        os.chdir(setting.folder)
+    holder.began.remote(job.name)
+    how: dict[str, Any] = {"threads": setting.threads, "devices": setting.devices}
+    if setting.home is not None:
+        return do(job, runs=setting.home, log=log_of(setting.logs, job), **how), (b"", b"")
     with tempfile.TemporaryDirectory(prefix="evenly-") as folder:
-        for each in needed:
-            unpack(each.runs, Path(folder))
-        before = set(os.listdir(folder))
-        own = str(Path(folder) / LOGS / Path(log).name)
-        outcome = do(job, runs=folder, log=own, threads=threads, devices=devices)
-        return Parcel(outcome, pack(Path(folder), set(os.listdir(folder)) - before - {LOGS}), Path(own).read_bytes())
+        for content, _ in needed:
+            parcels.unpack(content, Path(folder))
+        log = log_of(Path(folder) / LOGS, job)
+        outcome = do(job, runs=folder, log=log, **how)
+        return outcome, (parcels.pack(Path(folder)), Path(log).read_bytes())
 
 
-class Parcel:
-    """What a task sends back: how its job ended, and the runs it made and its log where no folder is shared."""
-
-    def __init__(self, outcome: Outcome, runs: bytes = b"", log: bytes = b"") -> None:
-        self.outcome, self.runs, self.log = outcome, runs, log
-
-
-def pack(folder: Path, names: set[str]) -> bytes:
-    """Run folders as one archive in memory."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as archive:
-        for name in sorted(names):
-            archive.add(folder / name, arcname=name)
-    return made.getvalue()
-
-
-def unpack(content: bytes, folder: Path) -> None:
-    """Lay out what `pack` packed, run by run: a run that is there already stays as it is."""
-    if not content:
-        return
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".arriving-") as arriving:
-        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            archive.extractall(arriving, filter="data")
-        for path in Path(arriving).iterdir():
-            with contextlib.suppress(OSError):  # there already, by another command
-                path.rename(folder / path.name)
+def _holder(
+    ray: Any, plan: Plan, left: Plan, setting: Setting, resources: Mapping[str, Any], runs: Path, *, stays: bool
+) -> Any:
+    """The actor that an earlier command left with this plan, or a new one."""
+    name = f"{plan.digest}-{uuid.uuid5(uuid.NAMESPACE_URL, f'{socket.gethostname()}{runs.resolve()}').hex}"
+    with contextlib.suppress(ValueError, ray.exceptions.RayError):
+        there = ray.get_actor(name, namespace=NAMESPACE)
+        # What is over was told to nobody. On a shared folder its jobs are found done, if they still are.
+        if setting.home is None or not ray.get(there.is_over.remote()):
+            return there
+        ray.kill(there)
+        name += uuid.uuid4().hex
+    known: dict[str, bytes] = {}
+    if setting.home is None:
+        found = ((job, parcels.known(runs, job)) for job in left.values())
+        known = {job.name: content for job, content in found if content}
+    life = {"name": name, "namespace": NAMESPACE, "lifetime": "detached"} if stays else {}
+    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    here = strategy(ray.get_runtime_context().get_node_id(), soft=True)
+    actor = ray.remote(num_cpus=0, max_concurrency=1000, scheduling_strategy=here, **life)(Holder)
+    return actor.remote(left, setting, resources, known)
 
 
-def _receive(ray: Any, job: Job, reference: Any, runs: Path, log: str) -> Outcome:
-    try:
-        parcel: Parcel = ray.get(reference)
-    except ray.exceptions.RayError as error:
-        reason = str(error).strip().splitlines()[0]
-        return Outcome(job.name, "lost", error=f"Ray gave up after {RETRIES} tries: {reason}", log=log)
-    unpack(parcel.runs, runs)
-    if parcel.log:
-        Path(log).write_bytes(parcel.log)
-    return parcel.outcome
+def _cancel(ray: Any, holder: Any) -> None:
+    with contextlib.suppress(ray.exceptions.RayError):
+        ray.get(holder.cancel.remote())
+        ray.kill(holder)
 
 
 def check(where: Where) -> None:
@@ -119,23 +251,31 @@ def check(where: Where) -> None:
 
 
 @contextlib.contextmanager
-def _connected(where: Where) -> Iterator[Any]:
-    """Ray, connected to the cluster, with its own log kept out of the terminal; what was connected stays so."""
+def _connected(where: Where) -> Iterator[tuple[Any, bool]]:
+    """Ray, connected, and whether the cluster stays when this process ends; what was connected before stays so."""
     if importlib.util.find_spec("ray") is None:
         check(where)
     import ray
 
     if ray.is_initialized():
-        yield ray
+        yield ray, True
         return
     check(where)
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": NAMESPACE}
     address = where.address or os.environ.get("RAY_ADDRESS")
+    stays = True
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        try:
+            ray.init(address=address or "auto", **quiet)
+        except ConnectionError:
+            if address:
+                raise
+            stays = False
+            ray.init(address="local", include_dashboard=False, **quiet)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         raise _unreachable(where, str(error).strip().splitlines()[0]) from error
     try:
-        yield ray
+        yield ray, stays
     finally:
         ray.shutdown()
 
@@ -160,33 +300,58 @@ def _unreachable(where: Where, reason: str) -> SetupError:
     )
 
 
-def _cpus(where: Where) -> int:
-    return (where.threads or 1) * where.devices
+def _resources(ray: Any, where: Where) -> dict[str, Any]:
+    """What a task asks for, one GPU a process where the cluster has any.
 
-
-def _check_room(ray: Any, where: Where) -> None:
-    """A job that no node could ever hold is an error now: Ray would wait for such a node for ever."""
-    wanted = {"CPU": float(_cpus(where)), "GPU": float(where.gpus * where.devices)}
+    A job that no node could ever hold is an error now: Ray would wait for such a node for ever.
+    """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    each = where.gpus if where.gpus is not None else int(any(node.get("GPU", 0) for node in nodes))
+    wanted = {
+        "CPU": float((where.threads or 1) * where.devices),
+        "GPU": float(each * where.devices),
+        "memory": 1e9 * (where.memory or 0),
+    }
     if not any(all(node.get(kind, 0.0) >= number for kind, number in wanted.items()) for node in nodes):
         largest = {kind: max((node.get(kind, 0.0) for node in nodes), default=0.0) for kind in wanted}
+        memory = f", {where.memory:g} GB" if where.memory else ""
+        has = f", {largest['memory'] / 1e9:.1f} GB" if where.memory else ""
         raise SetupError(
-            f"--on {where}: a run needs {wanted['CPU']:g} cores and {wanted['GPU']:g} GPUs on one node, and the "
-            f"largest node has {largest['CPU']:g} and {largest['GPU']:g}. Give less with --threads-per-run, --gpus or "
-            "--devices-per-run."
+            f"--on {where}: a run needs {wanted['CPU']:g} cores{memory} and {wanted['GPU']:g} GPUs on one node, and "
+            f"the largest node has {largest['CPU']:g}{has} and {largest['GPU']:g}. Give less with --threads-per-run, "
+            "--gpus, --memory or --devices-per-run."
         )
+    asked: dict[str, Any] = {"num_cpus": wanted["CPU"], "num_gpus": wanted["GPU"]}
+    return asked | ({"memory": int(wanted["memory"])} if where.memory else {})
 
 
-def _is_shared(ray: Any, runs: Path) -> bool:
+def _is_shared(ray: Any, where: Where, runs: Path) -> bool:
     """Whether every node sees the folder of runs: each is asked for a file that was written just now."""
     runs.mkdir(parents=True, exist_ok=True)
     token = runs.resolve() / f".shared-{uuid.uuid4().hex}"
     token.touch()
     try:
         strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        look = ray.remote(num_cpus=0)(os.path.exists)
-        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+        look = ray.remote(num_cpus=0)(_look)
+        nodes = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
         asked = [look.options(scheduling_strategy=strategy(each, soft=False)).remote(str(token)) for each in nodes]
-        return all(ray.get(asked))
+        answers = dict(zip(nodes.values(), ray.get(asked), strict=False))
+    except (ray.exceptions.RayError, ImportError) as error:
+        raise SetupError(
+            f"--on {where}: the nodes of the cluster cannot import evenly ({str(error).strip().splitlines()[-1]}). "
+            "Install it on each: pip install evenly"
+        ) from error
     finally:
         token.unlink(missing_ok=True)
+    for host, (_, version) in answers.items():
+        if version != evenly.__version__:
+            raise SetupError(
+                f"--on {where}: node {host} has evenly {version}, and this is {evenly.__version__}. Results are the "
+                f'same only with the same version: pip install "evenly=={evenly.__version__}" there.'
+            )
+    return all(sees for sees, _ in answers.values())
+
+
+def _look(path: str) -> tuple[bool, str]:
+    """What a node is asked: whether it sees a file, and which evenly it has."""
+    return os.path.exists(path), evenly.__version__

@@ -1,30 +1,35 @@
 """Array jobs of a Slurm cluster, through submitit: one array for every layer of the plan.
 
 The folder of runs must be one that all nodes see, as it is on clusters. A job that reaches its time limit or is
-preempted is queued again by submitit and goes on from its last checkpoint; one that was killed is submitted again by
-the command that waits for it, or by the same command when it is given again.
+preempted saves, is queued again by submitit and goes on from there; one whose process or node was lost is submitted
+again by the command that waits for it, and one that somebody cancelled by the same command when it is given again.
 """
 
-import contextlib
 import importlib.util
 import json
+import math
 import shutil
+import signal
+import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from evenly import atomic
 from evenly.errors import SetupError, UsageError, did_you_mean
 from evenly.sweep.local import log_of
 from evenly.sweep.plan import Job, Plan
-from evenly.sweep.status import Status
+from evenly.sweep.status import Status, leave_or_cancel
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, do, skipped
 
 SUBMITTED = "slurm.json"  # the numbers of a plan's jobs in Slurm
+SAVING = 60  # seconds to save in, of the 90 that Slurm warns before it kills
 RETRIES = 3  # of a job that ended without saying how
 LOOK = 1.0  # seconds between two looks at the queue, at first
 LONGEST_LOOK = 30.0
@@ -46,8 +51,22 @@ class Task:
     """One job as submitit calls it; `checkpoint` is its answer when Slurm takes the node away: begin again there."""
 
     def __call__(self, job: Job, runs: str, log: str, threads: int, devices: int) -> Outcome:
-        """Do the job."""
-        return do(job, runs=runs, log=log, threads=threads, devices=devices)
+        """Do the job; when Slurm warns that time is up, save where it stands, and then be queued again."""
+        warned = signal.Signals.SIGUSR2
+        queue_again = signal.getsignal(warned)
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            # Training saves and ends as by any SIGTERM; what does not end soon is queued again as it is.
+            signal.signal(signal.SIGALRM, queue_again)
+            signal.alarm(SAVING)
+            signal.raise_signal(signal.SIGTERM)
+
+        signal.signal(warned, stop)
+        outcome = do(job, runs=runs, log=log, threads=threads, devices=devices)
+        signal.signal(warned, queue_again)
+        if signal.alarm(0) and outcome.state == "stopped" and callable(queue_again):
+            queue_again(warned, None)  # which ends this process
+        return outcome
 
     def checkpoint(self, *arguments: Any) -> Any:
         """The same call, queued again: what was trained is on disk, and training goes on from there."""
@@ -58,7 +77,7 @@ class Task:
 
 def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> None:
     """Carry out a plan on the Slurm cluster of this machine, layer by layer."""
-    executor = _executor(where, logs)
+    executor = _executor(where, runs, logs)
     for layer in plan.layers():
         able = []
         for job in layer:
@@ -67,19 +86,16 @@ def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> 
                 able.append(job)
             else:
                 status.end(skipped(job, bad))
-        for job in able:
-            status.begin(job)
-        waiting = able
         for attempt in range(RETRIES + 1):
-            waiting = _run_layer(executor, waiting, where, runs=runs, logs=logs, status=status, last=attempt == RETRIES)
-            if not waiting:
+            able = _run_layer(executor, able, where, runs=runs, logs=logs, status=status, last=attempt == RETRIES)
+            if not able:
                 break
 
 
 def _run_layer(
     executor: Any, jobs: Sequence[Job], where: Where, *, runs: Path, logs: Path, status: Status, last: bool
 ) -> list[Job]:
-    """Submit jobs as one array and wait for them; give those that ended without saying how, if they may try again."""
+    """Submit jobs as arrays and wait for them; give those that ended without saying how, if they may try again."""
     waiting = _submit(executor, jobs, where, runs, logs)
     by_name = {job.name: job for job in jobs}
     gone: dict[str, float] = {}
@@ -89,18 +105,22 @@ def _run_layer(
         while waiting:
             states = _states([each.job_id for each in waiting.values()])
             for name, each in list(waiting.items()):
-                outcome = _outcome(each)
-                if outcome is None and states.get(each.job_id, "") in ALIVE:
+                outcome, state = _outcome(each), states.get(each.job_id, "")
+                if outcome is None and state in ALIVE:
                     gone.pop(name, None)
+                    if state == "RUNNING" and name not in status.running:
+                        status.begin(by_name[name])
                     continue
                 if outcome is None and time.monotonic() - gone.setdefault(name, time.monotonic()) < GRACE:
                     continue
                 del waiting[name]
                 if outcome is not None and outcome.state != "stopped":
                     status.end(replace(outcome, name=name))
-                elif last:
+                elif last or state == "CANCELLED":
+                    how = "was cancelled" if state == "CANCELLED" else "ended without a result"
                     log = log_of(logs, by_name[name])
-                    status.end(Outcome(name, "lost", error=f"Slurm job {each.job_id} ended without a result", log=log))
+                    error = f"Slurm job {each.job_id} {how}"
+                    status.end(Outcome(name, "lost", error=error, host=_host(each.job_id), log=log))
                 else:
                     lost.append(by_name[name])
             status.tick()
@@ -108,7 +128,8 @@ def _run_layer(
                 time.sleep(pause)
                 pause = min(pause * 1.2, LONGEST_LOOK) if not gone else LOOK
     except KeyboardInterrupt:
-        _leave_or_cancel([each.job_id for each in waiting.values()])
+        roots = _roots([each.job_id for each in waiting.values()])
+        leave_or_cancel(f"Slurm ({', '.join(roots)})", lambda: subprocess.run(["scancel", *roots], check=False))
         raise
     return lost
 
@@ -119,15 +140,25 @@ def _submit(executor: Any, jobs: Sequence[Job], where: Where, runs: Path, logs: 
     fresh = [job for job in jobs if job.name not in submitted]
     threads = where.threads or 1
     rows = [(job, str(runs.resolve()), log_of(logs.resolve(), job), threads, where.devices) for job in fresh]
-    if rows:
+    longest = _longest_array() if len(rows) > 1 else 1
+    for start in range(0, len(rows), longest):
         try:
-            made = executor.map_array(Task(), *zip(*rows, strict=True))
+            made = executor.map_array(Task(), *zip(*rows[start : start + longest], strict=True))
         except Exception as error:  # submitit passes on whatever sbatch said, as errors of several kinds
             raise SetupError(f"--on {where}: Slurm did not take the jobs: {_reason(error)}") from error
-        submitted |= {job.name: each for job, each in zip(fresh, made, strict=True)}
-    known = _read(logs)
-    atomic.write_json(logs / SUBMITTED, known | {name: each.job_id for name, each in submitted.items()})
+        submitted |= {job.name: each for job, each in zip(fresh[start:], made, strict=False)}
+        known = _read(logs)  # after every array: what is in the queue must be known, whatever happens next
+        atomic.write_json(logs / SUBMITTED, known | {name: each.job_id for name, each in submitted.items()})
     return submitted
+
+
+def _longest_array() -> int:
+    """The number of jobs that this cluster takes as one array."""
+    for line in _asked("scontrol", "show", "config").splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "MaxArraySize" and value.strip().isdecimal():
+            return max(1, int(value) - 1)
+    return 1000
 
 
 def _left_there(logs: Path, names: Sequence[str]) -> dict[str, Any]:
@@ -152,8 +183,11 @@ def _read(logs: Path) -> dict[str, str]:
     return {str(name): str(number) for name, number in known.items()} if isinstance(known, dict) else {}
 
 
-def check(where: Where) -> None:
-    """Raise unless submitit is installed, Slurm answers, and the partition exists."""
+def check(where: Where, *, memory: int = 0) -> None:
+    """Raise unless submitit is installed, Slurm answers, the partition exists, and a node of it can hold a run.
+
+    `memory` is the number of bytes that a run is known to need at least.
+    """
     if importlib.util.find_spec("submitit") is None:
         raise SetupError('--on slurm needs submitit: pip install "evenly[slurm]"')
     if shutil.which("sbatch") is None:
@@ -162,10 +196,12 @@ def check(where: Where) -> None:
             "--on local or --on ray."
         )
     _check_partition(where)
+    _check_room(where, memory)
 
 
-def _executor(where: Where, logs: Path) -> Any:
+def _executor(where: Where, runs: Path, logs: Path) -> Any:
     check(where)
+    _check_shared(where, runs)
     import submitit
 
     executor = submitit.AutoExecutor(folder=logs / "slurm", cluster="slurm", slurm_max_num_timeout=1_000)
@@ -173,18 +209,16 @@ def _executor(where: Where, logs: Path) -> Any:
         "name": "evenly",
         "cpus_per_task": (where.threads or 1) * where.devices,
         "timeout_min": where.minutes or 24 * 60,
-        "slurm_use_srun": False,
     }
     if where.gpus:
         settings["gpus_per_node"] = where.gpus * where.devices
+    if where.memory:
+        settings["mem_gb"] = where.memory
     if where.address:
         settings["slurm_partition"] = where.address
     if where.account:
         settings["slurm_account"] = where.account
-    if where.at_once:
-        settings["slurm_array_parallelism"] = where.at_once
-    else:
-        settings["slurm_array_parallelism"] = 1_000
+    settings["slurm_array_parallelism"] = 1_000
     executor.update_parameters(**settings)
     return executor
 
@@ -197,11 +231,69 @@ def _check_partition(where: Where) -> None:
         raise UsageError(f"--on {where}: there is no partition {where.address!r}. {did_you_mean(where.address, known)}")
 
 
+def _check_room(where: Where, memory: int) -> None:
+    """What no node could ever hold is an error now: Slurm would refuse it, or leave it in the queue for ever."""
+    partition = [f"--partition={where.address}"] if where.address else []
+    rows = [line.split() for line in _asked("sinfo", "--noheader", *partition, "--format=%c %m").splitlines()]
+    nodes = [(int(row[0].rstrip("+")), int(row[1].rstrip("+"))) for row in rows if len(row) == 2]
+    cores, most = max((node[0] for node in nodes), default=0), max((node[1] for node in nodes), default=0)
+    if (wanted := (where.threads or 1) * where.devices) > cores:
+        raise SetupError(
+            f"--on {where}: a run needs {wanted} cores, and the largest node has {cores}. Give less with "
+            "--threads-per-run or --devices-per-run."
+        )
+    needed = max(memory * where.devices / 1e9, where.memory or 0)
+    if most > 1 and needed > most * 1024**2 / 1e9:  # Slurm says 1 where nobody told it
+        raise SetupError(
+            f"--on {where}: a run needs {needed:.1f} GB of memory, and the largest node has "
+            f"{most * 1024**2 / 1e9:.1f}. Give less with --memory, another partition, or fewer or smaller examples."
+        )
+    if where.memory and memory * where.devices > where.memory * 1e9:
+        raise SetupError(
+            f"--memory {where.memory:g}: the examples alone need {needed:.1f} GB. Give --memory {math.ceil(needed) + 1}"
+        )
+
+
+def _check_shared(where: Where, runs: Path) -> None:
+    """Whether a node sees the folder of runs: one is asked for a file that was written just now, if any is free."""
+    nodes = set(_asked("sinfo", "--noheader", "--Node", "--format=%N").split())
+    if nodes == {socket.gethostname().partition(".")[0]}:
+        return
+    runs.mkdir(parents=True, exist_ok=True)
+    token = runs.resolve() / f".shared-{uuid.uuid4().hex}"
+    token.touch()
+    options = [f"--partition={where.address}"] if where.address else []
+    options += [f"--account={where.account}"] if where.account else []
+    command = ["srun", *options, "--immediate=10", "--ntasks=1", "--time=1", "--job-name=evenly", "--chdir=/"]
+    command += ["sh", "-c", 'test -e "$0" && echo seen || echo "not seen on $(hostname)"', str(token)]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return  # no node was free to ask: a job that does not see the folder says so when its turn comes
+    finally:
+        token.unlink(missing_ok=True)
+    if answer.startswith("not seen"):
+        raise SetupError(
+            f"--on {where}: {runs.resolve()} is {answer}. Give --runs a folder that all nodes share, such as "
+            f"{Path.home() / 'runs'}"
+        )
+
+
+def _roots(ids: Sequence[str]) -> list[str]:
+    return sorted({each.partition("_")[0] for each in ids})
+
+
+def _host(number: str) -> str:
+    """The node that a job was on, as far as Slurm still knows."""
+    command = ["squeue", "--noheader", "--states=all", f"--jobs={number}", "--format=%N"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def _states(ids: Sequence[str]) -> dict[str, str]:
     """The state of every job that the queue still knows, by its number."""
     if not ids:
         return {}
-    roots = sorted({each.partition("_")[0] for each in ids})
+    roots = _roots(ids)
     command = ["squeue", "--noheader", "--array", "--states=all", f"--jobs={','.join(roots)}", "--format=%i %T"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = (line.split() for line in answer.stdout.splitlines())
@@ -218,20 +310,6 @@ def _outcome(submitted: Any) -> Outcome | None:
     except Exception as error:  # raised in the job, outside of what `do` catches
         return Outcome("", "failed", error=_reason(error), log=str(submitted.paths.stderr))
     return outcome
-
-
-def _leave_or_cancel(ids: Sequence[str]) -> None:
-    """After Ctrl-C: leave the jobs to Slurm, unless Ctrl-C comes once more within three seconds."""
-    from evenly.progress import tell
-
-    roots = sorted({each.partition("_")[0] for each in ids})
-    tell(f"The jobs go on in Slurm ({', '.join(roots)}); the same command waits for them. Ctrl-C again cancels them.")
-    try:
-        time.sleep(3)
-    except KeyboardInterrupt:
-        with contextlib.suppress(OSError):
-            subprocess.run(["scancel", *roots], check=False)
-        tell("Cancelled. What is done is kept.")
 
 
 def _asked(*command: str) -> str:

@@ -4,6 +4,7 @@ On a terminal it is a bar, elsewhere a line every half minute:
 `12 of 40 runs done, 3 running, about 2 h left: SAM, seed 3`.
 """
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,11 +12,14 @@ from typing import Any
 
 from evenly import atomic
 from evenly.errors import EvenlyError, SetupError, Stopped
-from evenly.progress import Bar, duration
+from evenly.progress import Bar, duration, tell
 from evenly.sweep.plan import Job, Plan
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, last_lines
 
+FOLDER = "sweep"  # in a folder of runs: the logs and the state of plans
+STATE = "state.json"
+BELIEVED = 90.0  # seconds that a state stands for what goes on; the longest pause of a command is half a minute
 WRITE_EVERY = 1.0  # seconds from one writing of the state to the next
 Listener = Callable[[Job, Outcome | None], None]
 
@@ -41,6 +45,7 @@ class Status:
         self.running: dict[str, float] = {}
         self.started = time.time()
         self._written = 0.0
+        self._took, self._timed = 0.0, 0
         self._bar = Bar(what, total=len(plan), unit="runs")
 
     def __enter__(self) -> "Status":
@@ -59,9 +64,10 @@ class Status:
         self._write(now=True)
 
     def begin(self, job: Job) -> None:
-        """A job begins."""
+        """A job begins; where its engine lost it and begins it again, once more."""
+        again = job.name in self.running
         self.running[job.name] = time.time()
-        if self.listener is not None:
+        if self.listener is not None and not again:
             self.listener(job, None)
         self.tick()
 
@@ -69,6 +75,9 @@ class Status:
         """A job has ended, or will never begin."""
         self.running.pop(outcome.name, None)
         self.outcomes[outcome.name] = outcome
+        # Jobs that were found done took no time: they say nothing of those that are left.
+        if outcome.state == "done" and outcome.seconds > 0.5:
+            self._took, self._timed = self._took + outcome.seconds, self._timed + 1
         if self.listener is not None:
             self.listener(self.plan[outcome.name], outcome)
         self._bar.advance()
@@ -85,10 +94,8 @@ class Status:
         words = [f"{ended} of {total} runs done"]
         if len(self.running) > 1:
             words.append(f"{len(self.running)} running")
-        # Jobs that were found done took no time: they say nothing of those that are left.
-        took = [each.seconds for each in self.outcomes.values() if each.state == "done" and each.seconds > 0.5]
-        if took and ended < total:
-            left = (total - ended) * (sum(took) / len(took)) / max(1, len(self.running))
+        if self._timed and ended < total:
+            left = (total - ended) * (self._took / self._timed) / max(1, len(self.running))
             words.append(f"about {duration(left)} left")
         now = f": {next(iter(self.running))}" if self.running else ""
         return f"{', '.join(words)}{now}"
@@ -115,10 +122,38 @@ class Status:
             "jobs": len(self.plan),
             "started": self.started,
             "now": self._written,
+            "over": now,
+            "says": self.sentence(),
             "running": self.running,
             "ended": {name: [each.state, round(each.seconds, 1), each.host] for name, each in self.outcomes.items()},
         }
-        atomic.write_json(self.folder / "state.json", state)
+        atomic.write_json(self.folder / STATE, state)
+
+
+def under_way(runs: str | Path) -> list[str]:
+    """What the plans that are carried out in a folder of runs say of themselves, a line each.
+
+    A command that was killed no longer writes, and is not believed for long.
+    """
+    lines = []
+    for path in sorted((Path(runs) / FOLDER).glob(f"*/{STATE}")):
+        try:
+            state = json.loads(path.read_bytes())
+            if not state["over"] and time.time() - state["now"] < BELIEVED:
+                lines.append(f"{state['says']} (on {state['on']})")
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # being written, or not ours
+    return lines
+
+
+def leave_or_cancel(where: str, cancel: Callable[[], object]) -> None:
+    """After Ctrl-C: leave the runs to the cluster, unless Ctrl-C comes once more within three seconds."""
+    tell(f"The runs go on in {where}; the same command waits for them. Ctrl-C again cancels them.")
+    try:
+        time.sleep(3)
+    except KeyboardInterrupt:
+        cancel()
+        tell("Cancelled. What is done is kept, and the same command goes on.")
 
 
 def _failures(failed: list[Outcome], outcomes: Mapping[str, Outcome]) -> str:

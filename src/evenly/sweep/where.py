@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from evenly.errors import UsageError, did_you_mean
 
@@ -20,9 +20,11 @@ class Where:
     at_once
         How many jobs run at the same time; None leaves it to the engine.
     threads, gpus
-        What one process of a job is given.
+        What one process of a job is given; by default one GPU where the engine has any.
     devices
         The number of processes of one job: above 1 each job is a torchrun of that many.
+    memory
+        The GB of memory that one job asks of Ray or Slurm; by default what they give.
     minutes, account
         The time limit of a Slurm job, and whom it is charged to.
     """
@@ -31,20 +33,25 @@ class Where:
     address: str | None = None
     at_once: int | None = None
     threads: int | None = None
-    gpus: int = 0
+    gpus: int | None = None
     devices: int = 1
     minutes: int | None = None
     account: str | None = None
+    memory: float | None = None
 
     def __post_init__(self) -> None:
         if self.at_once is not None and self.at_once < 1:
             raise UsageError(f"--on local:{self.at_once}: give 1 or more jobs at once, such as --on local:2")
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"--threads-per-run {self.threads}: give 1 or more.")
-        if self.gpus < 0:
+        if self.gpus is not None and self.gpus < 0:
             raise UsageError(f"--gpus {self.gpus}: give 0 or more.")
         if self.devices < 1:
             raise UsageError(f"--devices-per-run {self.devices}: give 1 or more.")
+        if self.memory is not None and not self.memory > 0:
+            raise UsageError(f"--memory {self.memory:g}: give the GB that a run needs, such as --memory 8")
+        if self.engine == "local" and self.memory is not None:
+            raise UsageError("--memory is asked of Ray or Slurm; here --on local:N says how many runs share it.")
         if self.engine != "slurm" and (self.minutes is not None or self.account is not None):
             option = "--time" if self.minutes is not None else "--account"
             raise UsageError(f"{option} is for Slurm. Add --on slurm, or leave it out.")
@@ -57,10 +64,11 @@ def parse(
     text: str = "local",
     *,
     threads: int | None = None,
-    gpus: int = 0,
+    gpus: int | None = None,
     devices: int = 1,
     time: str | None = None,
     account: str | None = None,
+    memory: float | None = None,
 ) -> Where:
     """What `--on` and its companions say.
 
@@ -73,15 +81,16 @@ def parse(
     engine, _, rest = text.partition(":")
     if engine not in ENGINES:
         raise UsageError(f"--on {text!r}: there is no such engine. {did_you_mean(engine, ENGINES)}")
-    given = {"threads": threads, "gpus": gpus, "devices": devices, "minutes": _minutes(time), "account": account}
+    given: dict[str, Any] = {"threads": threads, "gpus": gpus, "devices": devices, "minutes": _minutes(time)}
+    given |= {"account": account, "memory": memory}
     if engine == "local":
         if rest and not rest.isdecimal():
             raise UsageError(f"--on {text!r}: expected a number of jobs at once, such as --on local:2")
-        return Where("local", at_once=int(rest) if rest else None, **given)  # type: ignore[arg-type]
+        return Where("local", at_once=int(rest) if rest else None, **given)
     if engine == "ray":
         # `ray://host:port` is an address of Ray's own.
-        return Where("ray", address=(text if rest.startswith("//") else rest) or None, **given)  # type: ignore[arg-type]
-    return Where("slurm", address=rest or None, **given)  # type: ignore[arg-type]
+        return Where("ray", address=(text if rest.startswith("//") else rest) or None, **given)
+    return Where("slurm", address=rest or None, **given)
 
 
 def _minutes(time: str | None) -> int | None:

@@ -3,16 +3,18 @@
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from evenly import atomic
 from evenly.errors import EvenlyError, SetupError, Stopped, UsageError
@@ -91,20 +93,55 @@ def _torchrun(job: Job, runs: str, threads: int | None, devices: int) -> Any:
     """The job as a torchrun of several processes on this machine; the first of them says what came of it."""
     folder = Path(runs) / "sweep"
     folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / f".{os.getpid()}-{time.monotonic_ns()}"
+    stem = folder / f".{socket.gethostname()}-{os.getpid()}-{time.monotonic_ns()}"
     order, answer = stem.with_suffix(".job"), stem.with_suffix(".answer")
     try:
         atomic.write_json(order, asdict(job))
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
         command += ["-m", "evenly.sweep.worker", str(order), str(answer), runs]
         environment = os.environ | {"OMP_NUM_THREADS": str(threads or 1)}
-        ended = subprocess.run(command, env=environment, check=False)
+        code = _wait_for(subprocess.Popen(command, env=environment))
         if not answer.is_file():
-            raise SetupError(f"torchrun ended with code {ended.returncode} and no result. Its log says why.")
-        return json.loads(answer.read_text(encoding="utf-8"))["result"]
+            raise SetupError(f"torchrun ended with code {code} and no result. Its log says why.")
+        said = json.loads(answer.read_text(encoding="utf-8"))
     finally:
         order.unlink(missing_ok=True)
         answer.unlink(missing_ok=True)
+    if said["state"] == "stopped":
+        raise Stopped(said["error"])
+    if said["state"] == "failed":
+        error = EvenlyError(said["error"])
+        error.exit_code = said["exit_code"]
+        raise error
+    return said["result"]
+
+
+def _wait_for(process: "subprocess.Popen[bytes]") -> int:
+    """Wait for a torchrun; what this process is told to do meanwhile, it is told too, and its processes save."""
+    global _child
+
+    def pass_on(number: int, frame: object) -> None:
+        process.terminate()
+
+    numbers = (signal.SIGTERM, signal.SIGINT) if threading.current_thread() is threading.main_thread() else ()
+    previous = {number: signal.signal(number, pass_on) for number in numbers}
+    _child = process
+    try:
+        return process.wait()
+    finally:
+        _child = None
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+_child: "subprocess.Popen[bytes] | None" = None  # the torchrun that this process waits for
+
+
+def leave() -> NoReturn:
+    """End this process at once, and its torchrun with it."""
+    if (child := _child) is not None:
+        child.terminate()
+    os._exit(1)
 
 
 def limit_threads(threads: int) -> None:
@@ -148,9 +185,18 @@ def last_lines(log: str) -> str:
 def main(order: str, answer: str, runs: str) -> None:
     """One process of a torchrun: do the job, and the first process writes what came of it."""
     given: Mapping[str, Any] = json.loads(Path(order).read_text(encoding="utf-8"))
-    result = call(Job(given["name"], given["call"], given["arguments"]), runs, None)
+    said: dict[str, Any]
+    try:
+        said = {"state": "done", "result": call(Job(given["name"], given["call"], given["arguments"]), runs, None)}
+    except (Stopped, KeyboardInterrupt) as error:
+        said = {"state": "stopped", "error": str(error)}
+    except EvenlyError as error:
+        traceback.print_exc()
+        said = {"state": "failed", "error": str(error), "exit_code": error.exit_code}
     if os.environ.get("RANK", "0") == "0":
-        atomic.write_json(answer, {"result": result})
+        atomic.write_json(answer, said)
+    if said["state"] == "failed":
+        sys.exit(said["exit_code"])  # so that torchrun does not wait for the others
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from evenly.rng import generator
 from evenly.rules import RULES
 from evenly.training.distributed import World
 from evenly.training.objective import Objective
-from evenly.training.placement import check_accumulation, place
+from evenly.training.placement import check_accumulation, default_workers, place
 from evenly.training.targets import targeted_augmentation
 
 _log = logging.getLogger(__name__)
@@ -44,7 +44,6 @@ class Parts:
     objective: Objective
     augment: Augmentation
     batches: Batches
-    weights_N: Tensor | None
     hard_N: Tensor | None
     world: World
 
@@ -62,14 +61,17 @@ def build_parts(
     indices: Tensor | None = None,
     weights: Tensor | None = None,
     hard: Tensor | None = None,
-    workers: int = 0,
+    workers: int | None = None,
 ) -> Parts:
     """Make the parts of a recipe for its data.
 
     `indices` is a multiset of positions in the training set, `weights` a factor for the loss of every training
-    example, and `hard` whether a separation found it hard: statistics of training then tell the two apart.
+    example, and `hard` whether a separation found it hard: statistics of training then tell the two apart. `workers` is
+    the number of processes that decode files, chosen by the machine unless it is given.
     """
     train = splits.train
+    if workers is None:
+        workers = default_workers(train, world.device)
     if workers < 0:
         raise UsageError(f"--workers {workers}: give 0 or more processes.")
     if recipe.batch_size > (num := len(train) if indices is None else len(indices)):
@@ -120,12 +122,12 @@ def build_parts(
             indices=indices,
             augment=augment,
             targeted=targeted_augmentation(recipe, hard),
+            weights=weights,
             device=world.device,
             drop_last=recipe.drop_last,
             workers=workers,
             share=(world.rank, world.size),
         ),
-        weights_N=weights,
         hard_N=hard,
         world=world,
     )

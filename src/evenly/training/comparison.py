@@ -12,7 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evenly.data import Splits
+import torch
+from torch import Tensor
+
+from evenly.data import Labelled, Splits
+from evenly.data.augment import Augmentation
+from evenly.data.targeted import Targeted
 from evenly.errors import EvenlyError, UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until, identity_settings, to_mapping
 from evenly.records import comparison as stored
@@ -33,6 +38,7 @@ _log = logging.getLogger(__name__)
 _JOBS = "evenly.training.comparison_jobs"
 UNKNOWN = "0" * 12  # stands for the ID of an early run that is not trained yet
 ONE_AT_ONCE = Where(at_once=1)
+LIBRARIES = 400_000_000  # bytes that a process of training takes before it has any examples
 
 
 @dataclass(frozen=True)
@@ -84,16 +90,38 @@ class Design:
         """The recipe of the early run of one seed."""
         stand_ins = {"model": self.early_model, "optimizer": self.early_optimizer, "ascent": self.early_ascent}
         first = early_recipe(self.plain(seed), self.until, **stand_ins)  # type: ignore[arg-type]
-        if self.recipe.resampling.start == "early" and first.model != self.recipe.model:
+        if first.model != self.recipe.model and any(made.start == "early" for made in self._resamplings()):
             raise UsageError("resampling.start=early goes on with the early network: leave the early model out.")
         return first
 
+    @property
+    def largest_factor(self) -> int | None:
+        """The largest factor by which a method repeats examples that may be mislabelled; None where none does."""
+        chosen = [made for made in self._resamplings() if made.method != "random" and made.among == "all"]
+        return max((made.factor for made in chosen), default=None)
+
+    def _resamplings(self) -> list[Resampling]:
+        return [recipe.resampling for recipe in self._recipes() if recipe.resampling.method != "none"]
+
+    def _recipes(self) -> list[Recipe]:
+        return [each.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor) for each in self.parsed]
+
     def check(self) -> None:
         """Raise, before anything is trained, for methods whose recipes cannot be made."""
-        for method in self.parsed:
-            method.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor)
+        self._recipes()
         if self.needs_early:
             self.early(self.seeds[0])
+
+    def check_on(self, train: Labelled) -> None:
+        """Raise, before anything is trained, for augmentations that these data cannot take: one example is put in."""
+        one, index = train.gather([0]), torch.zeros(1, dtype=torch.int64)
+        for recipe in self._recipes():
+            for_all = Augmentation.parse(recipe.augment, data=train)
+            for_all(one, seed=0, epoch=0, index=index)
+            if recipe.resampling.augment:
+                for_some = Augmentation.parse(recipe.resampling.augment)
+                Targeted(for_some, torch.ones(len(train), dtype=torch.bool)).check(train, for_all)
+                for_some(one, seed=0, epoch=0, index=index)
 
 
 def compare(
@@ -139,10 +167,14 @@ def compare(
         data = load_once(first, data_root=running.get("data_root"))
         split = evaluation_split(data, design.split)
         # What does not fit together is an error now, not once in every run.
+        design.check_on(data.train)
         world = World.join(running.get("device", "auto"))
-        build_parts(replace(first, resampling=Resampling()), world=world, splits=data)
+        plain = replace(first, resampling=Resampling())
+        build_parts(plain, world=world, splits=data, workers=running.get("workers", 0))
         plan = plan_runs(design, split=split, refuse=refuse, running=running)
-        check_available(where)
+        if running.get("device") == "cpu" and where.gpus is None:
+            where = replace(where, gpus=0)
+        where = check_available(where, memory=_needed(data))
         record = _Record(design, data, split, Path(runs), command, leads=world.leads)
         # Other processes load data that the seed draws by themselves: for the name of a run it is not done here too.
         record.names_runs = is_here(where, plan) or not data.identity().get("drawn_from")
@@ -169,7 +201,7 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
         if design.needs_early:
             early = to_mapping(design.early(seed))
             keep_end = has_plain and _begins_alike(design)
-            settings = {"recipe": early, "factor": design.factor, "refuse": refuse, "keep_end": keep_end}
+            settings = {"recipe": early, "factor": design.largest_factor, "refuse": refuse, "keep_end": keep_end}
             jobs.append(Job(first, f"{_JOBS}:train_early", settings | {"running": dict(running)}))
         for method in design.parsed:
             waits = early is not None and (method.needs_early or (method.name == "plain" and _begins_alike(design)))
@@ -185,6 +217,12 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
             needs = (first,) if waits else ()
             jobs.append(Job(_job_name(method, seed), f"{_JOBS}:train_method", arguments, needs))
     return Plan(jobs)
+
+
+def _needed(data: Splits) -> int:
+    """The bytes of memory that a run needs at least: its examples, and the libraries that it imports."""
+    inputs = (data[name].inputs for name in data)
+    return LIBRARIES + sum(each.nbytes for each in inputs if isinstance(each, Tensor))
 
 
 def _begins_alike(design: Design) -> bool:

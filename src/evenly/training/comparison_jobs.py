@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenly.data import Splits
+from evenly.errors import EvenlyError
 from evenly.recipe import Recipe, from_mapping
 from evenly.records import Run
 from evenly.records.comparison import relative_cost
@@ -58,9 +59,15 @@ _of_this_process: dict[str, Splits] = {}
 
 
 def train_early(
-    runs: str, *, recipe: Mapping[str, Any], factor: int, refuse: bool, keep_end: bool, running: Mapping[str, Any]
+    runs: str,
+    *,
+    recipe: Mapping[str, Any],
+    factor: int | None,
+    refuse: bool,
+    keep_end: bool,
+    running: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Train an early run and separate its outputs.
+    """Train an early run, separate its outputs, and say what stands against repeating examples `factor` times.
 
     With `refuse`, outputs that cannot be separated are an error now, before anything long is trained.
     """
@@ -75,9 +82,11 @@ def train_early(
         "gradients": summary["gradients"],
         "cautions": [],
     }
-    if refuse:
-        separation = separation_of(run, data.train)
-        answer["cautions"] = list(cautions(run, separation, first, factor=factor))
+    try:
+        answer["cautions"] = list(cautions(run, separation_of(run, data.train), factor=factor))
+    except EvenlyError:
+        if refuse:
+            raise
     return answer
 
 

@@ -36,7 +36,7 @@ def estimate(
     splits: Splits | None = None,
     device: str = "auto",
     data_root: str | None = None,
-    workers: int = 0,
+    workers: int | None = None,
 ) -> dict[str, Any]:
     """Examples, steps and gradients of the whole recipe, and its seconds on this machine, from a few real steps.
 

@@ -8,6 +8,7 @@ A run is a pure function of its recipe and data. Order, augmentation and dropout
 batch), so that a run which is killed at any moment and started again ends with the same bits.
 """
 
+import contextlib
 import logging
 import math
 import time
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from evenly import rng
+from evenly.data import Labelled
 from evenly.data.batches import Batch
 from evenly.errors import EvenlyError, UsageError
 from evenly.optim.schedule import multiplier, radius
@@ -32,6 +34,8 @@ from evenly.training.divergence import Diverged, divergence_error, weight_norm
 from evenly.training.evaluate import outputs, scores
 from evenly.training.interruption import Interruption
 from evenly.training.objective import predictions
+from evenly.training.placement import place
+from evenly.training.shared_dropout import SharedDropout
 from evenly.training.step import Step, scaler_state
 from evenly.training.tally import Tally
 
@@ -67,10 +71,16 @@ class Loop:
     seconds: float = 0.0
     tally: Tally = field(init=False)
     _step: Step = field(init=False)
+    _dropout: SharedDropout | None = field(init=False)
+    _placed: dict[str, Labelled] = field(init=False)
 
     def __post_init__(self) -> None:
         self.tally = Tally(self.parts.hard_N)
         self._step = Step(self.parts, self.tally)
+        world, model = self.parts.world, self.parts.model
+        shares = world.size > 1 and not self.parts.recipe.compile and SharedDropout.fits(model)
+        self._dropout = SharedDropout(model, rank=world.rank, size=world.size) if shares else None
+        self._placed = {"train": self.parts.batches.data}
 
     @property
     def path(self) -> Path:
@@ -118,9 +128,11 @@ class Loop:
         if parts.ascent is not None and recipe.ascent.schedule != "constant":
             parts.ascent.rho = radius(recipe.ascent, part=position / recipe.epochs, lr_factor=factor)
         # Dropout draws from the global generators: their state, too, is a function of where training stands.
-        place = rng.key(recipe.seed, "dropout", parts.world.rank, self.epoch, self.batch)
+        shared = self._dropout
+        place = rng.key(recipe.seed, "dropout", parts.world.rank if shared is None else 0, self.epoch, self.batch)
         rng.seed_global(place, parts.world.device)
-        self._step.take(batch, lr=recipe.optimizer.lr * factor)
+        with contextlib.nullcontext() if shared is None else shared.batch(share=len(batch.labels), whole=batch.whole):
+            self._step.take(batch, lr=recipe.optimizer.lr * factor)
         self.step, self.batch = self.step + 1, self.batch + 1
         self._check_loss()
 
@@ -172,9 +184,11 @@ class Loop:
     def outputs(self, split: str) -> Tensor:
         """The model's outputs on a split, in eval mode and without augmentation."""
         parts = self.parts
+        if split not in self._placed:  # once, and not for every evaluation
+            self._placed[split] = place(parts.splits[split], parts.world.device)
         return outputs(
             parts.model,
-            parts.splits[split],
+            self._placed[split],
             augment=parts.augment,
             device=parts.world.device,
             precision=parts.recipe.precision,

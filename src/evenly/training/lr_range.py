@@ -1,8 +1,8 @@
 """`--lr auto`: a learning rate found by trying several for a short while, before the training that was asked for.
 
-Each rate is tried by a run of its own, one epoch on at most 5,000 training examples from the same first weights, under
-`RUNS/lr-tests`: what is interrupted goes on with the next command, and what was tried stays to be looked at
-(`evenly runs --runs RUNS/lr-tests`).
+Each rate is tried by a run of its own, some forty steps on at most 5,000 training examples from the same first weights,
+under `RUNS/lr-tests`: what is interrupted goes on with the next command, and what was tried stays to be looked at
+(`evenly runs --runs RUNS/lr-tests`). Where no rate has learned anything by then, all are tried for twice as long.
 """
 
 import contextlib
@@ -23,38 +23,58 @@ from evenly.errors import UsageError
 from evenly.recipe import Recipe, Resampling, Schedule, Until
 from evenly.records import json_text
 from evenly.training.build import default_lr, load_data
+from evenly.training.collapse import NEAR_CHANCE
 from evenly.training.divergence import Diverged
 from evenly.training.train import train
 
 FOLDER = "lr-tests"
 MOST_EXAMPLES = 5_000
 STEPS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)  # times the usual rate of the optimizer, from above
+FEWEST_STEPS = 40  # of a trial: after fewer, networks without normalisation have hardly begun
 WITHIN = 1.05  # a larger rate is as good if its loss is within this of the lowest
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A learning rate that was tried: the training loss at the end (None where it was no number), and its run."""
+    """A learning rate that was tried: the training loss at the end (None where it was no number), and its run.
+
+    `learned` says whether its training error fell below that of guessing.
+    """
 
     lr: float
     loss: float | None
     run: str | None
+    learned: bool = True
 
 
 @dataclass(frozen=True)
 class RangeTest:
-    """What was tried, what was chosen, and the file that records both."""
+    """What was tried, for how many epochs, what was chosen, and the file that records it.
+
+    Where no rate learned anything, the recipe's own was kept: `found` is false.
+    """
 
     trials: tuple[Trial, ...]
+    epochs: int
     lr: float
     path: Path
 
+    @property
+    def found(self) -> bool:
+        """Whether any rate learned something."""
+        return any(trial.learned for trial in self.trials)
+
     def sentence(self) -> str:
         """What was done, for a person."""
-        tried = ", ".join(
-            f"{trial.lr:g}: {'diverged' if trial.loss is None else f'{trial.loss:.3f}'}" for trial in self.trials
-        )
-        return f"--lr auto chose {self.lr:g} (training loss after a short run, by learning rate: {tried}; {self.path})."
+        length = "1 epoch" if self.epochs == 1 else f"{self.epochs} epochs"
+        tried = ", ".join(f"{trial.lr:g}: {_outcome(trial)}" for trial in self.trials)
+        if not self.found:
+            return (
+                f"--lr auto: no learning rate from {self.trials[-1].lr:g} to {self.trials[0].lr:g} learned anything in "
+                f"{length}; {self.lr:g} is kept, which fits the model. Train for longer (--epochs), or look at the "
+                f"data (`evenly data verify`). Training losses by learning rate: {tried}; {self.path}."
+            )
+        return f"--lr auto chose {self.lr:g} (training loss after {length}, by learning rate: {tried}; {self.path})."
 
 
 def range_test(
@@ -63,7 +83,7 @@ def range_test(
     """Try learning rates around the optimizer's usual one and choose; `running` is what `train` takes besides.
 
     Chosen is the largest rate whose training loss is within a twentieth of the lowest: rates that are too small look
-    well in a short test and are slow in a long one.
+    well in a short test and are slow in a long one. Rates whose training error stays that of guessing are not chosen.
     """
     data = splits if splits is not None else load_data(recipe, data_root=running.get("data_root"))
     folder = Path(runs) / FOLDER
@@ -71,7 +91,6 @@ def range_test(
     indices = order[:MOST_EXAMPLES].sort().values if len(order) > MOST_EXAMPLES else None
     short = replace(
         recipe,
-        epochs=1,
         schedule=Schedule("constant"),
         resampling=Resampling(),
         until=Until(),
@@ -80,39 +99,63 @@ def range_test(
         seed=0,
         data=replace(recipe.data, seed=recipe.seed if recipe.data.seed is None else recipe.data.seed),
     )
+    steps = -(-min(len(order), MOST_EXAMPLES) // recipe.batch_size)
+    epochs = min(-(-FEWEST_STEPS // steps), recipe.epochs)
+    trials = _tried(replace(short, epochs=epochs), data, folder, indices=indices, **running)
+    while not any(trial.learned for trial in trials) and epochs < recipe.epochs:
+        epochs = min(2 * epochs, recipe.epochs)
+        trials = _tried(replace(short, epochs=epochs), data, folder, indices=indices, **running)
+    rate = choose(trials) or recipe.optimizer.lr
+    path = folder / f"{'-'.join(trial.run[:4] for trial in trials if trial.run)}.json"
+    tried = [{"lr": trial.lr, "loss": trial.loss, "learned": trial.learned, "run": trial.run} for trial in trials]
+    record = {"chosen": rate, "epochs": epochs, "trials": tried, "model": recipe.model.name}
+    write_text(path, json_text.text(record, path=str(path)))
+    return RangeTest(tuple(trials), epochs, rate, path)
+
+
+def _tried(short: Recipe, data: Splits, folder: Path, **running: Any) -> list[Trial]:
+    """Every rate, by a run of its own."""
+    labels = data.train.labels if running["indices"] is None else data.train.labels[running["indices"]]
+    guessing = 1 - float(labels.bincount().max()) / len(labels)
     trials = []
     with _without_remarks():
         for step in STEPS:
-            rate = float(f"{default_lr(recipe.optimizer.name) * step:.3g}")
-            once = replace(short, optimizer=replace(short.optimizer, lr=rate))
+            rate = float(f"{default_lr(short.optimizer.name) * step:.3g}")
             try:
-                run = train(once, runs=folder, splits=data, indices=indices, **running)
-                loss = float(run.summary()["train.loss"])
-                trials.append(Trial(rate, loss if math.isfinite(loss) else None, run.id))
+                run = train(
+                    replace(short, optimizer=replace(short.optimizer, lr=rate)), runs=folder, splits=data, **running
+                )
             except Diverged:
-                trials.append(Trial(rate, None, None))
-    rate = choose(trials)
-    path = folder / f"{'-'.join(trial.run[:4] for trial in trials if trial.run)}.json"
-    tried = [{"lr": trial.lr, "loss": trial.loss, "run": trial.run} for trial in trials]
-    write_text(path, json_text.text({"chosen": rate, "trials": tried, "model": recipe.model.name}, path=str(path)))
-    return RangeTest(tuple(trials), rate, path)
+                trials.append(Trial(rate, None, None, learned=False))
+                continue
+            loss, error = float(run.summary()["train.loss"]), float(run.summary()["train.error"])
+            learned = math.isfinite(loss) and error < NEAR_CHANCE * guessing
+            trials.append(Trial(rate, loss if math.isfinite(loss) else None, run.id, learned))
+    return trials
 
 
-def choose(trials: list[Trial]) -> float:
-    """The largest rate whose loss is within a twentieth of the lowest.
+def choose(trials: list[Trial]) -> float | None:
+    """The largest rate whose loss is within a twentieth of the lowest, of those that learned; None if none did.
 
-    >>> choose([Trial(1.0, None, None), Trial(0.3, 2.3, "a"), Trial(0.1, 0.51, "b"), Trial(0.03, 0.5, "c")])
+    >>> choose([Trial(1.0, None, None, False), Trial(0.3, 2.3, "a"), Trial(0.1, 0.51, "b"), Trial(0.03, 0.5, "c")])
     0.1
     """
-    losses = {trial.lr: trial.loss for trial in trials if trial.loss is not None}
-    if not losses:
+    if all(trial.loss is None for trial in trials):
         raise UsageError(
             "--lr auto: training diverged at every learning rate from "
             f"{min(trial.lr for trial in trials):g} to {max(trial.lr for trial in trials):g}. Look at the data "
             "(`evenly data verify`), or give a smaller --lr."
         )
-    lowest = min(losses.values())
-    return max(rate for rate, loss in losses.items() if loss <= WITHIN * lowest)
+    # Losses of networks that know nothing are alike whatever the rate, also at one that never learns.
+    losses = {trial.lr: trial.loss for trial in trials if trial.learned and trial.loss is not None}
+    lowest = min(losses.values(), default=0.0)
+    return max((rate for rate, loss in losses.items() if loss <= WITHIN * lowest), default=None)
+
+
+def _outcome(trial: Trial) -> str:
+    if trial.loss is None:
+        return "diverged"
+    return f"{trial.loss:.3f}" + ("" if trial.learned else " (nothing learned)")
 
 
 @contextlib.contextmanager

@@ -67,6 +67,8 @@ WORDS: dict[str, Word] = {
     "steps": Word("equal steps"),
     "noise": Word("noise", (), "resampling.augment=[noise:{}]", "0.2", ("augment-all",)),
     "augment-all": Word("augment all", ("resampling.augment_target=all",), "resampling.augment=[{}]", _augmentations),
+    "right": Word("among the right", ("resampling.among=right",)),
+    "continue": Word("continued", ("resampling.start=early",)),
     "logit-penalty": Word("logit penalty", (), "logit_penalty={}", "0.01", ("label-smoothing",)),
     "label-smoothing": Word("label smoothing", (), "label_smoothing={}", "0.1", ("logit-penalty",)),
     "batch": Word("smaller batch", (), "batch_size={}", lambda recipe: str(max(1, recipe.batch_size // 4))),
@@ -205,8 +207,9 @@ def _for_all(setting: str, plain: Recipe, name: str) -> str:
     if not path.startswith("resampling."):
         return setting
     if "augment-all" not in name:
+        for_all = " For all of them: augment-all" if path == "resampling.augment" else ""
         raise UsageError(
-            f"{name}: noise is for the examples that another method chooses: useful+noise. For all of them: augment-all"
+            f"{name}: {path} is for the examples that another method chooses. Write useful+{name}.{for_all}"
         )
     kept = ", ".join(plain.augment)
     return f"augment=[{kept}{', ' if kept else ''}{value[1:-1]}]" if path == "resampling.augment" else ""

@@ -1,6 +1,10 @@
 """What fits into the memory of a device: a data set, or a batch only in parts."""
 
 import logging
+import multiprocessing
+import os
+import sys
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -9,6 +13,7 @@ from evenly import memory
 from evenly.data import Labelled
 from evenly.errors import UsageError
 from evenly.recipe import Recipe
+from evenly.sweep.local import usable_cores
 from evenly.training.distributed import World
 
 _log = logging.getLogger(__name__)
@@ -23,6 +28,36 @@ def place(data: Labelled, device: torch.device) -> Labelled:
     size = data.inputs.nbytes / 1e9
     _log.info("%s: %.2g GB of examples stay on the host and go to %s batch by batch.", data.name, size, device)
     return data
+
+
+MOST_WORKERS = 8  # more hardly ever help: what is decoded has to be copied by one process
+
+
+def default_workers(data: Labelled, device: torch.device) -> int:
+    """Processes to decode the files of `data` while a GPU computes: the cores of this process but one, 8 at most.
+
+    None for data in memory. None where the CPU computes, which decodes as fast itself. And none where a new process
+    would run the caller's script again, as Python has it on macOS and Windows: the command line may, a script may not.
+
+    >>> default_workers(Labelled(torch.zeros(1, 2), torch.zeros(1, dtype=torch.int64), ("a",)), torch.device("cuda"))
+    0
+    """
+    if device.type == "cpu" or isinstance(data.inputs, Tensor) or not _may_start_processes():
+        return 0
+    if multiprocessing.parent_process() is not None:  # one of several jobs, which has its share of threads
+        cores = torch.get_num_threads()
+    else:
+        cores = usable_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    return max(0, min(cores - 1, MOST_WORKERS))
+
+
+def _may_start_processes() -> bool:
+    if multiprocessing.get_start_method() == "fork":
+        return True
+    main = sys.modules["__main__"]
+    module = getattr(main, "__spec__", None)
+    name = module.name if module is not None else Path(getattr(main, "__file__", None) or "").stem
+    return name.partition(".")[0] == "evenly"
 
 
 def check_accumulation(recipe: Recipe, world: World) -> None:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from evenly.data.batches import Batch
-from evenly.device import upload
 from evenly.training.accumulation import in_parts
 from evenly.training.build import Parts
 from evenly.training.evaluate import autocast, to_memory_format
@@ -73,12 +72,14 @@ class Step:
     def _weights(self, batch: Batch) -> tuple[Tensor, ...]:
         """What each loss of this process's share counts for; nothing where the loss is the plain mean."""
         parts = self.parts
-        if parts.weights_N is None and parts.world.size == 1:
-            return ()
-        weight_B = torch.ones(len(batch.labels)) if parts.weights_N is None else parts.weights_N[batch.position]
-        # DDP averages over processes, whose shares of a batch may differ by one example. Weights of a mean, not of a
-        # sum: SAM may divide the share into groups and averages over these.
-        return (upload(weight_B * (parts.world.size * len(batch.labels) / batch.whole), parts.world.device),)
+        weight_B = batch.weight
+        if parts.world.size > 1:
+            # DDP averages over processes, whose shares of a batch may differ by one example. Weights of a mean, not of
+            # a sum: SAM may divide the share into groups and averages over these.
+            factor = parts.world.size * len(batch.labels) / batch.whole
+            full = torch.full((len(batch.labels),), factor, device=parts.world.device)
+            weight_B = full if weight_B is None else weight_B * factor
+        return () if weight_B is None else (weight_B,)
 
 
 def scaler_state(parts: Parts) -> dict[str, Any] | None:

@@ -59,7 +59,7 @@ def train(
     enough: Enough | None = None,
     device: str = "auto",
     data_root: str | None = None,
-    workers: int = 0,
+    workers: int | None = None,
     pace: float = 60.0,
     allow: Iterable[str] = (),
     tensorboard: bool = False,
@@ -80,7 +80,8 @@ def train(
     enough
         Decides after each epoch, from the metrics so far, whether training may end early.
     device, data_root, workers
-        Where it runs, where data lie, how many processes decode files: none of them changes the result.
+        Where it runs, where data lie, how many processes decode files (by default as many as a GPU can use on this
+        machine, and none without one): none of them changes the result.
     pace
         Seconds from one checkpoint to the next.
     allow
@@ -125,7 +126,7 @@ def train_from(
     enough: Enough | None = None,
     device: str = "auto",
     data_root: str | None = None,
-    workers: int = 0,
+    workers: int | None = None,
     pace: float = 60.0,
     allow: Iterable[str] = (),
     tensorboard: bool = False,

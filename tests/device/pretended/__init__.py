@@ -2,12 +2,14 @@
 
 Tensors say `cuda:0` or `cuda:1` and compute on the host: values and autograd are real, devices do not mix, each has
 its generator and its memory. `pretended.without_float64()` makes it refuse float64, as Apple's GPUs do,
-`pretended.with_tf32()` rounds the inputs of products and convolutions where torch's flags allow TF32, and
+`pretended.with_tf32()` rounds the inputs of products and convolutions where torch's flags allow TF32,
+`pretended.with_late_copies()` reads memory that is not pinned too late if a copy does not wait, as Apple's GPUs do, and
 `pretended.with_memory(bytes)` runs out of memory. It is no oracle for real kernels, streams, cuDNN or NCCL.
 """
 
 import contextlib
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -15,11 +17,13 @@ from typing import Any
 
 from pretended.build import NoCompilerError, library, torch_folder
 
-__all__ = ["NoCompilerError", "with_memory", "with_tf32", "without_float64"]
+__all__ = ["NoCompilerError", "with_late_copies", "with_memory", "with_tf32", "without_float64"]
 
 if "torch" in sys.modules:
     raise ImportError("import pretended before torch: the device must be there when torch first asks for one")
 
+# A virtual machine may name units for bfloat16 (AMX) that its host does not grant: using them would end the process.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 _path = library()
 for _name in ("libc10.so", "libtorch_cpu.so", "libtorch.so", "libtorch_python.so"):
     ctypes.CDLL(str(torch_folder() / "lib" / _name), mode=ctypes.RTLD_GLOBAL)
@@ -54,6 +58,9 @@ def _properties(device: Any = None) -> SimpleNamespace:
     )
 
 
+streams: list["_Stream"] = []  # those that are entered, the current one last
+
+
 class _Stream:
     """Everything happens at once: a stream, or an event, has nothing to order."""
 
@@ -75,8 +82,12 @@ class _Stream:
 
 
 @contextlib.contextmanager
-def _stream(_: Any) -> Iterator[None]:
-    yield
+def _stream(stream: Any) -> Iterator[None]:
+    streams.append(stream)
+    try:
+        yield
+    finally:
+        streams.pop()
 
 
 def _install() -> None:
@@ -109,6 +120,7 @@ def _install() -> None:
     cuda.Stream = cuda.Event = _Stream
     cuda.current_stream = cuda.default_stream = lambda _=None: _Stream()
     cuda.stream = _stream
+    torch.Tensor.record_stream = lambda *_: None  # type: ignore[method-assign]  # takes real streams only
     cuda.set_sync_debug_mode = lambda _: None
     cuda.get_sync_debug_mode = lambda: 0
     torch.accelerator.current_accelerator = lambda *_, **__: torch.device("cuda")  # type: ignore[assignment]
@@ -135,6 +147,16 @@ def with_tf32() -> Iterator[None]:
         yield
     finally:
         _c.pretended_round_to_tf32(0)
+
+
+@contextlib.contextmanager
+def with_late_copies() -> Iterator[None]:
+    """A copy from the host that does not wait, of memory that is not pinned, finds something else there."""
+    _c.pretended_read_late(1)
+    try:
+        yield
+    finally:
+        _c.pretended_read_late(0)
 
 
 @contextlib.contextmanager

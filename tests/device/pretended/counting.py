@@ -8,6 +8,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+import pretended
+
 # Operators that launch nothing: they make views, ask for memory, or look at facts.
 _FREE = (
     "view", "as_strided", "expand", "slice", "select", "t.", "t", "transpose", "permute", "unsqueeze", "squeeze",
@@ -27,7 +29,8 @@ class Count(TorchDispatchMode):
     """Counts within a `with`; every event is kept with the line of evenly, or of the test, that caused it.
 
     `kernels` are launches (one for a `_foreach_` call), `waits` what `torch.cuda.set_sync_debug_mode` would warn of,
-    `blocking` the copies from the host that wait, being of memory that is not pinned, or not `non_blocking`.
+    `blocking` the copies from the host that wait, being of memory that is not pinned, or not `non_blocking`, `sent` the
+    bytes of all copies from the host, and `beside` those of copies on a stream that is not that of the computation.
     """
 
     def __init__(self) -> None:
@@ -36,6 +39,8 @@ class Count(TorchDispatchMode):
         self.waits: Counter[str] = Counter()
         self.blocking: Counter[str] = Counter()
         self.float64: Counter[str] = Counter()
+        self.sent: Counter[str] = Counter()
+        self.beside: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -63,13 +68,28 @@ class Count(TorchDispatchMode):
         source, target = (given[0], made[0]) if name == "_to_copy" else (given[-1], given[0])
         if source.is_cuda and target.is_cuda:
             self.kernels[name] += 1
-        elif source.is_cuda:
+            return
+        if source.is_cuda:
             if not (non_blocking and target.is_pinned()):
                 self.waits[f"read at {_line()}"] += 1
-        elif not (non_blocking and source.is_pinned()) and source.numel():
+            return
+        (self.beside if pretended.streams else self.sent)[_line()] += source.nbytes
+        if not (non_blocking and source.is_pinned()) and source.numel():
             self.blocking[f"{(*source.shape,)} {source.dtype} at {_line()}"] += 1
             if not non_blocking:
                 self.waits[f"copy at {_line()}"] += 1
+
+
+class HostBytes(TorchDispatchMode):
+    """The bytes of all tensors that operators make on the host within a `with`, views apart."""
+
+    made = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func.name().removeprefix("aten::").split(".")[0] not in _FREE:
+            self.made += sum(t.nbytes for t in tree_leaves(out) if isinstance(t, torch.Tensor) and t.is_cpu)
+        return out
 
 
 def _line() -> str:

@@ -31,6 +31,7 @@ constexpr int kDevices = 2;
 thread_local int current = 0;
 std::atomic<bool> refuses_float64{false};
 std::atomic<bool> rounds_to_tf32{false};
+std::atomic<bool> reads_late{false};
 std::atomic<long long> limit_bytes{1LL << 40};
 std::atomic<long long> used_bytes[kDevices];
 std::atomic<long long> peak_bytes[kDevices];
@@ -216,10 +217,11 @@ at::Tensor on_host(const at::Tensor& t) {
   return host;
 }
 
-at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool) {
+at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   at::Tensor to = on_host(self), from = on_host(source);
   at::AutoDispatchBelowADInplaceOrView guard;
   to.copy_(from);
+  if (reads_late && non_blocking && self.is_cuda() && source.is_cpu() && !is_pinned(source.data_ptr())) to.fill_(77);
   return self;
 }
 
@@ -393,6 +395,7 @@ int pretended_current() { return current; }
 void pretended_set_current(int device) { current = device; }
 void pretended_refuse_float64(int yes) { refuses_float64 = yes != 0; }
 void pretended_round_to_tf32(int yes) { rounds_to_tf32 = yes != 0; }
+void pretended_read_late(int yes) { reads_late = yes != 0; }
 void pretended_limit_memory(long long bytes) { limit_bytes = bytes; }
 long long pretended_limit() { return limit_bytes; }
 long long pretended_used(int device) { return used_bytes[device]; }

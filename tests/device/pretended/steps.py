@@ -1,4 +1,7 @@
-"""`python -m pretended.steps RULE`: operations and waits of a step of ResNet-18, and of bare passes written by hand."""
+"""`python -m pretended.steps RULE`: operations and waits of a step of ResNet-18, and of bare passes written by hand.
+
+`python -m pretended.steps crop`: what the host makes of a batch of resized crops, and what dense weights would take.
+"""
 
 import json
 import sys
@@ -11,6 +14,7 @@ from torch.nn import functional
 
 import pretended  # noqa: F401  # before torch
 from evenly.data import Labelled, Splits
+from evenly.data.augment import Augmentation, Draws
 from evenly.recipe import Ascent, Data, Model, Recipe
 from evenly.records import Run
 from evenly.training.build import build_parts
@@ -18,7 +22,7 @@ from evenly.training.deferred import READ_EVERY
 from evenly.training.distributed import World
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
-from pretended.counting import Count
+from pretended.counting import Count, HostBytes
 
 NETWORK = Model("resnet18", {})
 
@@ -55,5 +59,19 @@ def counts(rule: str) -> dict[str, float]:
     }
 
 
+def crop_counts(num: int = 128, full: int = 256, size: int = 224) -> dict[str, float]:
+    """Bytes that the host makes to crop and resize a batch on the device; and those of weights for all pixels.
+
+    Dense weights, as the host would make them in float64: a triangle over each of `size` outputs has a height at each
+    of `full` pixels, for every image, across and down; they are rounded and sent in float32.
+    """
+    images = torch.zeros(num, 3, full, full, dtype=torch.uint8, device="cuda:0")
+    crop, index = Augmentation.parse([f"resized-crop:{size}"]), torch.arange(num)
+    with HostBytes() as host:
+        crop.transform(images, Draws(0, 0, index))
+    heights = 2 * num * size * full
+    return {"made": host.made, "dense": heights * (8 + 4)}
+
+
 if __name__ == "__main__":
-    print(json.dumps(counts(sys.argv[1])))
+    print(json.dumps(crop_counts() if sys.argv[1] == "crop" else counts(sys.argv[1])))

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from evenly.cli import main
-from evenly.recipe import Data, Model, Optimizer, Recipe, Schedule
+from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Schedule
 from evenly.records import Run
 from evenly.training.train import train
 from evenly.training.trained_model import load_trained
@@ -266,3 +266,29 @@ def test_where_a_run_stands_goes_into_its_records(trained: Run) -> None:
     assert set(kept["methods"]) == set(printed["methods"])
     assert kept["trace"] == printed["trace"]
     assert trained.state == "done"
+
+
+def test_the_edge_of_a_sam_run_is_that_of_its_own_radius(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = Recipe(
+        data=Data("digit-dominoes"), model=Model("mlp", {"width": 8}), epochs=1, optimizer=Optimizer(lr=0.05),
+        ascent=Ascent("sam", 0.2),
+    )  # fmt: skip
+    run = train(recipe, runs=tmp_path / "runs", device="cpu")
+    for more, rho in (([], 0.2), (["--rho", "0.1"], 0.1)):
+        assert main(["measure", str(run.path), "sam_edge", "--examples", "50", "--json", *more]) == 0
+        assert json.loads(capsys.readouterr().out)["sam_edge_rho"] == rho
+
+
+def test_an_option_of_one_measurement_can_be_set_and_a_wrong_one_is_named(
+    trained: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["measure", str(trained.path), "m_sharpness", "--examples", "40", "--json"]
+    assert main([*words, "--set", "m_sharpness.m=4"]) == 0
+    assert json.loads(capsys.readouterr().out)["m_sharpness_m"] == 4
+    for wrong, said in (
+        ("m_sharpness.n=4", "options of 'm_sharpness'"),
+        ("m_sharpnes.m=4", "Did you mean 'm_sharpness'"),
+        ("m=4", "expected MEASUREMENT.OPTION=VALUE"),
+    ):
+        assert main([*words, "--set", wrong]) == 2
+        assert said in capsys.readouterr().err

@@ -101,10 +101,10 @@ def test_outputs_from_a_file_are_not_trained_and_no_setting_of_training_is_taken
     assert main(words) == 0
 
 
-@pytest.mark.parametrize("number", ["-2", "0"])
-def test_no_processes_at_all_are_refused_also_in_a_dry_run(number: str, capsys: Captured) -> None:
-    assert main(["reproduce", "chang2025/mistake2", "--scale", "smoke", "--processes", number, "--dry-run"]) == 2
-    assert f"--processes {number}: give 1 or more" in capsys.readouterr().err
+@pytest.mark.parametrize(("where", "told"), [("local:0", "give 1 or more"), ("local:-2", "expected a number of jobs")])
+def test_no_processes_at_all_are_refused_also_in_a_dry_run(where: str, told: str, capsys: Captured) -> None:
+    assert main(["reproduce", "chang2025/mistake2", "--scale", "smoke", "--on", where, "--dry-run"]) == 2
+    assert told in capsys.readouterr().err
 
 
 def test_a_folder_without_a_ledger_makes_no_site(tmp_path: Path, capsys: Captured) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,21 @@ def test_rm_asks_deletes_only_what_evenly_made_and_names_what_depends_on_it(
     assert main(["runs", "rm", rest[0], "--runs", str(root)]) == 0
     assert "Nothing was deleted" in capsys.readouterr().err
     assert (root / rest[0]).exists()
+
+
+def test_rm_of_a_run_in_another_folder_does_not_delete_its_namesake(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = ids(root, capsys)[0]
+    backup = tmp_path_factory.mktemp("backup")
+    shutil.copytree(root / first, backup / first)
+    assert main(["runs", "rm", str(backup / first), "--yes", "--runs", str(root)]) == 2
+    assert f"--runs {backup}" in capsys.readouterr().err
+    assert (root / first).exists()
+    assert (backup / first).exists()
+    assert main(["runs", "rm", str(backup / first), "--yes", "--runs", str(backup)]) == 0
+    assert (root / first).exists()
+    assert not (backup / first).exists()
 
 
 def test_watching_ends_when_nothing_is_going_on(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,14 +49,26 @@ def labelled(num: int = 50, *, lazy: bool = False, damaged: int = -1) -> Labelle
 
 def same(a: list[Batch], b: list[Batch]) -> bool:
     return len(a) == len(b) and all(
-        x.whole == y.whole and all(torch.equal(s, t) for s, t in zip(x[:-1], y[:-1], strict=True))
+        x.whole == y.whole and all(torch.equal(s, t) for s, t in zip(x[:5], y[:5], strict=True))
         for x, y in zip(a, b, strict=True)
     )
 
 
 def joined(parts: list[Batch]) -> Batch:
-    tensors = (torch.cat(pieces) for pieces in zip(*(part[:-1] for part in parts), strict=True))
+    tensors = (torch.cat(pieces) for pieces in zip(*(part[:5] for part in parts), strict=True))
     return Batch(*tensors, sum(part.whole for part in parts))
+
+
+def test_batches_carry_the_weight_of_each_example_beside_its_label():
+    data = labelled()
+    weights = torch.arange(len(data)) / 7
+    for start in (0, 2):
+        for batch in Batches(data, batch_size=16, seed=0, indices=[*range(40), 3, 3], weights=weights).epoch(
+            1, start=start
+        ):
+            assert batch.weight is not None
+            assert torch.equal(batch.weight, weights[batch.position])
+    assert next(batches(data, batch_size=16, seed=0, epoch=0)).weight is None
 
 
 def test_order_is_a_permutation_that_seed_and_epoch_decide():

@@ -160,3 +160,20 @@ def test_the_catalogue_names_options_with_their_defaults() -> None:
 def test_the_catalogue_is_read_without_torch() -> None:
     code = "import sys, evenly.models.catalogue as c; c.CATALOGUE; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("mlp", {"width": 1_000_000}, r"mlp with width=1000000 has 4,001 GB of parameters, and \d+ GB are free"),
+        ("mlp", {"width": 10**12}, r"GB of parameters"),
+        ("mlp", {"width": 2**64 - 1}, r"GB of parameters"),
+        ("preact-resnet18", {"width": 100_000}, r"GB of parameters"),
+        ("mlp", {"width": 8, "depth": 10**9}, r"depth: expected a whole number of at least 1 and of at most 10000"),
+    ],
+)
+def test_a_network_that_no_memory_holds_is_refused_before_it_is_made(
+    name: str, options: dict[str, int], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        make(name, **({"input_shape": (3, 8, 8)} | options))

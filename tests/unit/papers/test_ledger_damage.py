@@ -128,7 +128,7 @@ def test_a_row_under_the_name_of_another_is_refused(folder: Path):
 def test_checking_against_a_damaged_row_is_refused(folder: Path, tmp_path: Path, capsys: Any):
     (folder / "chang2025-mistake3-smoke.json").write_text(json.dumps({"key": []}))
     words = ["reproduce", "chang2025/mistake3", "--scale", "smoke", "--check", "--ledger", str(folder)]
-    assert main([*words, "--runs", str(tmp_path / "runs"), "--processes", "1"]) == 3
+    assert main([*words, "--runs", str(tmp_path / "runs"), "--on", "local:1"]) == 3
     assert "mistake3-smoke.json cannot be read" in capsys.readouterr().err
 
 

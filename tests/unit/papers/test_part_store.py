@@ -89,7 +89,7 @@ def test_the_command_leaves_what_is_precious(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "far" / "precious").mkdir()
     (tmp_path / "precious").mkdir()
     monkeypatch.chdir(project)
-    words = ["reproduce", "nguyen2024/theorem3.2", "--scale", "smoke", "--processes", "1"]
+    words = ["reproduce", "nguyen2024/theorem3.2", "--scale", "smoke", "--on", "local:1"]
     assert main(words) == 0
     for done in Path("runs").glob("parts/*/done"):
         forge(done.parent, {"run": "../../precious"})

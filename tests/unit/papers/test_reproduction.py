@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 from evenly.cli import main
-from evenly.errors import DataError, SetupError, UsageError
+from evenly.errors import DataError, UsageError
 from evenly.papers import ledger as book
+from evenly.papers import measurement, reproduction
 from evenly.papers.catalogue import CATALOGUE, PAPERS, paper
 from evenly.papers.claim import Claim
 from evenly.papers.experiment import Experiment, Part, Scale
 from evenly.papers.measurement import check, measure
 from evenly.papers.reproduction import check_cost, grow, next_seeds, overview, regressions, reproduce
+from evenly.sweep.launch import JobsFailed
 from evenly.sweep.where import Where
 
 RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16}
@@ -198,11 +200,10 @@ def test_a_process_that_the_system_kills_is_told_of_and_what_is_done_stays(tmp_p
         multiprocessing.active_children()[0].kill()
 
     threading.Thread(target=strike, daemon=True).start()
-    with pytest.raises(SetupError, match=r"was killed.*the same command goes on"):
-        measure(
-            toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 3000})}), "smoke", runs=tmp_path, where=Where(at_once=2)
-        )
-    assert list(tmp_path.glob("parts/*/done"))
+    longer = toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 300})})
+    with pytest.raises(JobsFailed, match=r"1 of 4 runs failed, 3 are done(.|\n)*signal 9(.|\n)*The same command tries"):
+        measure(longer, "smoke", runs=tmp_path, where=Where(at_once=2))
+    assert len(list(tmp_path.glob("parts/*/done"))) == 3
 
 
 def test_killed_at_any_moment_the_same_call_goes_on_and_finds_the_same(tmp_path: Path):
@@ -336,3 +337,25 @@ def test_every_paper_can_be_cited(key: str, capsys: pytest.CaptureFixture[str]):
     assert printed.startswith("@")
     assert printed.count("{") == printed.count("}")
     assert paper(f"{key}/anything").key == key
+
+
+def test_several_experiments_are_one_plan_and_a_failure_keeps_only_its_own_row(tmp_path, monkeypatch):
+    """They were carried out one after the other, and the first that failed ended the command."""
+    good, bad = CATALOGUE["chang2025/mistake5"], CATALOGUE["chang2025/mistake6"]
+
+    def broken(context, part):
+        from evenly.errors import DataError
+
+        if part.address.startswith("chang2025.theorem3_4"):
+            raise DataError("no such file")
+        do_part(context, part)
+
+    do_part = measurement.do_part
+    monkeypatch.setattr(measurement, "do_part", broken)
+    given = {"where": Where(at_once=1), "ledger": tmp_path / "claims", "runs": tmp_path / "runs"}
+    whole, failed = reproduction.measure_together([(bad, "smoke"), (good, "smoke")], **given)
+    assert [each.key for each, _ in whole] == [good.key]
+    assert "no such file" in str(failed)
+    monkeypatch.undo()
+    whole, failed = reproduction.measure_together([(bad, "smoke"), (good, "smoke")], **given)
+    assert (len(whole), failed) == (2, None)

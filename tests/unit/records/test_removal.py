@@ -102,3 +102,30 @@ def test_a_run_that_another_process_writes_is_refused(root: Path):
         assert json.loads((root / "c0ffee000001" / "done").read_text())
         process.communicate("")
     remove(root, "c0ffee000001")
+
+
+KILLED = """
+import os, signal, sys
+from evenly.records.removal import remove
+real, left = os.unlink, 2
+
+def unlink(*arguments, **keywords):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(*arguments, **keywords)
+
+os.unlink = unlink
+remove(sys.argv[1], "c0ffee000001")
+"""
+
+
+def test_a_removal_that_is_killed_leaves_no_run_and_is_ended_by_the_next(root: Path):
+    Run.create(root, {"epochs": 2}, "c0ffee000002", environment=stamp()).finish({})
+    assert subprocess.run([sys.executable, "-c", KILLED, str(root)]).returncode == -9
+    assert not (root / "c0ffee000001").exists(), "there, or not there, and never in half"
+    assert contents(root)[0] == ".c0ffee000001.removed"
+    (root / ".notes.removed").mkdir()
+    remove(root, "c0ffee000002")
+    assert contents(root) == [".notes.removed"], "of another name: not ours"

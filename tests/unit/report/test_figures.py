@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from evenly.measurements import MEASUREMENTS
 from evenly.report import figures
 from evenly.report.chart import Bars, Chart, Heat, Histogram, Line, Points, Rule
 from evenly.report.interactive import plot, table
@@ -51,6 +52,7 @@ EVERY = {
     "feature_rank": figures.feature_rank({"useful": [MEASURED]}),
     "dynamics": figures.dynamics([0, 0, 1, 3, 50], never_learned=2),
     "alignment": figures.alignment({"GD": {"easy": [0, 1], "hard": [0, 0]}, "SAM": {"easy": [0, 1]}}, times=[0, 1]),
+    "numbers": figures.numbers({"useful": {"m_sharpness": 0.4, "m_sharpness_error": 0.1}}, MEASUREMENTS["m_sharpness"]),
     "layer_probes": figures.layer_probes(MEASURED),
     "worst_groups": figures.worst_groups(MEASURED),
     "mode_connectivity": figures.mode_connectivity(MEASURED),

@@ -1,6 +1,7 @@
 """Jobs in processes of this machine: order, failures, logs, waiting, and the same bits as one after the other."""
 
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -8,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from evenly import memory
 from evenly.errors import EvenlyError, SetupError
 from evenly.records import Run
-from evenly.sweep import Job, Plan, Where, launch
+from evenly.sweep import Job, Plan, Where, launch, local
 from evenly.sweep.launch import JobsFailed
 
 JOBS = "tests.cluster.jobs"
+NOTHING = "evenly.sweep.worker:nothing"
 ROOT = Path(__file__).parents[3]
 RECIPE = {"data": {"name": "parity", "options": {"dim": 5}}, "model": {"name": "mlp"}, "epochs": 2, "batch_size": 50}
 
@@ -64,11 +67,18 @@ def test_a_failure_ends_only_what_needs_it_and_names_run_host_and_log(tmp_path):
     assert [run.state for run in (Run(path) for path in tmp_path.glob("*") if (path / "done").exists())] == ["done"]
 
 
-def test_a_killed_process_is_an_error_in_words_and_the_same_command_goes_on(tmp_path):
-    plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), Job("other", "evenly.sweep.worker:nothing")])
-    with pytest.raises(SetupError, match="most likely for want of memory"):
+def test_a_killed_process_loses_its_job_alone_and_the_same_command_tries_it_again(tmp_path):
+    jobs = [Job(f"job {n}", f"{JOBS}:moments", {"seconds": 0.2}) for n in range(4)]
+    plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), *jobs, Job("after", NOTHING, needs=("killed",))])
+    with pytest.raises(JobsFailed, match=r"1 of 6 runs failed, 4 are done") as caught:
         launch(plan, Where(at_once=2, threads=1), runs=tmp_path)
-    assert launch(plan, Where(at_once=2, threads=1), runs=tmp_path) == {"killed": "alive", "other": {}}
+    told = str(caught.value)
+    assert f"killed on {socket.gethostname()}: its process ended with signal 9, most likely for want of memory" in told
+    assert "killed.log" in told
+    assert "need one of these: after" in told
+    assert caught.value.exit_code == 4
+    again = launch(plan, Where(at_once=2, threads=1), runs=tmp_path)
+    assert (again["killed"], again["after"]) == ("alive", {})
 
 
 def test_a_run_that_another_command_trains_is_waited_for_and_not_trained_twice(tmp_path):
@@ -81,6 +91,84 @@ def test_a_run_that_another_command_trains_is_waited_for_and_not_trained_twice(t
 def test_processes_share_the_cores(tmp_path):
     plan = Plan([Job(f"job {n}", f"{JOBS}:threads") for n in range(2)])
     assert set(launch(plan, Where(at_once=2, threads=1), runs=tmp_path).values()) == {1}
+
+
+COMMAND = """
+import sys
+from evenly.sweep import Job, Plan, Where, launch
+recipe, seeds = {recipe!r}, sys.argv[1].split(",")
+jobs = [Job(f"seed {{n}}", "tests.cluster.jobs:train", dict(recipe, seed=int(n))) for n in seeds]
+if __name__ == "__main__":
+    print(launch(Plan(jobs), Where(at_once=2, threads=1), runs=sys.argv[2]))
+"""
+
+
+def test_two_commands_with_overlapping_plans_train_each_run_once(tmp_path):
+    script = tmp_path / "command.py"
+    script.write_text(COMMAND.format(recipe=dict(RECIPE, epochs=40)))
+    runs = tmp_path / "runs"
+    commands = [
+        subprocess.Popen([sys.executable, str(script), seeds, str(runs)], stdout=subprocess.PIPE, text=True)
+        for seeds in ("0,1,2", "2,1,3")
+    ]
+    told = [eval(command.communicate(timeout=240)[0]) for command in commands]
+    assert [command.returncode for command in commands] == [0, 0]
+    assert told[0]["seed 1"] == told[1]["seed 1"]
+    found = [Run(path.parent) for path in runs.glob("*/done")]
+    assert [len(run.stamps()) for run in found] == [1, 1, 1, 1]
+
+
+def test_a_run_of_two_processes_ends_like_one_and_tells_its_errors(tmp_path):
+    job = Job("two", f"{JOBS}:train", {**RECIPE})
+    found = launch(Plan([job]), Where(at_once=1, devices=2, threads=1), runs=tmp_path)
+    assert (tmp_path / found["two"] / "done").is_file()
+    bad = Plan([Job("bad", f"{JOBS}:fail", {"why": "there are no labels in photos/"})])
+    with pytest.raises(JobsFailed, match="no labels in photos/") as caught:
+        launch(bad, Where(at_once=1, devices=2, threads=1), runs=tmp_path)
+    assert caught.value.exit_code == 3
+    assert not list((tmp_path / "sweep").glob(".*"))
+
+
+def test_two_processes_of_a_run_save_where_they_stand_when_the_command_is_told_to_stop(tmp_path):
+    script = tmp_path / "command.py"
+    code = COMMAND.format(recipe=dict(RECIPE, epochs=100_000)).replace("at_once=2", "at_once=1, devices=2")
+    script.write_text(code)
+    runs = tmp_path / "runs"
+    command = subprocess.Popen([sys.executable, str(script), "0", str(runs)], stderr=subprocess.PIPE, text=True)
+    while not list(runs.glob("*/checkpoints/last.safetensors")):
+        assert command.poll() is None, command.stderr.read()
+        time.sleep(0.05)
+    command.send_signal(signal.SIGTERM)
+    command.communicate(timeout=120)
+    (run,) = (Run(path.parents[1]) for path in runs.glob("*/checkpoints/last.safetensors"))
+    assert run.state == "stopped"
+    assert "stopped after step" in "".join(path.read_text() for path in runs.glob("sweep/*/*.log"))
+
+
+def test_a_machine_with_gpus_gives_one_to_each_run_unless_told_otherwise(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    assert (local.checked(Where()).at_once, local.checked(Where()).gpus) == (4, 1)
+    assert local.checked(Where(devices=2)).at_once == 2
+    assert local.checked(Where(gpus=0)).at_once == local.usable_cores()
+    with pytest.raises(SetupError, match=r"8 runs at once of 1 x 1 GPUs need 8, and this machine has 4.*local:4"):
+        local.checked(Where(at_once=8))
+
+
+def test_each_process_sees_its_own_gpus(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    plan = Plan([Job(f"job {n}", f"{JOBS}:visible_gpus", {"seconds": 2.0}) for n in range(2)])
+    seen = launch(plan, Where(at_once=2, gpus=1, devices=1, threads=1), runs=tmp_path)
+    assert sorted(seen.values()) == ["4", "5"]
+
+
+def test_more_runs_at_once_than_the_memory_holds_are_refused(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    left = memory.free("cpu")
+    with pytest.raises(SetupError, match=r"3 runs at once need .* GB of memory at least.*Give --on local:2"):
+        local.checked(Where(at_once=3), memory=int(left / 2.4))
+    with pytest.raises(SetupError, match="smaller examples"):
+        local.checked(Where(), memory=2 * left)
+    assert local.checked(Where(), memory=int(left / 1.4)).at_once == 1
 
 
 def test_jobs_overlap_in_time(tmp_path):
@@ -115,7 +203,7 @@ if __name__ == "__main__":
 
 
 def test_gpus_that_are_not_there_are_refused_before_anything_runs(tmp_path):
-    with pytest.raises(SetupError, match="this machine has 0"):
+    with pytest.raises(SetupError, match="need 2, and this machine has 0"):
         launch(seeds(0, 1), Where(at_once=2, gpus=1), runs=tmp_path)
     assert not list(tmp_path.glob("*/recipe.yaml"))
 

@@ -1,6 +1,7 @@
 """What a person and a file are told of a plan while it is carried out."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from evenly import progress
 from evenly.errors import DataError, Stopped, UsageError
 from evenly.sweep import Job, Plan, Where, launch
-from evenly.sweep.status import JobsFailed, Status
+from evenly.sweep.status import JobsFailed, Status, under_way
 from evenly.sweep.worker import Outcome
 
 NOTHING = "evenly.sweep.worker:nothing"
@@ -24,6 +25,7 @@ def test_a_line_says_how_many_runs_are_done_and_which_one_is_going_on(tmp_path: 
         status.end(Outcome("sam, seed 0", "done", seconds=3600.0))
         assert status.sentence() == "1 of 4 runs done, about 3.0 h left: sam, seed 1"
     state = json.loads((tmp_path / "state" / "state.json").read_text())
+    assert state["over"]
     assert (state["jobs"], list(state["running"])) == (4, ["sam, seed 1"])
     assert state["ended"] == {"sam, seed 0": ["done", 3600.0, ""]}
 
@@ -88,3 +90,30 @@ def test_in_this_process_too_a_failure_ends_only_what_needs_it(monkeypatch: pyte
     assert heard == [("bad", None), ("bad", "failed"), ("after", "skipped"), ("good", None), ("good", "done")]
     with pytest.raises(DataError, match="no labels"):
         launch(plan, stop_at_failure=True)
+
+
+def test_a_plan_that_is_carried_out_can_be_watched_from_outside(tmp_path: Path, monkeypatch) -> None:
+    with Status(PLAN, Where("ray"), tmp_path / "sweep" / "abc", "runs") as status:
+        status.begin(PLAN["sam, seed 0"])
+        assert under_way(tmp_path) == ["0 of 4 runs, 1 running: sam, seed 0 (on ray)"]
+        later = time.time() + 100
+        with monkeypatch.context() as patch:
+            patch.setattr("evenly.sweep.status.time.time", lambda: later)  # a command that was killed says nothing more
+            assert under_way(tmp_path) == []
+    assert under_way(tmp_path) == []
+
+
+def test_ten_thousand_jobs_are_told_in_linear_time(tmp_path: Path) -> None:
+    """Every job that ended was counted again after each: ten times the jobs took a hundred times the time."""
+
+    def seconds(num: int) -> float:
+        plan = Plan([Job(f"job {n}", NOTHING) for n in range(num)])
+        start = time.process_time()
+        with Status(plan, Where(), tmp_path, "runs") as status:
+            for job in plan.values():
+                status.begin(job)
+                status.end(Outcome(job.name, "done", seconds=1.0))
+        return time.process_time() - start
+
+    seconds(100)
+    assert seconds(10_000) < 60 * seconds(1000)

@@ -15,6 +15,7 @@ from evenly.sweep import Where
 from evenly.sweep.launch import JobsFailed
 from evenly.training import comparison_jobs
 from evenly.training.comparison import Design, compare, plan_runs
+from evenly.training.forecast import forecast
 from evenly.training.loop import END
 
 SMALL = Recipe(
@@ -210,3 +211,62 @@ def test_while_a_run_is_trained_the_stored_comparison_names_it(tmp_path: Path, m
     monkeypatch.setattr(stored, "write", watched)
     found = compare(Design(SMALL, ("plain", "useful"), (0,)), runs=tmp_path, device="cpu")
     assert named == {method["name"]: method["runs"]["0"]["run"] for method in found["methods"]}
+
+
+@pytest.mark.parametrize(
+    ("methods", "factor"),
+    [
+        (("plain", "useful:8+noise", "useful"), 8),
+        (("plain", "jtt", "random:9"), 5),
+        (("plain", "useful:8+right", "batch"), None),
+        (("plain", "sam"), None),
+    ],
+)
+def test_the_guard_against_wrong_labels_asks_for_the_largest_factor(methods: tuple, factor: int | None) -> None:
+    assert Design(SMALL, methods, (0,)).largest_factor == factor
+
+
+def test_wrong_labels_are_warned_of_in_every_comparison_that_repeats_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fifth of the labels is wrong; clusters among what is predicted rightly are what the warning proposes."""
+    noisy = replace(SMALL, data=Data("digit-dominoes", {"noise": 0.2}), epochs=8)
+    told = {}
+    for methods in (("plain", "useful:8"), ("plain", "useful:8+right")):
+        caplog.clear()
+        compare(Design(noisy, methods, (0,), until=Until("epoch", 4)), runs=tmp_path, device="cpu")
+        told[methods[1]] = "contradict what" in caplog.text
+    assert told == {"useful:8": True, "useful:8+right": False}
+
+
+def test_going_on_with_another_early_network_is_refused_before_training(tmp_path: Path) -> None:
+    design = Design(SMALL, ("plain", "useful+continue"), (0,), early_model=Model("mlp", {"width": 8}))
+    with pytest.raises(UsageError, match="leave the early model out"):
+        compare(design, runs=tmp_path, device="cpu")
+    assert not list(tmp_path.iterdir())
+
+
+def test_training_can_go_on_where_the_early_run_ended(tmp_path: Path) -> None:
+    found = compare(Design(SMALL, ("plain", "useful+continue"), (0,), until=Until("epoch", 1)), runs=tmp_path)
+    run = Run(tmp_path / method(found, "useful+continue")["runs"]["0"]["run"])
+    assert run.recipe["epochs"] == SMALL.epochs - 1
+
+
+@pytest.mark.parametrize(
+    ("data", "methods", "told"),
+    [
+        ("spirals", ("plain", "augment-all:erase"), "erase works on uint8 images"),
+        ("spirals", ("plain", "useful+augment-all:erase"), "erase works on uint8 images"),
+        ("digit-dominoes", ("plain", "useful+noise:-1"), "noise"),
+        ("digit-dominoes", ("plain", "useful+augment-all:resized-crop:4"), "resizing some examples"),
+    ],
+)
+def test_a_cure_that_the_data_cannot_take_is_refused_before_training(
+    data: str, methods: tuple, told: str, tmp_path: Path
+) -> None:
+    design = Design(replace(SMALL, data=Data(data)), methods, (0,), until=Until("epoch", 1))
+    with pytest.raises(UsageError, match=told):
+        compare(design, runs=tmp_path, device="cpu")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UsageError, match=told):
+        forecast(design, runs=tmp_path, device="cpu")

@@ -39,9 +39,10 @@ def weights(found: dict[str, object]) -> dict[str, torch.Tensor]:
     return load_file(Path(str(found["folder"])) / "weights.safetensors")
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "sam"])
-def test_two_processes_end_where_one_does(optimizer: str, tmp_path: Path) -> None:
-    one, two = (run(n, tmp_path / str(n), "--optimizer", optimizer) for n in (1, 2))
+@pytest.mark.parametrize(("optimizer", "dropout"), [("sgd", 0.0), ("sam", 0.0), ("gsam", 0.5)])
+def test_two_processes_end_where_one_does(optimizer: str, dropout: float, tmp_path: Path) -> None:
+    more = ["--optimizer", optimizer, "--set", f"model.options.dropout={dropout}"]
+    one, two = (run(n, tmp_path / str(n), *more) for n in (1, 2))
     assert one["id"] == two["id"]
     assert one["examples_seen"] == two["examples_seen"]
     assert two["train.loss"] == pytest.approx(one["train.loss"], rel=1e-4)

@@ -8,7 +8,8 @@ from evenly.errors import UsageError
 from evenly.recipe import Recipe, Resampling, override
 from evenly.training.methods import WORDS, parse, parse_all
 
-ALONE = [word for word in WORDS if word not in ("plain", "noise", "steps")]
+MODIFIERS = ("noise", "right", "continue")  # of what another method chooses
+ALONE = [word for word in WORDS if word not in ("plain", "steps", *MODIFIERS)]
 
 
 @pytest.mark.parametrize("word", ALONE)
@@ -34,6 +35,8 @@ def test_plain_training_is_the_recipe_without_what_is_for_chosen_examples() -> N
         ("useful:8+noise:0.4", {"factor": 8, "augment": ("noise:0.4",), "augment_target": "hard"}),
         ("random+noise", {"method": "random", "augment": ("noise:0.2",)}),
         ("useful+augment-all", {"augment": ("noise:0.2",), "augment_target": "all"}),
+        ("useful:2+right", {"method": "useful", "among": "right"}),
+        ("useful:8+continue", {"factor": 8, "start": "early"}),
     ],
 )
 def test_words_set_what_they_say_about_resampling(name: str, settings: dict) -> None:
@@ -86,3 +89,14 @@ def test_rules_without_clusters_take_no_setting_of_clusters() -> None:
     base = replace(Recipe(), resampling=Resampling(among="right"))
     assert parse("jtt").recipe(base, early="x").resampling.among == "all"
     assert parse("useful").recipe(base, early="x").resampling.among == "right"
+
+
+@pytest.mark.parametrize("name", ["right", "continue", "sam+right"])
+def test_what_is_for_chosen_examples_is_refused_where_nothing_is_chosen(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"Write useful\+{name.replace('+', '.')}"):
+        parse(name).recipe(Recipe())
+
+
+def test_a_rule_without_clusters_cannot_take_those_among_the_right() -> None:
+    with pytest.raises(UsageError, match="among=right is for clusters"):
+        parse("jtt+right").recipe(Recipe(), early="c0ffee")

@@ -10,18 +10,64 @@ from evenly.papers.atlas.cells import Cell, cells
 
 Row = Mapping[str, Any]
 #: What is known without group labels, and compared.
-FEATURES = ("error", "hard_share", "hard_error", "distinctness", "disagreement")
+FEATURES = (
+    "error", "hard_share", "hard_error", "hard_error_later", "distinctness", "disagreement", "agreement"
+)  # fmt: skip
+SCORED = ("balanced", "test")
 NEAREST = 3
-FAR = 3.0  # standard deviations of the atlas's own tasks, beyond which nothing is like them
+# In standard deviations over the atlas's own tasks: how near a second and a third task must be to be asked too, and
+# beyond what not even the nearest is.
+NEAR, FAR = 1.0, 3.0
+#: The cures as methods of a comparison.
+METHODS = {
+    "plain": "plain",
+    "random": "random:8",
+    "useful": "useful:2",
+    "useful8": "useful:8",
+    "useful8+noise": "useful:8+noise:0.2",
+    "useful8+noise-all": "useful:8+augment-all:noise:0.2",
+    "useful2+noise": "useful:2+noise:0.2",
+    "random+noise": "random:8+noise:0.2",
+    "noise-all": "augment-all:noise:0.2",
+    "reweight": "reweight:8",
+    "balance": "balance:8",
+    "right": "useful:2+right",
+    "jtt": "jtt:5",
+    "logit-penalty": "logit-penalty:0.01",
+    "useful8+logit-penalty": "useful:8+logit-penalty:0.03",
+    "label-smoothing": "label-smoothing:0.1",
+    "sam": "sam:0.1",
+    "lsam": "lsam:0.5",
+    "batch": "batch",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A cure and what it did on the nearest tasks: the mean difference in the balanced error, its extremes, its cost.
+
+    `test` is the mean difference in the ordinary test error there, and `score` what the ranking goes by.
+    """
+
+    cure: str
+    score: float
+    balanced: float
+    best: float
+    worst: float
+    test: float
+    cost: float
 
 
 @dataclass(frozen=True)
 class Advice:
-    """Cures from the first to try to the last, with the mean difference on the nearest tasks; none beyond the atlas."""
+    """Cures from the first to try to the last, those that did harm near by, and the tasks that say so.
 
-    nearest: tuple[str, ...]
-    distance: float
-    ranking: tuple[tuple[str, float], ...]
+    `nearest` are the tasks with their distances; the ranking is empty where even the first is far.
+    """
+
+    nearest: Mapping[str, float]
+    ranking: tuple[Choice, ...] = ()
+    harmful: tuple[str, ...] = ()
 
     @property
     def abstains(self) -> bool:
@@ -30,56 +76,63 @@ class Advice:
 
 
 def advise(features: Mapping[str, float], rows: Sequence[Row]) -> Advice:
-    """Rank the cures by what they did to the balanced error on the tasks whose early networks look most alike.
+    """Rank the cures by what they did on the tasks whose early networks look most alike.
 
-    A cure that harmed the ordinary test error on one of these tasks, with an interval that excludes zero, is not
-    advised. Distances are in standard deviations over the tasks of the atlas.
+    The score of a cure is the mean over these tasks of its differences in balanced and in ordinary error, where an
+    interval that includes zero counts as none: the cure that chance favoured is not advised. One that harmed the
+    ordinary error on a task is not advised at all. Distances are root mean squares in standard deviations over the
+    tasks of the atlas; up to three tasks are asked, the second and third only within one of them.
     """
-    if not rows:
-        return Advice((), math.inf, ())
-    known = {row["key"]: _features(row) for row in rows}
+    known = {row["key"]: features_of(row) for row in rows}
+    if not known:
+        return Advice({})
     scale = {name: pstdev([each[name] for each in known.values()]) or 1.0 for name in FEATURES}
     distances = {
         key: math.sqrt(fmean([((features[name] - each[name]) / scale[name]) ** 2 for name in FEATURES]))
         for key, each in known.items()
     }
-    nearest = tuple(sorted(distances, key=lambda key: distances[key])[:NEAREST])
-    if distances[nearest[0]] > FAR:
-        return Advice(nearest, distances[nearest[0]], ())
-    own = cells([row for row in rows if row["key"] in nearest])
-    return Advice(nearest, distances[nearest[0]], _ranking(own))
+    first, *others = sorted(distances.items(), key=lambda pair: pair[1])[:NEAREST]
+    nearest = dict([first, *(pair for pair in others if pair[1] <= NEAR)])
+    if first[1] > FAR:
+        return Advice(nearest)
+    return Advice(nearest, *_ranked(cells([row for row in rows if row["key"] in nearest])))
 
 
-def _ranking(own: Sequence[Cell]) -> tuple[tuple[str, float], ...]:
-    harmful = {cell.cure for cell in own if cell.error == "test" and cell.difference.low > 0}
-    gains: dict[str, list[float]] = {"plain": [0.0]}
-    for cell in own:
-        if cell.error == "balanced" and cell.cure not in harmful:
-            gains.setdefault(cell.cure, []).append(cell.difference.mean)
-    means = {cure: fmean(values) for cure, values in gains.items()}
-    return tuple(sorted(means.items(), key=lambda pair: pair[1]))
+def _ranked(own: Sequence[Cell]) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
+    """The cures that did no harm to the ordinary error, best first, and those that did."""
+    harmful = tuple(dict.fromkeys(cell.cure for cell in own if cell.error == "test" and cell.difference.low > 0))
+    choices = [Choice("plain", 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)]
+    for cure in dict.fromkeys(cell.cure for cell in own if cell.cure not in harmful):
+        mine = [cell for cell in own if cell.cure == cure]
+        balanced = [cell.difference.mean for cell in mine if cell.error == "balanced"]
+        test = [cell.difference.mean for cell in mine if cell.error == "test"]
+        clear = [c.difference.mean for c in mine if c.error in SCORED and c.difference.excludes_zero]
+        cost, score = fmean(cell.cost for cell in mine), sum(clear) / len(balanced)
+        choices.append(Choice(cure, score, fmean(balanced), min(balanced), max(balanced), fmean(test), cost))
+    return tuple(sorted(choices, key=lambda each: (each.score, each.cost))), harmful
 
 
 def left_out(rows: Sequence[Row]) -> dict[str, bool]:
     """For every task whether the advice from all others is as good as the best cure there.
 
-    As good means that the mean difference of the first choice lies within the interval of the best cure that does no
-    harm to the ordinary test error.
+    The best cure is the one that would be advised by the task itself. The first choice is as good where the means of
+    its differences in balanced and in ordinary error are not above the intervals of the best one's. To abstain is to
+    choose plain training.
     """
     good = {}
     for row in rows:
-        others = [each for each in rows if each["key"] != row["key"]]
-        choice = advise(_features(row), others).ranking
-        own = {cell.cure: cell.difference for cell in cells([row]) if cell.error == "balanced"}
-        best = _ranking(cells([row]))[0][0]
-        first = choice[0][0] if choice else "plain"
-        if first == best:
-            good[row["key"]] = True
-        else:
-            mean = own[first].mean if first in own else 0.0
-            good[row["key"]] = mean <= (own[best].high if best in own else 0.0)
+        ranking = advise(features_of(row), [each for each in rows if each["key"] != row["key"]]).ranking
+        first, own = ranking[0].cure if ranking else "plain", cells([row])
+        best = _ranked(own)[0][0].cure
+        found = {(cell.cure, cell.error): cell.difference for cell in own}
+        good[row["key"]] = first == best or all(
+            (found[first, error].mean if first != "plain" else 0.0)
+            <= (found[best, error].high if best != "plain" else 0.0)
+            for error in SCORED
+        )
     return good
 
 
-def _features(row: Row) -> dict[str, float]:
+def features_of(row: Row) -> dict[str, float]:
+    """What the early networks of a task show: the mean over its seeds."""
     return {name: fmean(row["quantities"][f"early.{name}"].values()) for name in FEATURES}

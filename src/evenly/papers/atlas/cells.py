@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from evenly.intervals import Interval, holm, paired
+from evenly.intervals import Interval, holm, paired, power
 from evenly.papers.atlas.cures import CURES
 from evenly.papers.atlas.tasks import ERRORS
 
 Row = Mapping[str, Any]
+POWER = 0.9
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,20 @@ class Cell:
             return "unclear"
         word = "helps" if self.difference.mean < 0 else "harms"
         return word if self.certain else f"may {word[:-1]}"
+
+    @property
+    def detectable(self) -> float:
+        """The smallest true difference that as many seeds of this spread show with a power of 0.9, by bisection."""
+        deviation, n = self.difference.deviation, self.difference.n
+        if not deviation > 0:
+            return deviation  # nothing varies, or nothing is known
+        low, high = 0.0, deviation
+        while power(high, deviation, n) < POWER:
+            low, high = high, 2 * high
+        while high - low > 1e-3 * deviation:
+            middle = (low + high) / 2
+            low, high = (low, middle) if power(middle, deviation, n) >= POWER else (middle, high)
+        return high
 
 
 def cells(rows: Sequence[Row]) -> list[Cell]:

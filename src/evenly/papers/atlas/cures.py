@@ -24,7 +24,9 @@ class Cure:
     chosen, factor
         Which examples are shown, or weighted, `factor` times.
     weighted
-        Loss weights of mean 1 in place of copies.
+        Loss weights of mean 1 in each batch in place of copies.
+    balanced
+        Every example as often as SPARE's balance of the clusters says, `factor` times at most.
     noise, noise_on
         σ of pixel noise, and whom it is given to: `chosen` ones or `all`.
     label_smoothing, logit_penalty
@@ -39,6 +41,7 @@ class Cure:
     chosen: Chosen | None = None
     factor: int = 1
     weighted: bool = False
+    balanced: bool = False
     noise: float = 0.0
     noise_on: Literal["chosen", "all"] = "chosen"
     label_smoothing: float = 0.0
@@ -68,6 +71,7 @@ CURES: Mapping[str, Cure] = {
     "random+noise": Cure("random ×8, noise on these", "random", 8, noise=0.2),
     "noise-all": Cure("noise on all", noise=0.2, noise_on="all"),
     "reweight": Cure("loss weights ×8", "hard", 8, weighted=True),
+    "balance": Cure("SPARE: balanced clusters", "hard", 8, balanced=True),
     "right": Cure("USEFUL ×2 among the right", "right", 2),
     "jtt": Cure("JTT: misclassified ×5", "wrong", 5),
     "logit-penalty": Cure("logit penalty 0.01", logit_penalty=0.01),

@@ -10,14 +10,12 @@ _SHARES: dict[Minority, tuple[float, ...]] = {
 # Fewer examples make the hard feature harder to learn.
 _SIZES = {"": 800, "-few": 400}
 
-EXPERIMENTS = tuple(
-    experiment(
-        Task("digit-dominoes", minority, share, size, suffix=suffix),
-        scale="small",
-        minutes=3.0 if size == 800 else 1.5,
-        value=2.0,
-    )
+TASKS = tuple(
+    Task("digit-dominoes", minority, share, size, suffix=suffix)
     for minority, shares in _SHARES.items()
     for share in shares
     for suffix, size in _SIZES.items()
+)
+EXPERIMENTS = tuple(
+    experiment(task, scale="small", minutes=3.0 if task.size == 800 else 1.5, value=2.0) for task in TASKS
 )

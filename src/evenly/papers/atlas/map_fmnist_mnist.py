@@ -2,15 +2,7 @@
 
 from evenly.papers.atlas.tasks import Minority, Task, experiment
 
-_TASKS: tuple[tuple[Minority, float], ...] = (("lacking", 0.2), ("conflicting", 0.05), ("noisy", 0.1))
+_MINORITIES: tuple[tuple[Minority, float], ...] = (("lacking", 0.2), ("conflicting", 0.05), ("noisy", 0.1))
 
-EXPERIMENTS = tuple(
-    experiment(
-        Task("fmnist-mnist", minority, share, 5000, prefix="fmnist-"),
-        scale="full",
-        minutes=400.0,
-        data=("fmnist-mnist",),
-        value=2.0,
-    )
-    for minority, share in _TASKS
-)
+TASKS = tuple(Task("fmnist-mnist", minority, share, 5000, prefix="fmnist-") for minority, share in _MINORITIES)
+EXPERIMENTS = tuple(experiment(task, scale="full", minutes=400.0, data=("fmnist-mnist",), value=2.0) for task in TASKS)

@@ -3,29 +3,24 @@
 Shapes: K members, S seeds, N examples, C classes.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from evenly import resampling
 from evenly.data import Labelled, Splits, load
 from evenly.models import build
 from evenly.papers.atlas.cures import CURES, Cure
+from evenly.papers.atlas.early import LATEST, Early
 from evenly.papers.experiment import Context, Found
-from evenly.resampling import Separation
-from evenly.resampling.baselines import random_like
-from evenly.resampling.label_noise import label_noise
-from evenly.resampling.moment import GainShrinks, first
-from evenly.resampling.separation import SeparationWarning
-from evenly.rng import generator
+from evenly.resampling.balance import balance_factors
 from evenly.training.ensemble import Ensemble
 from evenly.training.objective import predictions
 
 BATCH = 128
-LATEST = 0.5  # the part of all epochs after which an early network is early no longer
+AT_ONCE = 2**26  # numbers in the inputs of all members that are looked at together
+TWIN = 1000  # added to a seed: other first weights, another order, the same data
 
 
 def train_cures(
@@ -41,85 +36,30 @@ def train_cures(
     cures: Sequence[str],
     seeds: Sequence[int],
 ) -> Found:
-    """Train by each cure with each seed: `CURE.test`, `CURE.balanced`, `CURE.minority` in per cent, and `CURE.cost`.
+    """Train by each cure with each seed: `CURE.test`, `CURE.balanced`, `CURE.worst` in per cent, and `CURE.cost`.
 
     What can be known early without group labels stands under `early.`: it is what advice is based on.
     """
     tasks = [load(data, seed=seed, root=context.data_root, **options) for seed in seeds]
     study = _Study(tasks, list(seeds), model=model, network=network, lr=lr, epochs=epochs)
-    early = study.train_plain()
+    early, twins = study.train_plain(), study.train_twins()
     values: dict[str, dict[int, float]] = {}
 
-    def record(name: str, by_seed: Mapping[int, float]) -> None:
-        values.setdefault(name, {}).update({seed: float(value) for seed, value in by_seed.items()})
+    def record(name: str, seed: int, value: float) -> None:
+        values.setdefault(name, {})[seed] = value
 
-    for name, by_seed in early.features().items():
-        record(f"early.{name}", by_seed)
+    for seed, own_early, twin in zip(seeds, early, twins, strict=True):
+        for name, number in own_early.features(twin).items():
+            record(f"early.{name}", seed, number)
     for own in (["plain"], *study.batches([name for name in cures if name != "plain"])):
         trained = study.plain if own == ["plain"] else study.train(own, early)
         members = [(name, place) for name in own for place in range(len(seeds))]
         for where, errors in _errors(trained, [tasks[place] for _, place in members], group).items():
             for (name, place), error in zip(members, errors, strict=True):
-                record(f"{name}.{where}", {seeds[place]: 100 * error})
+                record(f"{name}.{where}", seeds[place], 100 * error)
         for name, place in members:
-            record(f"{name}.cost", {seeds[place]: CURES[name].cost(early.epochs[place] / epochs)})
+            record(f"{name}.cost", seeds[place], CURES[name].cost(early[place].epoch / epochs))
     return Found(values)
-
-
-class _Early:
-    """What the early networks say: their outputs at the separating moment, and the separation of each seed."""
-
-    def __init__(self, tasks: Sequence[Splits], seeds: Sequence[int], outputs: Sequence[Tensor]) -> None:
-        self.tasks, self.seeds = tasks, seeds
-        errors_TS = [_errors_on(each, [task.train for task in tasks]) for each in outputs]
-        chance = 1 - 1 / tasks[0].train.num_classes
-        curves = [[chance, *(row[place] for row in errors_TS)] for place in range(len(seeds))]
-        self.epochs = [first(GainShrinks(), curve) or len(outputs) for curve in curves]
-        self.errors = [curve[epoch] for curve, epoch in zip(curves, self.epochs, strict=True)]
-        self.outputs = [outputs[epoch - 1][place] for place, epoch in enumerate(self.epochs)]
-        self.separations = [self._separate(place) for place in range(len(seeds))]
-
-    def _separate(self, place: int, among: str = "all") -> Separation:
-        train = self.tasks[place].train
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SeparationWarning)
-            return resampling.separate(
-                self.outputs[place],
-                train.labels,
-                among=among,  # type: ignore[arg-type]  # one of its two words
-                rng=generator(self.seeds[place], "atlas", "separate"),
-                max_accuracy=1.0,
-            )
-
-    def chosen(self, place: int, which: str) -> Tensor:
-        """The examples that a cure is about, as a boolean each."""
-        train, separation = self.tasks[place].train, self.separations[place]
-        if which == "hard":
-            return separation.hard
-        if which == "random":
-            return random_like(separation, rng=generator(self.seeds[place], "atlas", "random")).hard
-        wrong_N = predictions(self.outputs[place]) != train.labels
-        return wrong_N if which == "wrong" else self._separate(place, "right").hard & ~wrong_N
-
-    def features(self) -> dict[str, dict[int, float]]:
-        """What advice can be based on: numbers that need no group labels."""
-        found: dict[str, dict[int, float]] = {}
-        for place, seed in enumerate(self.seeds):
-            separation, train = self.separations[place], self.tasks[place].train
-            wrong_N = predictions(self.outputs[place]) != train.labels
-            hard_N, noise = separation.hard, label_noise(self.outputs[place], train.labels)
-            margins = [each.silhouette - max(each.clouds) for each in separation.distinctness.values()]
-            numbers = {
-                "epoch": self.epochs[place],
-                "error": self.errors[place],
-                "hard_share": separation.share,
-                "hard_error": float(wrong_N[hard_N].double().mean()) if bool(hard_N.any()) else 0.0,
-                "distinctness": sum(margins) / len(margins) if margins else 0.0,
-                "disagreement": noise.disagreement,
-            }
-            for name, number in numbers.items():
-                found.setdefault(name, {})[seed] = float(number)
-        return found
 
 
 class _Study:
@@ -136,42 +76,65 @@ class _Study:
         epochs: int,
     ) -> None:
         self.tasks, self.seeds, self.lr, self.epochs = tasks, seeds, lr, epochs
+        self.model, self.network = model, network
         self.num_examples = len(tasks[0].train)
         self.batch = min(BATCH, self.num_examples)
         self.steps = -(-self.num_examples // self.batch) * epochs
-        shape, num_classes = tasks[0].train.shape, tasks[0].train.num_classes
-        self.models = [build(model, input_shape=shape, num_classes=num_classes, rng=s, **network) for s in seeds]
+        self.models = self._built(seeds)
 
-    def train_plain(self) -> _Early:
+    def train_plain(self) -> list[Early]:
         """Train plainly to the end, and look at the outputs after each of the first epochs."""
         self.plain = self._ensemble(["plain"], None)
+        early = self._looked_at(self.plain)
+        self.plain.run(self.steps - self.plain.step)
+        return early
+
+    def train_twins(self) -> list[Early]:
+        """The same data, learned early by other networks in another order."""
+        seeds = [seed + TWIN for seed in self.seeds]
+        return self._looked_at(self._ensemble(["plain"], None, models=self._built(seeds), seeds=seeds))
+
+    def _looked_at(self, ensemble: Ensemble) -> list[Early]:
         train_S = torch.stack([_inputs(task.train) for task in self.tasks])
-        per_epoch, looks = self.steps // self.epochs, max(1, round(LATEST * self.epochs))
-        outputs = []
-        for _ in range(looks):
-            self.plain.run(per_epoch)
-            outputs.append(self.plain.outputs(train_S))
-        self.plain.run(self.steps - looks * per_epoch)
-        return _Early(self.tasks, self.seeds, outputs)
+        outputs_TSNC = []
+        for _ in range(max(1, round(LATEST * self.epochs))):
+            ensemble.run(self.steps // self.epochs)
+            outputs_TSNC.append(ensemble.outputs(train_S))
+        return [
+            Early(task.train, [outputs_SNC[place] for outputs_SNC in outputs_TSNC], seed=seed)
+            for place, (task, seed) in enumerate(zip(self.tasks, self.seeds, strict=True))
+        ]
+
+    def _built(self, seeds: Sequence[int]) -> list[nn.Module]:
+        shape, num_classes = self.tasks[0].train.shape, self.tasks[0].train.num_classes
+        return [build(self.model, input_shape=shape, num_classes=num_classes, rng=s, **self.network) for s in seeds]
 
     def batches(self, names: Sequence[str]) -> list[list[str]]:
         """The cures that can be trained as one ensemble, batch size by batch size."""
         shares = dict.fromkeys(CURES[name].batch_share for name in names)
         return [[name for name in names if CURES[name].batch_share == share] for share in shares]
 
-    def train(self, names: Sequence[str], early: _Early) -> Ensemble:
+    def train(self, names: Sequence[str], early: Sequence[Early]) -> Ensemble:
         """Train by these cures, each with every seed."""
         ensemble = self._ensemble(names, early)
         ensemble.run(round(self.steps / CURES[names[0]].batch_share))
         return ensemble
 
-    def _ensemble(self, names: Sequence[str], early: _Early | None) -> Ensemble:
+    def _ensemble(
+        self,
+        names: Sequence[str],
+        early: Sequence[Early] | None,
+        *,
+        models: Sequence[nn.Module] | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> Ensemble:
+        models, seeds = models or self.models, seeds or self.seeds
         members = [(CURES[name], place) for name in names for place in range(len(self.seeds))]
         rows = [self._rows(cure, place, early) for cure, place in members]
         copies, weights, noise = (torch.stack(each) for each in zip(*rows, strict=True))
         share = members[0][0].batch_share
         return Ensemble(
-            [self.models[place] for _, place in members],
+            [models[place] for _, place in members],
             [self.tasks[place].train for _, place in members],
             lr=self.lr,
             momentum=0.9,
@@ -179,7 +142,7 @@ class _Study:
             rule=[cure.rule for cure, _ in members],
             rho=[cure.rho for cure, _ in members],
             batch_size=max(1, round(share * self.batch)),
-            seeds=[self.seeds[place] for _, place in members],
+            seeds=[seeds[place] for _, place in members],
             copies=copies,
             weights=weights if bool((weights != 1).any()) else None,
             noise=noise if bool((noise > 0).any()) else None,
@@ -187,41 +150,66 @@ class _Study:
             logit_penalty=[cure.logit_penalty for cure, _ in members],
         )
 
-    def _rows(self, cure: Cure, place: int, early: _Early | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _rows(self, cure: Cure, place: int, early: Sequence[Early] | None) -> tuple[Tensor, Tensor, Tensor]:
         """Copies, weights and noise of every example for one member."""
         ones = torch.ones(self.num_examples, dtype=torch.int64)
         chosen_N = torch.zeros(self.num_examples, dtype=torch.bool)
         if cure.chosen is not None:
             assert early is not None
-            chosen_N = early.chosen(place, cure.chosen)
+            chosen_N = early[place].chosen(cure.chosen)
         counted = torch.where(chosen_N, cure.factor, 1)
+        if cure.balanced and early is not None:
+            counted = balance_factors(early[place].separation, most=cure.factor)
         target_N = chosen_N if cure.noise_on == "chosen" else torch.ones_like(chosen_N)
         noise = torch.where(target_N, cure.noise, 0.0)
         return (ones, counted.double(), noise) if cure.weighted else (counted, ones.double(), noise)
 
 
 def _errors(ensemble: Ensemble, tasks: Sequence[Splits], group: str) -> dict[str, list[float]]:
-    """The errors of every member on the test sets of its task."""
+    """The errors of every member on the test sets of its task, the worst over the groups that its training set has."""
     found = {}
-    for where, split in (("test", "test"), ("balanced", "balanced"), ("minority", "groups")):
-        parts = [task[split] for task in tasks]
-        if where == "minority":
-            parts = [part.subset(_of_group(part, group).nonzero()[:, 0]) for part in parts]
-        found[where] = _errors_on(ensemble.outputs(torch.stack([_inputs(part) for part in parts])), parts)
+    for where in ("test", "balanced"):
+        found[where] = _errors_on(*_answers(ensemble, [task[where] for task in tasks]))
+    outputs_KNC, parts = _answers(ensemble, [task["groups"] for task in tasks])
+    found["worst"] = [
+        max(_error(outputs_NC[rows], part.labels[rows]) for rows in _groups(part, group))
+        for outputs_NC, part in zip(outputs_KNC, parts, strict=True)
+    ]
     return found
 
 
-def _of_group(part: Labelled, group: str) -> Tensor:
-    """Whether the easy feature of each example is missing (`lacks`), or there and another class's (`contradicts`)."""
-    present_N = part.attributes["easy_present"] == 1
-    return present_N & (part.attributes["easy_agrees"] == 0) if group == "contradicts" else ~present_N
+def _answers(ensemble: Ensemble, parts: list[Labelled]) -> tuple[Tensor, list[Labelled]]:
+    """The outputs of every member on its own part, K × N × C, a slice of the examples at a time."""
+    inputs = {id(part): _inputs(part) for part in parts}  # members of one seed share theirs
+    size = max(1, AT_ONCE // (len(parts) * inputs[id(parts[0])][0].numel()))
+    found = [
+        ensemble.outputs(torch.stack([inputs[id(part)][first : first + size] for part in parts]))
+        for first in range(0, len(parts[0]), size)
+    ]
+    return torch.cat(found, dim=1), parts
+
+
+def _groups(part: Labelled, group: str) -> list[Tensor]:
+    """The rows of each class whose easy feature agrees with it, and of those whose does not.
+
+    `group` says how: it is missing (`lacks`), or there and another class's (`contradicts`).
+    """
+    present_N, agrees_N = part.attributes["easy_present"] == 1, part.attributes["easy_agrees"] == 1
+    minority_N = present_N & ~agrees_N if group == "contradicts" else ~present_N
+    found = [
+        ((part.labels == label) & kind_N).nonzero()[:, 0]
+        for label in range(part.num_classes)
+        for kind_N in (agrees_N, minority_N)
+    ]
+    return [rows for rows in found if len(rows)]
 
 
 def _errors_on(outputs_KNC: Tensor, parts: Sequence[Labelled]) -> list[float]:
-    return [
-        float((predictions(own_NC) != part.labels).double().mean())
-        for own_NC, part in zip(outputs_KNC, parts, strict=True)
-    ]
+    return [_error(own_NC, part.labels) for own_NC, part in zip(outputs_KNC, parts, strict=True)]
+
+
+def _error(outputs_NC: Tensor, labels_N: Tensor) -> float:
+    return float((predictions(outputs_NC) != labels_N).double().mean())
 
 
 def _inputs(part: Labelled) -> Tensor:

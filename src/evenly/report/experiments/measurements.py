@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from evenly.measurements import titles
+from evenly.measurements import MEASUREMENTS, titles
 from evenly.report import figures
 from evenly.report.blocks import Block, Prose, Section, Table
 from evenly.report.chart import Chart
@@ -36,6 +36,11 @@ def geometry_section(measured: Measurements, stability: Mapping[str, Any]) -> Se
     charts = [_named(figures.spectrum(row), label) for label, row in last.items()]
     charts += [_named(figures.mode_connectivity(row), label) for label, row in last.items()]
     charts.append(figures.over_training(measured, "lambda_max", name="largest eigenvalue"))
+    drawn = [entry for entry in MEASUREMENTS.values() if entry.section == "geometry" and entry.bars]
+    charts += [figures.numbers(last, entry) for entry in drawn]
+    for entry in drawn:
+        first = next(iter(entry.bars))
+        charts.append(figures.over_training(measured, first, name=f"{entry.title[0].lower()}{entry.title[1:]}"))
     caption = f"Curvature at the last epoch measured.{_sizes(last)}"
     blocks: list[Block] = [*_table(last, titles("geometry"), caption), *plots(charts)]
     position = figures.stability_position(stability) if stability else None

@@ -5,6 +5,7 @@ Each function gives a `Chart`, or None where the records do not have what it sho
 
 from evenly.report.figures.diagnostics import layer_probes as layer_probes
 from evenly.report.figures.diagnostics import mode_connectivity as mode_connectivity
+from evenly.report.figures.diagnostics import numbers as numbers
 from evenly.report.figures.diagnostics import worst_groups as worst_groups
 from evenly.report.figures.dynamics import alignment as alignment
 from evenly.report.figures.dynamics import dynamics as dynamics

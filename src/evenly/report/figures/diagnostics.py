@@ -1,11 +1,46 @@
-"""Charts of diagnostics that return more than a number: probes by layer, errors by group, the line between two runs."""
+"""Charts of diagnostics: their numbers as bars, probes by layer, errors by group, the line between two runs."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from evenly.measurements import Measurement
 from evenly.report.chart import Bars, Chart, Line
 
 Measured = Mapping[str, Any]
+
+
+def numbers(measured: Mapping[str, Measured], entry: Measurement) -> Chart | None:
+    """The `bars` of a measurement, a colour for each run, with whiskers of two standard errors where they are known.
+
+    >>> from evenly.measurements import MEASUREMENTS
+    >>> rows = {"plain": {"m_sharpness": 0.5, "m_sharpness_error": 0.1}, "sam": {"m_sharpness": 0.2}}
+    >>> [(layer.name, layer.y, layer.low) for layer in numbers(rows, MEASUREMENTS["m_sharpness"]).layers]
+    [('plain', (0.5,), (0.3,)), ('sam', (0.2,), (None,))]
+    """
+    known = {
+        name: row for name, row in measured.items() if any(_number(row.get(key)) is not None for key in entry.bars)
+    }
+    keys = [key for key in entry.bars if any(_number(row.get(key)) is not None for row in known.values())]
+    if not keys:
+        return None
+    layers = []
+    for number, (name, row) in enumerate(known.items()):
+        values = [_number(row.get(key)) for key in keys]
+        errors = [_number(row.get(f"{key}_error")) for key in keys]
+        pairs = [(v, e) if v is not None and e is not None else None for v, e in zip(values, errors, strict=True)]
+        low, high = ([None if pair is None else pair[0] + k * pair[1] for pair in pairs] for k in (-2, 2))
+        labels = [entry.bars[key] for key in keys]
+        layers.append(Bars(name, labels, values, low, high, colour=number, bar=not entry.log))
+    some = any(low is not None for bars in layers for low in bars.low or ())
+    whiskers = " Whiskers are two standard errors." if some else ""
+    help = entry.help.replace("--rho", "ρ")
+    told = f"{help[0].upper()}{help[1:]} ({entry.source}), at the last epoch measured.{whiskers}"
+    return Chart(entry.title, "", entry.unit, layers, told, y_log=entry.log)
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def layer_probes(measured: Measured) -> Chart | None:
@@ -25,11 +60,11 @@ def layer_probes(measured: Measured) -> Chart | None:
         "input of layer",
         "probing error (%)",
         [
-            Line(f"{name} feature", list(range(len(rows))), [100 * row[name] for row in rows], colour=number)
+            Line(f"{name} feature", layers, [100 * row[name] for row in rows], colour=number)
             for number, name in enumerate(names)
         ],
-        f"How well each feature can be read at the input of each layer: {', '.join(layers)}. Where a line rises, "
-        "the feature is lost.",
+        "How well each feature can be read at the input of each layer, first to last. Where a line rises, the feature "
+        "is lost.",
     )
 
 

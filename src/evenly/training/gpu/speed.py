@@ -21,6 +21,7 @@ from evenly.recipe import Ascent, Data, Model, Recipe
 from evenly.records import Run
 from evenly.training.build import build_parts
 from evenly.training.distributed import World
+from evenly.training.evaluate import autocast
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
 from evenly.training.out_of_memory import explain_out_of_memory
@@ -128,7 +129,7 @@ def _bare(device: torch.device) -> tuple[str, float]:
         def take(num: int) -> None:
             for _ in range(num):
                 optimizer.zero_grad()
-                with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision != "fp32"):
+                with autocast(device, recipe.precision):
                     loss = functional.cross_entropy(forward(x), y)
                 loss.backward()  # type: ignore[no-untyped-call]  # torch's own
                 optimizer.step()

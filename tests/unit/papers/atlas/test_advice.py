@@ -2,10 +2,13 @@
 
 from tests.unit.papers.atlas.test_cells import row
 
-from evenly.papers.atlas.advice import FEATURES, advise, left_out
+from evenly.papers.atlas.advice import FEATURES, METHODS, advise, left_out
+from evenly.papers.atlas.cures import CURES
+from evenly.recipe import Recipe
+from evenly.training.methods import parse
 
-LACKING = {"error": 0.02, "hard_share": 0.2, "hard_error": 0.1, "distinctness": 0.2, "disagreement": 0.0}
-NOISY = {"error": 0.1, "hard_share": 0.1, "hard_error": 0.9, "distinctness": 0.5, "disagreement": 0.1}
+LACKING = dict(zip(FEATURES, (0.02, 0.2, 0.1, 0.0, 0.2, 0.0, 0.9), strict=True))
+NOISY = dict(zip(FEATURES, (0.1, 0.1, 0.9, 0.8, 0.5, 0.1, 0.5), strict=True))
 
 
 def near(features: dict[str, float], step: float) -> dict[str, float]:
@@ -19,9 +22,9 @@ ROWS = [
 
 
 def test_each_kind_of_task_gets_its_own_cure():
-    assert advise(LACKING, ROWS).ranking[0][0] == "useful8"
+    assert advise(LACKING, ROWS).ranking[0].cure == "useful8"
     noisy = advise(NOISY, ROWS)
-    assert noisy.ranking[0][0] == "right"
+    assert noisy.ranking[0].cure == "right"
     assert all(key.startswith("atlas/noisy") for key in noisy.nearest)
 
 
@@ -40,4 +43,28 @@ def test_a_cure_that_harms_the_ordinary_error_is_not_advised():
     for each in rows:
         for seed in each["quantities"]["useful8.test"]:
             each["quantities"]["useful8.test"][seed] += 5
-    assert "useful8" not in dict(advise(LACKING, rows).ranking)
+    found = advise(LACKING, rows)
+    assert "useful8" not in [choice.cure for choice in found.ranking]
+    assert "useful8" in found.harmful
+
+
+def test_every_cure_has_a_method_that_makes_its_recipe():
+    """The words of a comparison set what the cure of the atlas has."""
+    for name, cure in CURES.items():
+        made = parse(METHODS[name]).recipe(Recipe(batch_size=128), early="c0ffee")
+        own = made.resampling
+        assert made.batch_size == 128 * cure.batch_share, name
+        assert (made.label_smoothing, made.logit_penalty) == (cure.label_smoothing, cure.logit_penalty), name
+        assert (own.method != "none") == (cure.chosen is not None), name
+        assert made.ascent.rule == ("none" if cure.rule == "sgd" else cure.rule), name
+        assert cure.rule == "sgd" or made.ascent.rho == cure.rho, name
+        assert cure.chosen is None or own.factor == cure.factor, name
+        noise = f"noise:{cure.noise}" in (*made.augment, *own.augment)
+        assert noise == (cure.noise > 0), name
+        assert (own.among == "right") == (cure.chosen == "right"), name
+
+
+def test_what_is_left_out_is_not_known_to_the_advice():
+    """A task whose best cure no other task has is missed."""
+    odd = row("atlas/lacking-9", {"sam": -30.0}, features=LACKING)
+    assert not left_out([*ROWS, odd])["atlas/lacking-9"]

@@ -1,0 +1,192 @@
+"""`evenly advise`: what to try first on your data, from a short early run and the atlas of cures."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenly.cli.output import print_json, print_table, say
+from evenly.cli.parser import Parser, add_json, add_root
+from evenly.cli.train import add_recipe, add_running, fast_where_possible, leads, resolved, running, with_tested_rate
+from evenly.errors import UsageError
+
+if TYPE_CHECKING:
+    from evenly.data import Splits
+    from evenly.papers.atlas.advice import Advice
+    from evenly.recipe import Recipe
+
+EXAMPLES = """
+  evenly advise digit-dominoes --model mlp --epochs 30
+  evenly advise photos/ --model convnet --epochs 30
+  evenly advise 3f2a                               as the run 3f2a was trained
+"""
+FIRST = 5  # cures of the ranking that are shown
+
+
+def fill(parser: Parser) -> None:
+    """The arguments of `evenly advise`."""
+    parser.calls(advise, examples=EXAMPLES)
+    add_recipe(parser)
+    parser.add_argument("--ledger", type=Path, metavar="DIR", help="where the rows of the atlas are (default: claims)")
+    add_running(parser)
+    add_root(parser)
+    add_json(parser)
+
+
+def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
+    """Look at an early network, find the tasks of the atlas that are like it, and say what to try."""
+    from evenly.cli.reproduce import kept_in
+    from evenly.papers.atlas.advice import advise as advice_of
+    from evenly.papers.atlas.advice import left_out
+    from evenly.papers.atlas.declared import measured
+    from evenly.papers.atlas.early_run import look
+
+    folder, how = kept_in(ledger), running(given)
+    rows = measured(folder)
+    recipe, data = _asked(given, runs=runs, how=how)
+    seen = look(recipe, data, runs=runs, **how)
+    found, tested = advice_of(seen.features, rows), left_out(rows) if len(rows) > 1 else {}
+    if not leads():
+        return
+    command = _command(given, found)
+    if json:
+        facts = {"run": seen.run.id, "twin": seen.twin.id, "epochs": seen.epochs, "features": seen.features}
+        ranking = [vars(choice) for choice in found.ranking]
+        print_json(
+            {
+                **facts,
+                "abstains": found.abstains,
+                "nearest": dict(found.nearest),
+                "ranking": ranking,
+                "harmful": list(found.harmful),
+                "tested": {"tasks": len(tested), "good": sum(tested.values())},
+                "next": command,
+            }
+        )
+        return
+    _show(seen.features, seen.epochs, found, tested, recipe, folder, command)
+
+
+def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":
+    """The recipe and data of the run that is named, or those that the arguments describe."""
+    from evenly.training.build import load_data
+
+    run = _run(given["data"], runs)
+    if run is None:
+        recipe = fast_where_possible(resolved(**given, verb="advise"), given, device=how["device"])
+        recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
+        return recipe, load_data(recipe, data_root=how["data_root"])
+    from dataclasses import replace
+
+    from evenly.recipe import Resampling, Until, from_record
+    from evenly.training.trained_model import data_of
+
+    named = [name for name in ("config", "model", "optimizer", "epochs", "lr", "rho", "seed") if given.get(name)]
+    if named or given["changes"]:
+        word = f"--{named[0]}" if named else f"--set {given['changes'][0]}"
+        raise UsageError(f"{word}: run {run.id} has a recipe already. Leave it out, or give the data set instead.")
+    recipe = replace(from_record(run.recipe), resampling=Resampling(), until=Until(), keep_epochs=())
+    return recipe, data_of(run, data_root=how["data_root"])
+
+
+def _run(word: str | None, runs: str) -> Any:
+    """The run that a word names, if it names one and no data set."""
+    from evenly.data.catalogue import CATALOGUE
+    from evenly.records import Run
+
+    if word is None or word in CATALOGUE:
+        return None
+    path = Path(word)
+    if path.exists() and not (path / "recipe.yaml").is_file():
+        return None
+    try:
+        return Run.open(word, runs)
+    except UsageError:
+        return None  # a data set that does not exist is answered as by every other verb
+
+
+def _command(given: dict[str, Any], found: "Advice") -> str:
+    """The comparison that would tell: the first choice, and what could explain its gain."""
+    from evenly.papers.atlas.advice import METHODS
+    from evenly.training.methods import parse
+
+    if found.abstains:
+        methods = ["plain", "useful", "random", "batch"]
+    else:
+        chosen = [METHODS[choice.cure] for choice in found.ranking if choice.cure != "plain"][:2]
+        methods = list(dict.fromkeys(["plain", *chosen, *parse(chosen[0]).controls])) if chosen else ["plain", "useful"]
+    words = [f"--{name.replace('_', '-')} {given[name]}" for name in ("model", "epochs", "lr") if given.get(name)]
+    changes = [f"--set {change}" for change in given["changes"]]
+    return " ".join(
+        ["evenly compare", str(given["data"]), *words, *changes, f"--methods {','.join(methods)}", "--seeds 0-9"]
+    )
+
+
+def _show(
+    features: dict[str, float],
+    epochs: int,
+    found: "Advice",
+    tested: dict[str, bool],
+    recipe: "Recipe",
+    ledger: Path,
+    command: str,
+) -> None:
+    from evenly.papers.atlas.cures import CURES
+
+    for sentence in sentences(features, epochs):
+        say(sentence)
+    if found.abstains:
+        nearest = next(iter(found.nearest.items()), None)
+        say(
+            f"\nNo advice: {ledger} holds no task of the atlas. `evenly reproduce atlas --scale small` measures them."
+            if nearest is None
+            else f"\nNo advice: nothing in the atlas is like this. The nearest task, {nearest[0]}, is {nearest[1]:.1f} "
+            "standard deviations away."
+        )
+        say(f"To find out: {command}")
+        return
+    near = ", ".join(f"{key.partition('/')[2]} ({distance:.1f})" for key, distance in found.nearest.items())
+    say(f"\nThe most similar tasks of the atlas, and how far they are in standard deviations: {near}.\n")
+    rows = [
+        {
+            "try": number,
+            "cure": CURES[choice.cure].label,
+            "balanced": f"{choice.balanced:+.1f} ({choice.best:+.1f} to {choice.worst:+.1f})".replace("-", "−"),
+            "test": f"{choice.test:+.2f}".replace("-", "−"),
+            "cost": f"{choice.cost:.2f}×",
+        }
+        for number, choice in enumerate(found.ranking[:FIRST], 1)
+    ]
+    print_table(rows, ["try", "cure", "balanced", "test", "cost"])
+    say("\nPoints of error minus plain training on those tasks: mean (best to worst task); cost in gradients.")
+    if found.harmful:
+        say(
+            f"Not: {', '.join(CURES[cure].label for cure in found.harmful)}. They harmed the ordinary test error there."
+        )
+    if tested:
+        say(
+            f"How sure: for tasks of the atlas that were left out, the first choice was as good as the best cure in "
+            f"{sum(tested.values())} of {len(tested)}."
+            + ("" if recipe.model.name == "mlp" else " They are of multilayer perceptrons: yours is another network.")
+        )
+    say(f"To find out: {command}")
+
+
+def sentences(features: dict[str, float], epochs: int) -> list[str]:
+    """What the early network shows, in words.
+
+    >>> facts = dict(epoch=4, error=0.1, hard_share=0.2, hard_error=0.4, hard_error_later=0.1, distinctness=0.2,
+    ...              disagreement=0.01, agreement=0.8)
+    >>> sentences(facts, 15)[0]
+    'The gain in training error shrinks after epoch 4, at an error of 10.0 %.'
+    """
+    distinct = features["distinctness"] > 0
+    return [
+        f"The gain in training error shrinks after epoch {features['epoch']:.0f}, at an error of "
+        f"{features['error']:.1%}.".replace("%", " %"),
+        f"{features['hard_share']:.0%} of the examples are in the hard clusters, which are "
+        f"{'more' if distinct else 'no more'} distinct than halves of one cloud ({features['distinctness']:+.2f}); "
+        f"{features['hard_error']:.0%} of them are predicted wrongly then, and {features['hard_error_later']:.0%} "
+        f"after epoch {epochs}.".replace("%", " %"),
+        f"Another network finds the same hard examples with an agreement of {features['agreement']:.2f} (1: the same, "
+        f"0: chance). {features['disagreement']:.1%} of the labels contradict the surest predictions: wrong labels, or "
+        "examples whose easy feature speaks for another class.".replace("%", " %"),
+    ]

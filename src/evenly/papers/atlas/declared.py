@@ -1,0 +1,20 @@
+"""The tasks of the atlas as they are declared, and the rows that measure them."""
+
+import os
+
+from evenly.papers import ledger as book
+from evenly.papers.atlas import map_convolution, map_digit_dominoes, map_fmnist_mnist
+from evenly.papers.atlas.cells import Row
+from evenly.papers.catalogue import CATALOGUE
+
+TASKS = {task.key: task for maps in (map_digit_dominoes, map_convolution, map_fmnist_mnist) for task in maps.TASKS}
+
+
+def measured(ledger: str | os.PathLike[str]) -> list[Row]:
+    """The rows of the atlas in a ledger, in the order of its tasks: what was run as it is declared now.
+
+    >>> measured("nowhere")
+    []
+    """
+    found = [book.read(ledger, key, scale) for key in TASKS for scale in ("full", "small")]
+    return [row for row in found if row is not None and not book.stale(row, CATALOGUE[row["key"]])]

@@ -1,0 +1,70 @@
+"""Early networks on anybody's data, read as those of the atlas were."""
+
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenly.data import Splits
+from evenly.errors import DataError, UsageError
+from evenly.papers.atlas.early import LATEST, Early
+from evenly.recipe import Recipe, Until
+from evenly.records import Run
+from evenly.training.early import early_recipe, load_outputs
+from evenly.training.evaluate import outputs
+from evenly.training.train import train
+from evenly.training.trained_model import load_trained, weights_at
+
+TWIN = 1000  # added to the seed
+MOST = 15  # epochs, as the atlas's own networks were looked at
+FEWEST = 20  # examples of a class, below which clusters of it say nothing
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What the early network and its twin show, and the runs that they are."""
+
+    features: dict[str, float]
+    epochs: int
+    run: Run
+    twin: Run
+
+
+def look(recipe: Recipe, data: Splits, *, runs: str | os.PathLike[str] = "runs", **running: Any) -> Looks:
+    """Train a network for its first epochs, and another one on the same data until its gain shrinks.
+
+    The first keeps its weights after every epoch, for half of all epochs and 15 at most: the outputs of each are
+    looked at. `running` is what `evenly.training.train.train` takes beside a recipe.
+    """
+    refuse(recipe, data)
+    epochs = min(MOST, max(2, round(LATEST * recipe.epochs)))
+    first = early_recipe(recipe, Until("epoch", epochs), keep_epochs=range(1, epochs + 1))
+    run = train(first, runs=runs, splits=data, **running)
+    trained = load_trained(run, data_root=running.get("data_root"))
+    outputs_TNC = []
+    for epoch in range(1, epochs + 1):
+        trained.model.load_state_dict(weights_at(run, epoch, last=epochs))
+        outputs_TNC.append(outputs(trained.model, trained.splits.train))
+    other = early_recipe(replace(recipe, seed=recipe.seed + TWIN), Until("gain"))
+    twin = train(other, runs=runs, splits=data, **running)
+    early = Early(data.train, outputs_TNC, seed=recipe.seed)
+    beside = Early(data.train, [load_outputs(twin)["logits"]], seed=recipe.seed)
+    return Looks(early.features(beside), epochs, run, twin)
+
+
+def refuse(recipe: Recipe, data: Splits) -> None:
+    """Raise, before anything is trained, where no cure of the atlas could be judged."""
+    counts = data.train.labels.bincount(minlength=data.num_classes)
+    present = [name for name, count in zip(data.train.classes, counts.tolist(), strict=True) if count]
+    if len(present) < 2:
+        raise DataError(
+            f"{data.name} has one class, {present[0] if present else 'none'}: every cure here weighs parts of classes "
+            "against each other. Give data with two classes or more."
+        )
+    small = [f"{data.train.classes[i]} ({count})" for i, count in enumerate(counts.tolist()) if 0 < count < FEWEST]
+    if len(small) == len(present):
+        raise DataError(
+            f"every class of {data.name} has fewer than {FEWEST} training examples: {', '.join(small[:3])}. Clusters "
+            "of so few say nothing: give more examples."
+        )
+    if recipe.epochs < 4:
+        raise UsageError(f"epochs={recipe.epochs}: advice looks at an early network. Give --epochs 4 or more.")

@@ -1,0 +1,264 @@
+"""The atlas as a site: a map of every cure on every task for each kind of error, and a page for each task."""
+
+import base64
+import html
+import os
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from statistics import fmean
+
+from evenly import atomic
+from evenly.errors import UsageError
+from evenly.papers.atlas.advice import METHODS, left_out
+from evenly.papers.atlas.cells import Cell, Row, cells
+from evenly.papers.atlas.cures import CURES
+from evenly.papers.atlas.tasks import ERRORS, TITLES, Task
+from evenly.report.blocks import Badge, Drawing, Lead, Link, Listing, Map, Prose, Section, Square, Table
+from evenly.report.page import render
+from evenly.report.wording import duration
+
+SHOWN = ("balanced", "test", "worst")
+FEW = 5
+RULE = (
+    "A number is a difference to plain training in points of error, pair by pair, so that minus is better. "
+    "A filled square stands after Holm's correction over all squares of its map; a tinted one has a 95 % interval that "
+    "excludes zero, and no more; the others may be chance. A square opens the task at its cure: every seed, the "
+    "interval, and how small an effect the seeds could have shown."
+)
+
+
+def write_atlas(
+    out: str | os.PathLike[str],
+    rows: Sequence[Row],
+    tasks: Mapping[str, Task],
+    *,
+    ledger: str | os.PathLike[str],
+    force: bool = False,
+) -> Path:
+    """Write the site into the folder `out` and give the path of its first page."""
+    out = Path(out)
+    first = out / "index.html"
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file: the atlas needs a folder, such as --out atlas/")
+    if first.exists() and not force:
+        raise UsageError(f"{first} exists. Give another --out, or --force to replace the atlas.")
+    found = cells(rows)
+    out.mkdir(parents=True, exist_ok=True)
+    for row in rows:
+        own = [cell for cell in found if cell.task == row["key"]]
+        atomic.write_text(out / address(row["key"]), task_page(row, own, tasks[row["key"]], ledger=ledger))
+    atomic.write_text(first, map_page(rows, found, tasks))
+    return first
+
+
+def map_page(rows: Sequence[Row], found: Sequence[Cell], tasks: Mapping[str, Task]) -> str:
+    """The first page: what helps with which minority, then a map for each kind of error."""
+    shown = [tasks[row["key"]] for row in rows]
+    missing = [task for key, task in tasks.items() if key not in {row["key"] for row in rows}]
+    sections = [Section("short", "What helps where, in short", [Prose(RULE), _in_short(found, shown)])]
+    for error in SHOWN:
+        own = {(cell.task, cell.cure): cell for cell in found if cell.error == error}
+        sections.append(Section(error, f"Map: {TITLES[error].lower()}", [_map(own, shown, ERRORS[error])]))
+    sections.append(Section("advice", "Advice, tested", [Prose(_on_advice(rows))]))
+    if missing:
+        listed = [[task.key, f"{task.sentence}, {task.model}"] for task in missing]
+        told = "Declared, and not measured yet: nothing is said of these."
+        sections.append(Section("missing", "Not measured", [Table(["task", "what it is"], listed, told)]))
+    sure = sum(cell.certain and cell.difference.mean < 0 for cell in found if cell.error == "balanced")
+    harm = sum(cell.certain and cell.difference.mean > 0 for cell in found if cell.error == "test")
+    seeds = sorted({len(row["seeds"]) for row in rows})
+    finding = (
+        f"{len(CURES) - 1} cures on {len(rows)} of {len(tasks)} declared tasks, {' or '.join(map(str, seeds))} seeds "
+        f"each: {sure} squares certainly help where the easy feature says nothing, and {harm} certainly harm the "
+        "ordinary test error."
+    )
+    lead = Lead(finding, advice="what to try on your data.", next_command="evenly advise DATA --model mlp",
+                command="evenly reproduce atlas --scale small")  # fmt: skip
+    return render("The atlas: which cure, when", lead, sections, site=True)
+
+
+def _in_short(found: Sequence[Cell], shown: Sequence[Task]) -> Table:
+    """For each minority the cures that lower the balanced error most, and on how many tasks this is certain."""
+    rows = []
+    for minority, own in groupby(sorted(shown, key=_place), key=lambda task: task.minority):
+        keys = {task.key for task in own}
+        by_cure = {cure: [c for c in found if c.cure == cure and c.task in keys] for cure in CURES if cure != "plain"}
+        means = {cure: _mean(mine, "balanced") for cure, mine in by_cure.items() if mine}
+        for cure in sorted(means, key=lambda cure: means[cure])[:FEW]:
+            mine = by_cure[cure]
+            words = [_MINORITIES[minority], CURES[cure].label, METHODS[cure]]
+            numbers = [f"{_points(_mean(mine, error))} ({_count(mine, error)})" for error in SHOWN]
+            rows.append([*words, *numbers, f"{fmean(cell.cost for cell in mine):.2f}×"])
+    told = (
+        f"The {FEW} cures that lower the balanced error most, by what the minority is: the mean difference over the "
+        "tasks, and in brackets on how many of them it certainly helps / harms. Cost is in gradients of plain training."
+    )
+    return Table(["minority", "cure", "method", *(TITLES[error].lower() for error in SHOWN), "cost"], rows, told, True)
+
+
+_MINORITIES = {
+    "lacking": "lack the easy feature",
+    "conflicting": "are contradicted by it",
+    "noisy": "have wrong labels (and a fifth lacks the easy feature)",
+}
+
+
+def _mean(own: Sequence[Cell], error: str) -> float:
+    return fmean(cell.difference.mean for cell in own if cell.error == error)
+
+
+def _count(own: Sequence[Cell], error: str) -> str:
+    words = [cell.verdict for cell in own if cell.error == error]
+    return f"{words.count('helps')} / {words.count('harms')}"
+
+
+def _map(own: Mapping[tuple[str, str], Cell], shown: Sequence[Task], words: str) -> Map:
+    """Cures by tasks; tasks stand by minority, share and size."""
+    columns = sorted(shown, key=_place)
+    rows: dict[str, list[Square | str]] = {}
+    for cure in CURES:
+        if any((task.key, cure) in own for task in columns):
+            cost = fmean(cell.cost for (_, name), cell in own.items() if name == cure)
+            squares: list[Square | str] = [_square(own[task.key, cure]) for task in columns]
+            rows[CURES[cure].label] = [*squares, f"{cost:.2f}×"]
+    plain = {task.key: next(cell.plain for (key, _), cell in own.items() if key == task.key) for task in columns}
+    rows["plain training, error in %"] = [*(f"{plain[task.key]:.1f}" for task in columns), "1.00×"]
+    heads = [
+        [*_spans([_MINORITIES[task.minority].split(" (")[0] for task in columns]), ("cost", 1)],
+        [*_spans([f"{100 * task.share:g} %" for task in columns], [task.minority for task in columns]), ("", 1)],
+        [*((_size(task), 1) for task in columns), ("", 1)],
+    ]
+    return Map("cure", heads, rows, f"Points of error on {words}, minus plain training. Below each share: examples.")
+
+
+def _size(task: Task) -> str:
+    network = "" if task.model == "mlp" else f" {task.model}"
+    return f"{task.size}{network}" if task.data == "digit-dominoes" else f"{task.data} {task.size}{network}"
+
+
+def _square(cell: Cell) -> Square:
+    found = cell.difference
+    words = f"{CURES[cell.cure].label} on {cell.task}: {_interval(cell)} points, {cell.verdict}"
+    tone = "" if not found.excludes_zero else "good" if found.mean < 0 else "bad"
+    return Square(
+        _points(found.mean),
+        words,
+        f"{address(cell.task)}#{anchor(cell.cure)}",
+        tone,
+        cell.certain,
+    )
+
+
+def _interval(cell: Cell) -> str:
+    found = cell.difference
+    return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]".replace("-", "−")
+
+
+def _points(difference: float) -> str:
+    """A difference as it stands in a narrow square.
+
+    >>> _points(-0.04), _points(-9.16), _points(12.3)
+    ('0.0', '−9.2', '+12')
+    """
+    shown = f"{round(difference, 1) + 0.0:+.1f}" if abs(difference) < 9.95 else f"{difference:+.0f}"
+    return "0.0" if shown in ("+0.0", "-0.0") else shown.replace("-", "−")
+
+
+def _spans(words: Sequence[str], within: Sequence[str] = ()) -> list[tuple[str, int]]:
+    """Equal neighbours as one head.
+
+    >>> _spans(["a", "a", "b"])
+    [('a', 2), ('b', 1)]
+    """
+    keys = zip(within or words, words, strict=True)
+    return [(word, len(list(own))) for (_, word), own in groupby(keys)]
+
+
+def _place(task: Task) -> tuple[int, str, str, float, int]:
+    return list(_MINORITIES).index(task.minority), task.data, task.model, task.share, -task.size
+
+
+def _on_advice(rows: Sequence[Row]) -> str:
+    if len(rows) < 2:
+        return "One task cannot advise on another: run more of them."
+    good = left_out(rows)
+    misses = [key.partition("/")[2] for key, hit in good.items() if not hit]
+    told = f"\n\nIt was not as good on {', '.join(misses)}." if misses else ""
+    return (
+        "`evenly advise` looks for the tasks whose early networks are most like yours. To test it, every task is left "
+        f"out and advised on from the others: the first choice was as good as the best cure there, within the latter's "
+        f"interval, on {sum(good.values())} of {len(good)} tasks.{told}"
+    )
+
+
+def task_page(row: Row, own: Sequence[Cell], task: Task, *, ledger: str | os.PathLike[str]) -> str:
+    """The page of one task: its figure, then for every cure what it did, with each seed."""
+    drawn = Path(ledger) / f"{row['key'].replace('/', '-')}-{row['scale']}.svg"
+    sections = []
+    if row["figure"] and drawn.is_file():
+        source = "data:image/svg+xml;base64," + base64.b64encode(drawn.read_bytes()).decode()
+        sections.append(Section("figure", "All cures", [Drawing(source, f"{row['title']}: every cure minus plain.")]))
+    seeds = [str(seed) for seed in row["seeds"]]
+    for cure in CURES:
+        mine = [cell for cell in own if cell.cure == cure]
+        if mine:
+            sections.append(Section(anchor(cure), CURES[cure].label, [_outcome(mine), _by_seed(row, cure, seeds)]))
+    plain = _by_seed(row, "plain", seeds)
+    early = {name: by for name, by in row["quantities"].items() if name.startswith("early.")}
+    shown = [[name.removeprefix("early."), *(by.get(seed) for seed in seeds)] for name, by in early.items()]
+    told = "What an early network shows without group labels, seed by seed: advice goes by the means."
+    looks = Table(["quantity", *(f"seed {seed}" for seed in seeds)], shown, told)
+    sections.append(
+        Section("plain", "Plain training and its early networks", [plain, looks, Listing("Runs", _runs(row))])
+    )
+    helping = [cell for cell in own if cell.error == "balanced" and cell.verdict == "helps"]
+    best = min(helping, key=lambda cell: cell.difference.mean, default=None)
+    finding = f"{task.sentence[0].upper()}{task.sentence[1:]}, {task.model}. " + (
+        f"Most helps {CURES[best.cure].label}: {best.difference.mean:+.1f} points on balanced data."
+        if best is not None
+        else "No cure certainly helps on balanced data."
+    ).replace("-", "−")
+    lead = Lead(finding, command=row["command"])
+    return render(row["title"], lead, sections, up=Link("The atlas", "index.html"), site=True)
+
+
+def _outcome(mine: Sequence[Cell]) -> Table:
+    rows = [
+        {
+            "error": TITLES[cell.error],
+            "plain %": cell.plain,
+            "this %": cell.plain + cell.difference.mean,
+            "difference [95 %]": _interval(cell),
+            "": Badge({"helps": "helped", "harms": "hurt"}.get(cell.verdict, cell.verdict)),
+            "could be seen": f"{cell.detectable:.2f}",
+        }
+        for cell in mine
+    ]
+    told = (
+        f"`evenly compare DATA --methods plain,{METHODS[mine[0].cure]}` does the like on your data, at "
+        f"{mine[0].cost:.2f}× the gradients of plain training. The last column is the effect that as many seeds "
+        "show nine times out of ten."
+    )
+    return Table(list(rows[0]), rows, told, whole=True)
+
+
+def _by_seed(row: Row, cure: str, seeds: Sequence[str]) -> Table:
+    shown = [[TITLES[error], *(row["quantities"][f"{cure}.{error}"].get(seed) for seed in seeds)] for error in ERRORS]
+    return Table(["error in %", *(f"seed {seed}" for seed in seeds)], shown, whole=True)
+
+
+def _runs(row: Row) -> str:
+    parts = "\n".join(f"{name}: {digest}" for name, digest in row["parts"].items())
+    revisions = ", ".join(sorted({origin["revision"] for origin in row["origins"].values()}))
+    return f"{row['command']}\n{parts}\ndate: {row['date']}\ntime: {duration(row['minutes'])}\nrevision: {revisions}"
+
+
+def address(key: str) -> str:
+    """The file of a task's page."""
+    return html.escape(key.replace("/", "-")) + ".html"
+
+
+def anchor(cure: str) -> str:
+    """The place of a cure on that page."""
+    return cure.replace("+", "-")
