@@ -99,7 +99,7 @@ def test_an_exported_csv_alone_trains_a_plain_loop_on_the_upsampled_photos(tmp_p
     assert result.returncode == 0, result.stderr
     run = chosen(result.stdout)
     with np.load(tmp_path / "runs" / run / "examples.npz", allow_pickle=False) as kept:
-        assert all(str(name).endswith(".png") for name in kept["file"]), "pictures are named by their files"
+        assert all(str(name).endswith(".png") for name in kept["files"]), "pictures are named by their files"
     exported = evenly("export", run, "--as", "csv", "--out", "up.csv", "--json", cwd=tmp_path)
     assert exported.returncode == 0, exported.stderr
     facts = json.loads(exported.stdout)
