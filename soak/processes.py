@@ -175,6 +175,7 @@ def run_main(words: Sequence[str]) -> int:
     """What the installed script does: the exit code of `evenly WORDS`, a traceback where that is a bug."""
     from evenly.cli import main
 
+    sys.argv[:] = ["evenly", *words]  # which comparisons keep
     try:
         return main(words)
     except SystemExit as leaving:

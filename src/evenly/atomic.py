@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,63 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", *, parents: bool =
         if error.errno in _REMEDIES or error.filename == os.fspath(temporary):
             raise unwritable(path, error) from error
         raise
+
+
+@contextlib.contextmanager
+def replacing_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A name in a folder beside `path`: the file or folder that is put there takes the place of `path` at the end.
+
+    For writers that take a name and no open file. What was at `path` stays until the new is whole and on the disk; on
+    failure nothing is left, and what a killed writer leaves goes with the next that writes `path`.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with replacing_tree(folder / "site") as site:
+    ...     site.mkdir()
+    ...     _ = (site / "index.html").write_text("whole")
+    >>> [str(p.relative_to(folder)) for p in sorted(folder.rglob("*"))]
+    ['site', 'site/index.html']
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock, work = _work_folder(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    try:
+        yield work / "new" / path.name
+        _to_disk(work / "new")
+        if path.is_dir() and not path.is_symlink():
+            os.replace(path, work / "old")
+        os.replace(work / "new" / path.name, path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        os.close(lock)
+
+
+def _work_folder(path: Path) -> tuple[int, Path]:
+    """A new folder beside `path`, locked while it is used, in the place of any that a killed writer left there."""
+    for slot in range(_SLOTS):
+        work = path.with_name(f".{path.name}.{slot}{_PART}")
+        with contextlib.suppress(FileExistsError, NotADirectoryError):
+            work.mkdir(exist_ok=True)
+            handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            if _lock(handle) is not False and _is_at(handle, work / "lock"):
+                for left in (work / "new", work / "old"):
+                    shutil.rmtree(left, ignore_errors=True)
+                (work / "new").mkdir()
+                return handle, work
+            os.close(handle)
+    raise OSError(errno.EBUSY, f"{_SLOTS} others are writing it")
+
+
+def _to_disk(folder: Path) -> None:
+    for inside, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(inside, name), "rb") as file:
+                os.fsync(file.fileno())
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, parents: bool = True) -> None:

@@ -2,6 +2,8 @@ import errno
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,3 +49,38 @@ def test_a_full_disk_is_named_and_nothing_half_written_stays(tmp_path: Path) -> 
     with pytest.raises(SetupError, match=r"model.bin: No space left on device. Free some space"):
         write_half(tmp_path / "model.bin", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert list(tmp_path.iterdir()) == []
+
+
+TREE = """
+import os, signal, sys
+from pathlib import Path
+from evenly import atomic
+with atomic.replacing_tree(sys.argv[1]) as site:
+    site.mkdir()
+    (site / "index.html").write_text("new")
+    if len(sys.argv) > 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_tree_takes_its_name_when_it_is_whole_and_leftovers_go_with_the_next(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("old")
+    assert subprocess.run([sys.executable, "-c", TREE, str(site), "killed"]).returncode == -9
+    assert (site / "index.html").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 2, "what the killed writer left"
+    assert subprocess.run([sys.executable, "-c", TREE, str(site)]).returncode == 0
+    assert (site / "index.html").read_text() == "new"
+    assert list(tmp_path.iterdir()) == [site]
+
+
+def test_two_writers_of_one_tree_do_not_touch_each_others_work(tmp_path: Path) -> None:
+    with atomic.replacing_tree(tmp_path / "a") as first:
+        first.write_text("first")
+        with atomic.replacing_tree(tmp_path / "a") as second:
+            second.write_text("second")
+        assert (tmp_path / "a").read_text() == "second"
+        assert first.read_text() == "first"
+    assert (tmp_path / "a").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -11,13 +11,17 @@ def starting_from(which: str, model: str | None) -> list[str]:
 
     The recipe then holds the absolute path of the weights, and the run's identity a digest of their content.
     """
+    from evenly import consent
+    from evenly.recipe import from_record
     from evenly.records import Run
 
     run = Run.open(which)
     weights = run.path.resolve() / "weights.safetensors"
     if not weights.is_file():
         raise UsageError(f"--from {which}: run {run.id} is {run.state} and has kept no weights yet.")
-    name, options = str(run.recipe["model"]["name"]), dict(run.recipe["model"].get("options") or {})
+    made = from_record(run.recipe).model
+    name, options = made.name, dict(made.options)
+    consent.require(name, options, source=run.path)  # the folder may be a stranger's
     if model is not None and model != name:
         raise UsageError(
             f"--from {which} gives the weights of a {name}, which do not fit a {model}. Leave --model out, or give "

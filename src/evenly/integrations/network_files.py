@@ -8,9 +8,6 @@ import contextlib
 import importlib
 import json
 import logging
-import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +42,7 @@ class Normalised(nn.Module):
 def write_torchscript(trained: TrainedRun, out: Path) -> float:
     """Write a TorchScript file, which `torch.jit.load` reads without evenly; return the largest difference seen."""
     model, images = _whole(trained), _samples(trained)
-    with _moved_into_place(out) as path, warnings.catch_warnings():
+    with atomic.replacing_tree(out) as path, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch advises torch.export, whose files other programs read less widely
         torch.jit.save(torch.jit.trace(model, images, check_trace=False), str(path))  # type: ignore[no-untyped-call]
         loaded = torch.jit.load(str(path))  # type: ignore[no-untyped-call]
@@ -57,7 +54,7 @@ def write_onnx(trained: TrainedRun, out: Path) -> float:
     for package in ("onnx", "onnxscript"):
         _require(package)
     model, images = _whole(trained), _samples(trained)
-    with _moved_into_place(out) as path, _quietly():
+    with atomic.replacing_tree(out) as path, _quietly():
         torch.onnx.export(
             model,
             (images,),
@@ -86,7 +83,7 @@ def write_hub(trained: TrainedRun, out: Path) -> float:
         "label2id": {name: number for number, name in classes.items()},
         "evenly": trained.record.to_mapping() | {"data": _without_path(trained)},
     }
-    with _moved_into_place(out) as folder:
+    with atomic.replacing_tree(out) as folder:
         folder.mkdir()
         state = {
             name: tensor.detach().cpu().contiguous().clone() for name, tensor in trained.model.state_dict().items()
@@ -149,25 +146,6 @@ def _quietly() -> Iterator[None]:
             yield
     finally:
         logging.disable(level)
-
-
-@contextlib.contextmanager
-def _moved_into_place(out: Path) -> Iterator[Path]:
-    """A place beside `out` to write to; what was written moves to `out` at the end, or goes where something fails."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    except OSError as error:
-        raise atomic.unwritable(out, error) from error
-    try:
-        yield beside / out.name
-        if out.is_dir() and not out.is_symlink():
-            os.replace(out, beside / "old")
-        os.replace(beside / out.name, out)
-    except OSError as error:
-        raise atomic.unwritable(out, error) from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _without_path(trained: TrainedRun) -> dict[str, Any]:

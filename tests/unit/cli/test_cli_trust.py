@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import evenly
 from evenly import consent
@@ -56,6 +58,10 @@ def run(here: Path) -> Run:
     )
     recipe = made.recipe | {"model": {"name": "strangers_net:net", "options": {"width": 8}, "weights": None}}
     (made.path / "recipe.yaml").write_text(yaml_text.render(recipe))
+    Image.fromarray(np.zeros((8, 8), np.uint8)).save(here / "digit.png")
+    assert main(["export", str(made.path), "--as", "hub", "--out", "exported"]) == 0
+    for record in (made.path / "model.json", here / "exported" / "config.json"):
+        record.write_text(record.read_text().replace('"mlp"', '"strangers_net:net"'))
     dump(Recipe(model=Model("strangers_net:net", {"width": 8}), epochs=2), here / "strangers.yaml")
     return Run(made.path)
 
@@ -74,6 +80,12 @@ REFUSED = [
     "useful --config strangers.yaml --seeds 0 --at-epoch 1 --runs other",
     "useful --config strangers.yaml --seeds 0 --at-epoch 1 --dry-run",
     "separate --config strangers.yaml --at-epoch 1 --runs other",
+    "compare --config strangers.yaml --methods plain,sam --seeds 0 --runs other",
+    "predict {run} digit.png",
+    "predict exported digit.png",
+    "export {run} --as torchscript",
+    "export {run} --as hub --out hub",
+    "train digits --from {run} --epochs 1 --runs other",
 ]
 HARMLESS = [
     "runs --runs runs",
