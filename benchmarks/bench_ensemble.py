@@ -170,3 +170,31 @@ def nguyen_figure() -> Iterator[float]:
             ours += seconds(lambda: ensemble.run(1))
             theirs += seconds(products)
         yield ours / theirs
+
+
+@benchmark(
+    "ensemble-atlas",
+    claim="the networks of one task of the atlas, 80 of mlp on digit-dominoes, batch 128, as one against one after "
+    "another in plain PyTorch: steps/s",
+    at_least=8,
+    repeats=5,
+)
+def atlas_task() -> Iterator[float]:
+    num, size = 80, 128
+    sets = [load("digit-dominoes", seed=seed, size=800).train for seed in range(5)]
+    models = [build("mlp", input_shape=(1, 16, 8), num_classes=2, rng=seed, dropout=0.0) for seed in range(num)]
+    settings = {"lr": 0.05, "momentum": 0.9, "weight_decay": 5e-4}
+    each = [sets[number % len(sets)] for number in range(num)]
+    ensemble = Ensemble(models, each, batch_size=size, seeds=range(num), **settings)
+    steps = ensemble.steps_per_epoch
+
+    def run_one(number: int) -> None:
+        data, sgd = each[number], torch.optim.SGD(models[number].parameters(), **settings)
+        visit = order(len(data), seed=number, epoch=0)
+        x_N, y_N = data.inputs[visit].float() / 255, data.labels[visit]
+        for x, y in zip(x_N.split(size), y_N.split(size), strict=True):
+            sgd.zero_grad()
+            functional.cross_entropy(models[number](x), y).backward()
+            sgd.step()
+
+    yield from one_after_another(ensemble, run_one, steps=steps, sample=steps)

@@ -79,7 +79,7 @@ def by_curvlinops(model: nn.Module, batches: Batches) -> Callable[[], Tensor]:
     try:
         from curvlinops import HessianLinearOperator
     except ImportError as missing:
-        raise Missing("Install curvlinops-for-pytorch (with the constraints file).") from missing
+        raise Missing('Install curvlinops: pip install -c constraints.txt -e ".[bench]".') from missing
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     params = [p for p in model.parameters() if p.requires_grad]
@@ -106,7 +106,7 @@ def by_pyhessian(model: nn.Module, batches: Batches) -> Callable[[], Tensor]:
     try:
         from pyhessian import hessian as peer
     except ImportError as missing:
-        raise Missing("Install pyhessian (with the constraints file).") from missing
+        raise Missing('Install PyHessian: pip install -c constraints.txt -e ".[bench]".') from missing
 
     def find() -> Tensor:
         with warnings.catch_warnings():

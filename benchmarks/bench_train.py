@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from benchmarks.bench_data import PlainPyTorch, cifar10_root
 from benchmarks.harness import benchmark, interleaved
 from evenly.data import Splits, load
-from evenly.recipe import Model, Recipe, digest, to_mapping
+from evenly.recipe import Model, Recipe, Resampling, digest, to_mapping
 from evenly.records import Run
 from evenly.training.build import Parts, build_parts
 from evenly.training.distributed import World
@@ -150,6 +150,24 @@ def overhead_mlp_fused() -> Iterator[float]:
 @benchmark("train-overhead-convnet-fused", claim="the same, convnet: time", at_most=1.05, repeats=15)
 def overhead_convnet_fused() -> Iterator[float]:
     yield from overhead("convnet", 25_600, own_step=True)
+
+
+@benchmark(
+    "train-targeted-augmentation",
+    claim="training mlp with pixel noise on a fifth of the examples against the same training without it: time",
+    at_most=1.05,
+    repeats=15,
+)
+def targeted_augmentation() -> Iterator[float]:
+    torch.set_num_threads(2)
+    data = load("cifar10", root=cifar10_root()).train.subset(range(10_240))
+    both = []
+    for words in (("noise:0.2",), ()):
+        chosen = Resampling(method="useful", early="0" * 12, augment=words)
+        recipe = Recipe(model=Model("mlp"), epochs=1, batch_size=BATCH, augment=("mirror",), resampling=chosen)
+        hard_N = torch.arange(len(data)) % 5 == 0
+        both.append(build_parts(recipe, world=World(), splits=Splits("cifar10", {"train": data}), hard=hard_N))
+    yield from interleaved(whole_loop(both[0]), whole_loop(both[1]))
 
 
 @benchmark(

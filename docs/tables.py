@@ -18,6 +18,7 @@ from evenly.measurements import MEASUREMENTS
 from evenly.models.catalogue import CATALOGUE as MODELS
 from evenly.optim.cost import passes_per_step, rule_class
 from evenly.papers import ledger as book
+from evenly.papers.atlas.advice import reached
 from evenly.papers.atlas.declared import measured
 from evenly.papers.atlas.markdown import markdown as atlas_table
 from evenly.papers.atlas.tasks import ERRORS
@@ -86,6 +87,7 @@ def atlas(error: str) -> str:
 LISTS: Mapping[str, Callable[[], str]] = {
     "rules": rules, "data-sets": data_sets, "models": models, "measurements": measurements,
     **{f"atlas-{error}": partial(atlas, error) for error in ERRORS},
+    "atlas-advice": lambda: reached(measured(PROJECT / "claims")),
 }  # fmt: skip
 
 

@@ -133,7 +133,7 @@ def refused(rank: int) -> dict[str, Tensor]:
     with pytest.raises(UsageError, match=r"shards a part of the parameters only \(3.weight is whole\)"):
         evenly.SAM(model, m="all")
     fully_shard(model, mesh=mesh)
-    with pytest.raises(UsageError, match='say so with m="all"'):
+    with pytest.raises(UsageError, match='give m="all"'):
         train(model, evenly.SAM(model), 1, share_of(rank))
     with pytest.raises(UsageError, match='m=16: under FSDP2 all processes share one displacement: give m="all"'):
         train(model, evenly.SAM(model, m=16), 1, share_of(rank))

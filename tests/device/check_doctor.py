@@ -54,6 +54,14 @@ def test_a_component_that_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert broken(torch.device("cuda")) == ("1.0e+00 (allowed: 1e-04)", False)
 
 
+def test_copies_that_come_too_late_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = comparisons.check(comparisons.COMPONENTS["copies"][1], 0.0)
+    with pretended.with_late_copies():
+        assert ask(torch.device("cuda")) == ("the same bits", True)
+        monkeypatch.setattr(comparisons, "upload", lambda tensor, device: tensor.to(device, non_blocking=True))
+        assert ask(torch.device("cuda")) == ("other bits", False)
+
+
 def test_a_failure_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: torch.device) -> tuple[str, bool]:
         raise RuntimeError("no kernel image is available\nfor execution")

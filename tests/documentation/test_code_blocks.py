@@ -5,6 +5,7 @@ import runpy
 import shlex
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,14 @@ def test_commands_exist(page: Path) -> None:
             assert words[1] in targets
         else:
             assert words[0] in ("pip", "python", "torchrun"), words
+
+
+@pytest.mark.parametrize("page", [PROJECT / "README.md", PROJECT / "docs" / "useful.md"], ids=lambda p: p.name)
+def test_the_first_separation_that_is_shown_finds_something(page: Path) -> None:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(blocks(page, "python")[0], names)
+    assert names["separation"].remarks == ()
+    assert 0.1 < names["separation"].share < 0.5
 
 
 def test_the_two_commands_are_on_the_first_screen_of_the_readme() -> None:

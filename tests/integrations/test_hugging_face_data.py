@@ -47,6 +47,53 @@ def test_a_saved_data_set_has_its_splits_class_names_and_pixels(saved: Path, tab
     assert load(f"hf:{saved}").fingerprint == splits.fingerprint
 
 
+def _pictures(folder: Path, images: list[Image.Image | bytes]) -> Path:
+    files = []
+    for number, image in enumerate(images):
+        file = folder.parent / f"{number}.png"
+        file.write_bytes(image) if isinstance(image, bytes) else image.save(file)
+        files.append(str(file))
+    features = datasets.Features({"img": datasets.Image(), "animal": datasets.ClassLabel(names=NAMES)})
+    kinds = [number % 3 for number in range(len(files))]
+    datasets.Dataset.from_dict({"img": files, "animal": kinds}, features=features).save_to_disk(str(folder))
+    return folder
+
+
+def test_pictures_without_colour_among_coloured_ones_are_read_as_coloured_ones(tmp_path: Path) -> None:
+    grey, red = Image.new("L", (4, 4), 100), Image.new("RGBA", (4, 4), "red")
+    mixed = load(f"hf:{_pictures(tmp_path / 'mixed', [grey, red] * 6)}", held_out=0).train
+    assert mixed.shape == (3, 4, 4)
+    assert mixed.gather([0, 1])[:, :, 0, 0].tolist() == [[100, 100, 100], [255, 0, 0]]
+    (tmp_path / "other").mkdir()
+    alike = load(f"hf:{_pictures(tmp_path / 'other' / 'grey', [grey] * 6)}", held_out=0).train
+    assert alike.shape == (1, 4, 4)
+
+
+def test_one_round_of_verify_names_rows_that_do_not_decode_and_rows_of_other_sizes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = [Image.new("RGB", (4, 4), (number, 0, 0)) for number in range(12)]
+    folder = _pictures(tmp_path / "pets", [*plain, b"no picture", Image.new("RGB", (5, 4)), plain[0]])
+    assert main(["data", "verify", f"hf:{folder}", "--set", "held_out=0"]) == 3
+    told = capsys.readouterr().err
+    assert "1 of 15 rows cannot be read: row 12 ('img' does not decode" in told
+    assert "1 of 15 rows are not 3×4×4 as the first is: row 13 (3×4×5)" in told
+    words = [
+        "train",
+        f"hf:{folder}",
+        "--model",
+        "mlp",
+        "--epochs",
+        "1",
+        "--batch-size",
+        "4",
+        "--runs",
+        str(tmp_path / "r"),
+    ]
+    assert main([*words, "--set", "held_out=0", "--set", "size=4"]) == 3
+    assert "row 12: 'img' does not decode" in capsys.readouterr().err
+
+
 def test_a_run_on_it_is_trained_by_the_command_line(
     saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

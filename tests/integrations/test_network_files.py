@@ -68,6 +68,7 @@ def test_a_hub_folder_holds_weights_config_and_a_card_and_is_read_back(run: Run,
     out = tmp_path / "exported"
     assert main(["export", str(run.path), "--as", "hub", "--out", str(out)]) == 0
     assert sorted(path.name for path in out.iterdir()) == ["README.md", "config.json", "model.safetensors"]
+    assert len({path.stat().st_mode for path in out.iterdir()}) == 1
     weights = load_file(run.path / "weights.safetensors")
     assert all(torch.equal(tensor, weights[name]) for name, tensor in load_file(out / "model.safetensors").items())
     config = json.loads((out / "config.json").read_text())

@@ -1,17 +1,23 @@
 """`evenly advise`: what to try first on your data, from a short early run and the atlas of cures."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
 from evenly.cli.train import add_recipe, add_running, fast_where_possible, leads, resolved, running, with_tested_rate
-from evenly.errors import UsageError
+from evenly.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from evenly.data import Splits
-    from evenly.papers.atlas.advice import Advice
+    from evenly.papers.atlas.advice import Advice, Choice
+    from evenly.papers.atlas.early_run import Looks
     from evenly.recipe import Recipe
+    from evenly.records import Run
+    from evenly.training.signs import Sign
 
 EXAMPLES = """
   evenly advise digit-dominoes --model mlp --epochs 30
@@ -43,10 +49,12 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     rows = measured(folder)
     recipe, data = _asked(given, runs=runs, how=how)
     seen = look(recipe, data, runs=runs, **how)
+    signs = _signs(seen, data, _run(given["data"], runs))
     found, tested = advice_of(seen.features, rows), left_out(rows) if len(rows) > 1 else {}
     if not leads():
         return
-    command = _command(given, found)
+    named = _run(given["data"], runs)
+    command = _command(given if named is None else given | _settings(named), found)
     if json:
         facts = {"run": seen.run.id, "twin": seen.twin.id, "epochs": seen.epochs, "features": seen.features}
         ranking = [vars(choice) for choice in found.ranking]
@@ -57,12 +65,13 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
                 "nearest": dict(found.nearest),
                 "ranking": ranking,
                 "harmful": list(found.harmful),
+                "signs": [sign._asdict() for sign in signs],
                 "tested": {"tasks": len(tested), "good": sum(tested.values())},
                 "next": command,
             }
         )
         return
-    _show(seen.features, seen.epochs, found, tested, recipe, folder, command)
+    _show(seen.features, seen.epochs, found, tested, folder, command, signs)
 
 
 def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":
@@ -85,6 +94,40 @@ def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[R
         raise UsageError(f"{word}: run {run.id} has a recipe already. Leave it out, or give the data set instead.")
     recipe = replace(from_record(run.recipe), resampling=Resampling(), until=Until(), keep_epochs=())
     return recipe, data_of(run, data_root=how["data_root"])
+
+
+def _signs(seen: "Looks", data: "Splits", named: "Run | None") -> "list[Sign]":
+    """What to try first and why: by the run that was named, or the early one, and by what the twin separates."""
+    from evenly.resampling import separate
+    from evenly.resampling.health import health
+    from evenly.resampling.separation import SeparationWarning
+    from evenly.training.early import load_outputs
+    from evenly.training.signs import signs_of_run, signs_of_separation
+
+    of_run = signs_of_run(seen.twin)
+    if named is not None and named.state == "done" and named.id != seen.twin.id:
+        of_run = [*signs_of_run(named), *of_run]
+    outputs = load_outputs(seen.twin)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SeparationWarning)
+            separation = separate(outputs["logits"], outputs["labels"], classes=data.classes, max_accuracy=1.0)
+        return [*of_run, *signs_of_separation(separation, health(separation, outputs["logits"]))]
+    except DataError:  # all outputs of every class are equal: nothing was learned, or everything
+        return of_run
+
+
+def _settings(run: "Run") -> dict[str, Any]:
+    """What a command line says to train as a run was trained: its data, model, epochs and learning rate."""
+    recipe = run.recipe
+    options = [f"{name}={value}" for name, value in (recipe["data"].get("options") or {}).items()]
+    return {
+        "data": recipe["data"]["name"],
+        "model": recipe["model"]["name"],
+        "epochs": recipe["epochs"],
+        "lr": recipe["optimizer"]["lr"],
+        "changes": options,
+    }
 
 
 def _run(word: str | None, runs: str) -> Any:
@@ -125,14 +168,17 @@ def _show(
     epochs: int,
     found: "Advice",
     tested: dict[str, bool],
-    recipe: "Recipe",
     ledger: Path,
     command: str,
+    signs: "Sequence[Sign]",
 ) -> None:
     from evenly.papers.atlas.cures import CURES
 
     for sentence in sentences(features, epochs):
         say(sentence)
+    say("")
+    for number, sign in enumerate(signs, 1):
+        say(f"{number}. {sign.seen} {sign.advice}")
     if found.abstains:
         nearest = next(iter(found.nearest.items()), None)
         say(
@@ -149,25 +195,32 @@ def _show(
         {
             "try": number,
             "cure": CURES[choice.cure].label,
-            "balanced": f"{choice.balanced:+.1f} ({choice.best:+.1f} to {choice.worst:+.1f})".replace("-", "−"),
+            "balanced": (f"{choice.balanced:+.1f}" + _range(choice, found)).replace("-", "−"),
             "test": f"{choice.test:+.2f}".replace("-", "−"),
             "cost": f"{choice.cost:.2f}×",
         }
         for number, choice in enumerate(found.ranking[:FIRST], 1)
     ]
     print_table(rows, ["try", "cure", "balanced", "test", "cost"])
-    say("\nPoints of error minus plain training on those tasks: mean (best to worst task); cost in gradients.")
+    say(
+        "\nPoints of error minus plain training on those tasks: on data where the easy feature says nothing"
+        f"{' (best to worst task)' * (len(found.nearest) > 1)}, and on the ordinary test set; cost in gradients."
+    )
     if found.harmful:
         say(
-            f"Not: {', '.join(CURES[cure].label for cure in found.harmful)}. They harmed the ordinary test error there."
+            f"Not: {'; '.join(CURES[cure].label for cure in found.harmful)}. They harmed the ordinary test error there."
         )
     if tested:
         say(
             f"How sure: for tasks of the atlas that were left out, the first choice was as good as the best cure in "
-            f"{sum(tested.values())} of {len(tested)}."
-            + ("" if recipe.model.name == "mlp" else " They are of multilayer perceptrons: yours is another network.")
+            f"{sum(tested.values())} of {len(tested)}. They are of small networks, two classes and a planted minority. "
+            "Whether your data have such a minority, only a comparison tells."
         )
     say(f"To find out: {command}")
+
+
+def _range(choice: "Choice", found: "Advice") -> str:
+    return f" ({choice.best:+.1f} to {choice.worst:+.1f})" if len(found.nearest) > 1 else ""
 
 
 def sentences(features: dict[str, float], epochs: int) -> list[str]:

@@ -146,10 +146,15 @@ def compare(*, methods: str, seeds: str, runs: str, dry_run: bool, json: bool, *
         print_words()
         return
     names = tuple(word.strip() for word in methods.split(",") if word.strip())
+    if len(names) == 1:
+        both = "plain,sam" if names[0] in ("plain", "original") else f"plain,{names[0]}"
+        raise UsageError(f"--methods {methods}: there is nothing to compare it with. Give --methods {both}.")
     made, where, how = design(given, verb="compare", methods=names, seeds=seeds, runs=None if dry_run else runs)
     if dry_run:
         show_forecast(made, how, where, runs=runs, json=json)
         return
+    if leads():
+        say_default_epochs(given, made)
     found, error = carry_out(made, where, how, runs=runs)
     if json and leads():
         print_json(found)
@@ -164,6 +169,17 @@ def say_where(found: Mapping[str, Any], *, runs: str) -> None:
     """The last lines: the page to open."""
     place = "" if runs == "runs" else f" --runs {shlex.quote(runs)}"
     say(f"See it as a page:\n  evenly report {found['id']}{place} --open")
+
+
+def say_default_epochs(given: Mapping[str, Any], made: "Design") -> None:
+    """How long every run is where nobody said it: the default is that of long training, a matter of hours."""
+    said = {change.partition("=")[0].strip() for change in given["changes"]}
+    if given.get("epochs") is None and given.get("config") is None and "epochs" not in said:
+        runs = len(made.seeds) * len(made.methods)
+        say(
+            f"{runs} runs of {made.recipe.epochs} epochs, the default. --dry-run says how long that takes here; "
+            "--epochs 20 is a tenth of it."
+        )
 
 
 def carry_out(

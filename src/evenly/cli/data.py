@@ -1,5 +1,6 @@
 """`evenly data`: list, look at, fetch and verify data sets."""
 
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,9 +163,12 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
             wrong = [_undecodable(broken)]
         else:
             _say_left_out(broken)
-            rows = [_row(part) for part in splits.values()]
         # What was published is as it is; of data of one's own, copies can be removed.
-        wrong += [*(duplicates(splits) if source not in CATALOGUE else ()), *problems(splits)]
+        found = [*(duplicates(splits) if source not in CATALOGUE else ()), *problems(splits)]
+        if not wrong:
+            with suppress(DataError) if found else nullcontext():  # a row that does not decode, which is told already
+                rows = [_row(part) for part in splits.values()]
+        wrong += found
         for remark in splits.remarks:
             if not broken or "left out" not in remark:
                 say(remark)

@@ -74,7 +74,8 @@ def predict(
         raise DataError(f"none of the {len(broken):,} files is an image that decodes.")
     if out is not None:
         write_text(out, table(predictions, probabilities=probabilities))
-        say(f"{out}: {len(predictions):,} images{_counts(predictions)}.")
+        num = "1 image" if len(predictions) == 1 else f"{len(predictions):,} images"
+        say(f"{out}: {num}{_counts(predictions)}.")
     if json:
         print_json(rows(predictions, probabilities=probabilities))
     elif out is None:

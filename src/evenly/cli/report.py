@@ -172,7 +172,7 @@ def _atlas(out: Path, ledger: Path | None, *, force: bool, open: bool, json: boo
             f"{folder} holds no task of the atlas: nothing can be drawn. `evenly reproduce atlas --scale small` "
             "measures them, or name another ledger: --ledger DIR"
         )
-    first = write_atlas(out, rows, TASKS, ledger=folder, force=force)
+    first = write_atlas(out, rows, TASKS, force=force)
     if json:
         print_json({"out": str(first), "tasks": len(rows), "declared": len(TASKS)})
     else:

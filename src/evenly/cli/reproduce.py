@@ -203,7 +203,11 @@ def _chosen(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experime
         if len(able) < len(found):
             say(f"{len(found) - len(able)} of {len(found)} experiments have no scale {scale} and are left out.")
         found = able
-    return [(each, scale_given(scale, each)) for each in found]
+    chosen = [(each, scale_given(scale, each)) for each in found]
+    for each, size in chosen:
+        if scale not in ("auto", size):
+            say(f"{each.key} has no scale {scale}: {size} takes minutes, and is taken.")
+    return chosen
 
 
 def _plans(
@@ -311,14 +315,14 @@ def _print_by_kind(lines: Sequence[Mapping[str, Any]]) -> None:
 
 def _print(row: dict[str, Any]) -> None:
     from evenly.report.verdict_words import open_question, verdict_words
-    from evenly.report.wording import difference, pair
+    from evenly.report.wording import claimed_difference, pair
 
     lines = [
         {
             "claim": claim["says"] + (" (ours)" if claim["corrects"] else "") + (" (after)" if claim["after"] else ""),
             "paper": pair(claim["paper"], claim["paper_against"]),
             "ours": pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
-            "difference": difference(claim["difference"]),
+            "difference": claimed_difference(claim),
             "verdict": verdict_words(claim["verdict"], "remark" if claim["corrects"] else row["kind"]),
         }
         for claim in row["claims"]

@@ -195,8 +195,10 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
         if json:
             print_json({"id": run.id, "folder": str(run.path), **summary})
         else:
-            print_table([{"metric": k, "value": shown(v)} for k, v in summary.items()], ["metric", "value"])
-            say(f"\nRun {run.id} is done: {run.path}")
+            rows = [{"metric": k, "value": shown(v)} for k, v in summary.items() if k != "collapsed"]
+            print_table(rows, ["metric", "value"])
+            told = f" It {summary['collapsed']}" if "collapsed" in summary else ""
+            say(f"\nRun {run.id} is done: {run.path}.{told}")
 
 
 def leads() -> bool:

@@ -11,6 +11,7 @@ from evenly.data.formats.class_folders import listed
 from evenly.data.formats.image_files import ImageFiles, misfits
 from evenly.data.formats.listing import named
 from evenly.data.labelled import Labelled, Splits
+from evenly.data.own.hugging_face import Rows
 from evenly.errors import DataError
 
 _CHUNK = 4096
@@ -151,7 +152,11 @@ def _class(names: Sequence[str]) -> str:
 
 
 def _look_at_sizes(name: str, part: Labelled, found: _Findings) -> bool:
-    """Whether image files differ in size, so that they cannot be stacked."""
+    """Whether image files or rows differ in size, so that they cannot be stacked, or cannot be read."""
+    if isinstance(part.inputs, Rows):
+        told = part.inputs.problems()
+        found.fatal.extend(f"{name!r}: {sentence}" for sentence in told)
+        return bool(told)
     odd = misfits(part.inputs) if isinstance(part.inputs, ImageFiles) else []
     if odd:
         height, width = part.shape[1:]

@@ -72,7 +72,7 @@ class InputFormat:
             return self.finish(self.image(given)[None])[0]
         if isinstance(given, Sequence):
             return torch.stack([self(one) for one in given]) if given else torch.empty((0, *self.model_shape))
-        values = self._channels_first(torch.as_tensor(given))
+        values = self._channels_first(_numbers(given))
         if values.ndim not in (len(self.shape), len(self.shape) + 1):
             raise UsageError(
                 f"the inputs have shape {_words(values.shape)}: give one input of {_words(self.model_shape)}, or "
@@ -156,6 +156,15 @@ class InputFormat:
                 f"the inputs range from {float(values.min()):g} to {float(values.max()):g}, and this network was "
                 "trained on images scaled to [0, 1]: give bytes (uint8), or divide by 255."
             )
+
+
+def _numbers(given: Any) -> Tensor:
+    try:
+        return torch.as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(
+            f"a {type(given).__name__} is no input: give image files, a folder, PIL images, arrays or tensors."
+        ) from error
 
 
 def _words(shape: Sequence[int]) -> str:

@@ -90,6 +90,7 @@ def write_hub(trained: TrainedRun, out: Path) -> float:
         }
         save_file(state, folder / WEIGHTS, metadata={"format": "pt"})
         (folder / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+        (folder / WEIGHTS).chmod((folder / CONFIG).stat().st_mode)  # safetensors lets nobody else read them
         (folder / "README.md").write_text(model_card(trained))
         images = _samples(trained)
         read_back = load_run(folder)

@@ -87,7 +87,7 @@ def gradients(loss: Tensor, inputs: Sequence[Tensor]) -> list[Tensor | None]:
         grads = _engine((loss,), (root,), False, False, tuple(inputs), allow_unreachable=True, accumulate_grad=False)
     else:
         grads = torch.autograd.grad(loss, list(inputs), allow_unused=True)
-    hidden = any(g is None for g in grads)
+    hidden = [g for g in grads if g is None]
     if hidden and any(type(node).__name__ == "CheckpointFunctionBackward" for node in _nodes(loss)):
         raise UsageError(
             "the model uses reentrant checkpointing, which hides parameters from a gradient that leaves .grad alone: "
@@ -148,8 +148,8 @@ def add_to_grad(params: Sequence[Tensor], gradients: Sequence[Tensor | None], we
     whole = not isinstance(weight, Tensor) and weight == 1.0  # a number on a device is not read
     for p, new in zip(params, gradients, strict=True):
         if new is not None:
-            new = new if whole else new * weight
-            p.grad = new if p.grad is None else p.grad + new
+            old, new = p.grad, new if whole else new * weight
+            p.grad = new if old is None else old + new
 
 
 def repeat_random_numbers(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractContextManager[None]]:

@@ -40,6 +40,10 @@ class DeviceLists(Lists):
             return list(torch._foreach_add(list(a), torch._foreach_mul(list(b), factor)))
         return tree.add(a, b, factor)
 
+    def mix(self, a: Params, s: Any, b: Params, t: Any) -> Params:
+        """The sum s · a + t · b, written over a."""
+        return super().mix(a, s, torch._foreach_mul(b, t), 1.0) if isinstance(t, Tensor) else super().mix(a, s, b, t)
+
     def ratio(self, a: Any, b: Any) -> Any:
         """The quotient a/b: 0 where b is too small to divide by, NaN where it is not finite."""
         if not isinstance(b, Tensor):

@@ -4,6 +4,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor, nn
@@ -25,6 +26,7 @@ from evenly.optim.statistics import RunningStatistics
 from evenly.optim.step import Collector, Step
 
 Closure = Callable[..., Any]
+_HOOKS = attrgetter("_post_accumulate_grad_hooks")
 
 
 class DisplacedGradient:
@@ -129,8 +131,8 @@ class DisplacedGradient:
         self.replicas = Replicas(model, dict(named))
         self.whole = len(self.moved) == len(self.params)
         self.plain = tree.swappable(self.params)
-        reuses = self.whole and self.plain and not self.rule.combines and not self.replicas.wrappers
-        self.scratch = Scratch(self.params) if reuses and self.rule.looks_first else None
+        reuses = self.whole and self.plain and not self.replicas.wrappers
+        self.scratch = Scratch(self.params) if reuses else None
         #: Memory for the weights while they are displaced where they lie, as on a device.
         self.aside: list[Tensor] | None = None
         self._left: tuple[int, weakref.ref[Tensor], int, int] | None = None
@@ -162,7 +164,7 @@ class DisplacedGradient:
         returns `(loss, outputs)`, so does this, of the first pass; with several perturbation groups `outputs` is a
         list with one entry for each.
         """
-        if self.own_backward is not None or any(p._post_accumulate_grad_hooks for p in self.params):
+        if self.own_backward is not None or any(map(_HOOKS, self.params)):
             loss, rest = self._loss(closure, batch)
             (self.own_backward or Tensor.backward)(loss)
             return loss.detach() if rest is None else (loss.detach(), *rest)
@@ -210,7 +212,7 @@ class DisplacedGradient:
         if self._accumulates():
             return self.num_steps - 1, self.micro + 1
         if self.rule.remembers:
-            self.memory.learn(self.rule, step=self.num_steps)
+            self.memory.end_step(check=not self.rule.sees_lesson)
         return self.num_steps, 0
 
     def scale_loss(self, loss: Tensor) -> Tensor:

@@ -12,7 +12,8 @@ from evenly.optim.space import Number, Space, Vector
 class Point(NamedTuple):
     """Where a rule computes: the weights, the gradients so far, the memory, the step and the perturbation group.
 
-    `ascent` and `g_adv`, the displacement and the gradient there, are None until they are known.
+    `ascent` and `g_adv`, the displacement and the gradient there, and `left`, what `descent` returned, are None until
+    they are known.
     """
 
     space: Space
@@ -23,14 +24,16 @@ class Point(NamedTuple):
     group: int = 0
     ascent: Ascent | None = None
     g_adv: Vector | None = None
+    left: Vector | None = None
 
 
 @dataclass(frozen=True)
 class Rule:
     """SAM (Foret et al., 2021); other rules override what differs.
 
-    Fields are the settings of a rule. Methods are pure: only one vector, `memory`, lives between steps. `learn` makes
-    it from the lessons of an optimizer step, averaged over its perturbation groups, processes and micro-batches.
+    Fields are the settings of a rule. Methods are pure, except that `descent` may write over the last gradient. Only
+    one vector, `memory`, lives between steps. `learn` makes it from a lesson; the results of an optimizer step are
+    averaged over its perturbation groups, processes and micro-batches, so it must be linear in the lesson.
     """
 
     #: Whether the gradient at the weights is needed before moving.
@@ -41,6 +44,8 @@ class Rule:
     combines: ClassVar[bool] = False
     #: Whether the rule has a memory.
     remembers: ClassVar[bool] = False
+    #: Whether a displacement that is finite proves that the lesson is, so that nobody need look.
+    sees_lesson: ClassVar[bool] = False
     #: Whether the rule ascends an objective, of which `weight_decay` can be a part.
     climbs: ClassVar[bool] = True
     #: η of ASAM's stretched ball; None is the round ball.
@@ -64,7 +69,10 @@ class Rule:
         return unnormalised_ascent(here.space, d, rho)
 
     def descent(self, here: Point) -> Vector:
-        """The final gradient, for rules that combine; `g_adv` is None in a step without displacement."""
+        """The final gradient, for rules that combine; `g_adv` is None in a step without displacement.
+
+        It may be written over the last gradient, `g_adv` or else `g`, by `space.mix`.
+        """
         return here.g_adv
 
     def lesson(self, here: Point) -> Vector | None:

@@ -10,12 +10,15 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch._utils import _flatten_dense_tensors as flat
 
 from evenly import rng, tree
 from evenly.tree import Params
 
 # For a shorter gradient ρ/‖g‖ would overflow single precision; it counts as zero.
 TINY = 1e-30
+# Up to this many numbers, copying vectors into one tensor is quicker than an operator for each of their tensors.
+SMALL = 1 << 16
 
 Vector = Any
 Number = Any
@@ -39,8 +42,14 @@ class Space(Protocol):
     def blend(self, a: Vector, b: Vector, weight: float) -> Vector:
         """The mean (1 − weight) · a + weight · b."""
 
+    def mix(self, a: Vector, s: Number, b: Vector, t: Number) -> Vector:
+        """The sum s · a + t · b, written over a."""
+
     def ratio(self, a: Number, b: Number) -> Number:
         """The quotient a/b: 0 where b is too small to divide by."""
+
+    def share(self, a: Vector, b: Vector) -> Number:
+        """The quotient ⟨a, b⟩/‖b‖², how much of b is in a: 0 where b is too small to divide by."""
 
     def stretch(self, w: Vector, d: Vector, eta: float) -> tuple[Vector, Vector]:
         """T d and T² d, with T = |w| + η for the weights that adapt and 1 for the others."""
@@ -64,6 +73,9 @@ class Lists:
 
     def length(self, a: Params) -> float:
         """‖a‖ as a number on the host."""
+        known: float | None = getattr(a, "known_length", None)  # of a memory
+        if known is not None:
+            return known
         return tree.length(a) if self.adaptive is None else tree.length(a, few=0)
 
     add = staticmethod(tree.add)
@@ -79,11 +91,40 @@ class Lists:
         """The mean (1 − weight) · a + weight · b."""
         return list(torch._foreach_lerp(list(a), list(b), weight))
 
+    def mix(self, a: Params, s: Any, b: Params, t: Any) -> Params:
+        """The sum s · a + t · b, written over a.
+
+        >>> a = [torch.tensor([1.0, 2.0])]
+        >>> Lists().mix(a, 2.0, [torch.tensor([1.0, 1.0])], -1.0) is a, a
+        (True, [tensor([1., 3.])])
+        """
+        exact = isinstance(s, float) and isinstance(t, float)
+        if exact and s + t == 1.0:  # one pass over memory instead of two
+            torch._foreach_lerp_(a, b, t)
+            return a
+        if not exact or s != 1.0:
+            torch._foreach_mul_(a, s)
+        torch._foreach_add_(a, b, alpha=t)
+        return a
+
     def ratio(self, a: float, b: float) -> float:
         """The quotient a/b: 0 for a zero vector's length, which has no direction, and NaN if b is not finite."""
         if not math.isfinite(b):
             return math.nan
         return a / b if b > TINY else 0.0
+
+    def share(self, a: Params, b: Params) -> Any:
+        """The quotient ⟨a, b⟩/‖b‖²: 0 for a zero vector, NaN if ‖b‖ is not finite.
+
+        >>> Lists().share([torch.tensor([1.0, 1.0])], [torch.tensor([2.0, 0.0])])
+        0.5
+        """
+        if sum(map(Tensor.numel, b)) <= SMALL and tree.plain_alike([*a, *b]):
+            x, y = flat(a), flat(b)  # type: ignore[no-untyped-call]  # torch's own
+            size, inner = torch.linalg.vector_norm(y).item(), torch.dot(x, y).item()
+        else:
+            size, inner = self.length(b), self.dot(a, b)
+        return self.ratio(self.ratio(inner, size), size)
 
     def stretch(self, w: Params, d: Params, eta: float) -> tuple[list[Tensor], list[Tensor]]:
         """T d and T² d; tensors that do not adapt are returned unchanged."""
@@ -115,5 +156,4 @@ def orthogonal(space: Space, a: Vector, b: Vector) -> Vector:
     >>> orthogonal(Lists(), [torch.tensor([1.0, 1.0])], [torch.tensor([2.0, 0.0])])[0].tolist()
     [0.0, 1.0]
     """
-    size = space.length(b)
-    return space.add(a, b, -space.ratio(space.ratio(space.dot(a, b), size), size))
+    return space.add(a, b, -space.share(a, b))

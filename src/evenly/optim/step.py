@@ -12,7 +12,7 @@ from evenly.errors import UsageError
 from evenly.optim import groups
 from evenly.optim.ascent import Ascent
 from evenly.optim.closures import Result, add_to_grad, repeat_random_numbers
-from evenly.optim.device_space import DeviceLists, Skips, loss_scale, space_of
+from evenly.optim.device_space import Skips, loss_scale, space_of
 from evenly.optim.memory import Memory
 from evenly.optim.passes import Gradients, Passes
 from evenly.optim.radius import GroupRadii, radius_at
@@ -168,7 +168,7 @@ class Step:
             g_adv = self._unscale(replicas.mean(g_adv) if spans and g_adv is not None else g_adv)
         left = g_adv
         if rule.combines:
-            left, here, at = self._combine(g, g_adv, here, at)
+            left, here, at = self._combine(g, g_adv, here, at, shared=into is not None)
         if left is not None:
             left = left if spans else replicas.mean(left)
             if into is not None:
@@ -195,12 +195,14 @@ class Step:
         owner, params, scratch = self.owner, self.owner.params, self.owner.scratch
         at, w = owner.moved, params
         directions: list[Tensor] = g  # type: ignore[assignment]  # once it is known to have no gaps
-        if g is None or not owner.whole or [t for t in g if t is None or t.is_sparse]:
+        gaps = [p for p in params if not p.requires_grad] if g is None else [t for t in g if t is None or t.is_sparse]
+        if gaps or not owner.whole:
             at = [i for i in owner.moved if (params[i].requires_grad if g is None else g[i] is not None)]
             directions = [] if g is None else [_dense(g[i]) for i in at]
             w, scratch = [params[i] for i in at], None
             if not w:
                 return None, at, None
+        directions = directions or []
         if directions and owner.weight_decay:
             directions = tree.add(directions, [p.detach() for p in w], owner.weight_decay)
         rule, adaptive = owner.rule, owner.adaptive
@@ -232,41 +234,58 @@ class Step:
         return here, at, home
 
     def _combine(
-        self, g: Gradients | None, g_adv: Gradients | None, climbed: Point | None, moved: list[int]
+        self, g: Gradients | None, g_adv: Gradients | None, climbed: Point | None, moved: list[int], *, shared: bool
     ) -> tuple[Gradients, Point | None, list[int]]:
-        """Combine the gradients of parameters that have all of them; other parameters keep the last gradient."""
+        """Combine the gradients of parameters that have all of them; other parameters keep the last gradient.
+
+        The rule may write over the last gradients; those of `autograd.grad` may share memory and are copied before.
+        """
         owner, params = self.owner, self.owner.params
         last = g_adv if g_adv is not None else g
         assert last is not None
-        needed = [each for each in (g, g_adv) if each is not None]
-        at = [i for i in range(len(params)) if all(each[i] is not None for each in needed)]
+        if shared:
+            last = [None if t is None else t.clone() for t in last]
+            g, g_adv = (g, last) if g_adv is not None else (last, None)
+        both = [each for each in (g, g_adv) if each is not None]
+        gaps = [t for each in both for t in each if t is None or t.is_sparse]
+        at = list(range(len(params)))
+        if gaps:
+            at = [i for i in at if all(each[i] is not None for each in both)]
         ascent = climbed.ascent if climbed is not None else None
         known = ascent is not None and not isinstance(ascent.size, Tensor)
         if not at or (ascent is not None and known and not math.isfinite(ascent.size)):
             return last, None, at  # Nothing was displaced: the last gradient is a plain one.
-        own = [None if each is None else [_dense(each[i]) for i in at] for each in (g, g_adv)]
-        w = [params[i].detach() for i in at]
-        memory = owner.memory.recall(at, w) if owner.rule.remembers else None
         if ascent is not None and at != moved:
             along = dict(zip(moved, ascent.direction, strict=True))
             ascent = Ascent([along[i] if i in along else torch.zeros_like(params[i]) for i in at], ascent.size)
+        w = [params[i].data for i in at]
+        memory = owner.memory.recall(at, w) if owner.rule.remembers else None
+        own: list[Any] = [g, g_adv]
+        if gaps:
+            own = [None if each is None else [_dense(each[i]) for i in at] for each in own]
         here = Point(space_of(w), w, own[0], memory, self.step, 0, ascent, own[1])
+        final = own[0] if own[1] is None else own[1]
+        before = [t._version for t in final] if gaps else None
         made = owner.rule.descent(here)
-        if made is here.g_adv or (made is here.g and g_adv is None):
-            return last, here, at
+        here = here._replace(left=made)
+        if before is None:
+            return made, here, at
         result = list(last)
-        for i, t in zip(at, made, strict=True):
-            result[i] = t
+        for i, t, old, version in zip(at, made, final, before, strict=True):
+            if t is not old or t._version != version:  # A sparse gradient that is left as it is stays sparse.
+                result[i] = t
         return result, here, at
 
     def _learn(self, here: Point, at: list[int], spans: bool) -> None:
-        """Add the rule's lesson, averaged over ranks, to the memory; a lesson that is not finite is dropped."""
+        """Learn from this group, averaged over ranks; nothing if its displacement was not finite."""
         owner = self.owner
         lesson = owner.rule.lesson(here)
         if lesson is not None and not spans and owner.replicas.wrappers:
             lesson = owner.replicas.mean(lesson)
-        if lesson is not None and (isinstance(here.space, DeviceLists) or math.isfinite(tree.length(lesson))):
-            owner.memory.add(at, lesson)
+        ascent = here.ascent
+        skipped = ascent is not None and not isinstance(ascent.size, Tensor) and not math.isfinite(ascent.size)
+        if lesson is not None and not skipped:
+            owner.memory.add(owner.rule, here.space, at, lesson, step=self.step)
 
     def _unscale(self, g: Gradients | None) -> Any:
         if g is None or (isinstance(self.loss_scale, float) and self.loss_scale == 1.0):

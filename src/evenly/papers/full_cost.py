@@ -11,8 +11,8 @@ from evenly.papers.experiment import Experiment, Part
 from evenly.recipe import Ascent, Recipe, from_mapping, to_mapping
 from evenly.typed.mappings import digest
 
-#: Floating-point operations that a GPU keeps up in a second while it trains a ResNet-18 of 32×32 images in mixed
-#: precision: about a twentieth of the peak of one made for it. A step has an end below which no GPU goes.
+#: Assumed of a GPU: floating-point operations that it keeps up in a second of training, far below its peak; and the
+#: seconds below which no step goes, however small the network.
 SUSTAINED, LEAST_STEP = 15e12, 2e-3
 CLUSTERS = (8, 64)
 HARD_SHARE = 0.4  # of all examples, as it often is

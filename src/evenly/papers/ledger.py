@@ -21,6 +21,7 @@ from evenly.papers.identity.behaviour import Identity, of_this_package
 from evenly.papers.verdict import VERDICTS, Judged, judge
 
 Row = dict[str, Any]
+SMALL = 60.0  # minutes up to which an experiment at its full size is small enough for any machine
 _SEED = re.compile(r"-?[0-9]{1,18}")
 _TEXT = re.compile(r".*", re.DOTALL)
 _NUMBERS = {_SEED: float}
@@ -208,12 +209,18 @@ def _interval(found: Any) -> dict[str, Any] | None:
 
 
 def scale_given(text: str, experiment: Experiment) -> str:
-    """The scale that is meant: the one named, or for `auto` the paper's own where it takes an hour at most."""
+    """The scale that is meant: the one named, or for `auto` the paper's own where it takes an hour at most.
+
+    What is declared without `small` because its full size is small already is meant by `small` too.
+    """
     if text != "auto":
+        full = experiment.scales.get("full")
+        if text == "small" and text not in experiment.scales and full is not None and full.minutes <= SMALL:
+            return "full"
         if text not in experiment.scales:
             raise UsageError(f"{experiment.key} has no scale {text!r}: it has {', '.join(experiment.scales)}.")
         return text
     full = experiment.scales.get("full")
-    if full is not None and (full.minutes <= 60 or "small" not in experiment.scales):
+    if full is not None and (full.minutes <= SMALL or "small" not in experiment.scales):
         return "full"
     return "small" if "small" in experiment.scales else "smoke"

@@ -115,4 +115,7 @@ def do_part(context: Context, part: Part) -> None:
             raise UsageError(f"{part.address} returned {type(found).__name__}: return a Found.")
         return found
 
+    if os.environ.get("RANK", "0") != "0":
+        work()  # of several processes that train together the first keeps what they find
+        return
     store(context, part, work)

@@ -4,6 +4,7 @@ It holds::
 
     id, created, updated, command, state        state: running, done or stopped
     data, data_fingerprint, model, optimizer, split, epochs, seeds, baseline
+    num_runs    of all methods and seeds, early runs included
     early       by seed: the early run, the epoch of its separation, and whether the rule for that epoch fired
     methods     each with name, label, settings that differ from the baseline's, cost, and its runs by seed;
                 error and paired difference to the baseline, with intervals, as far as runs are done

@@ -97,10 +97,12 @@ class Run:
 
     @classmethod
     def open(cls, which: str | os.PathLike[str], root: str | os.PathLike[str] = "runs") -> "Run":
-        """The run in folder `which`, or the one in `root` whose ID begins with `which`."""
+        """The run in folder `which`, or the one in `root` whose ID begins with `which`; `runs/3f2a` names its root."""
         path, root = Path(which), Path(root)
         if (path / RECIPE).is_file():
             return cls(path)
+        if not path.exists() and path.parent.is_dir() and path.name != os.fspath(which):
+            which, root = path.name, path.parent
         if path.is_dir() and path.name != os.fspath(which):
             raise UsageError(f"{path} is not a run's folder: it has no {RECIPE}. `evenly runs` lists those that are.")
         named = [name for name in _list_names(root) if name.startswith(os.fspath(which))]

@@ -18,7 +18,7 @@ from evenly.report.blocks import Badge, Block, Drawing, Lead, Link, Listing, Pro
 from evenly.report.page import render
 from evenly.report.verdict_tables import number_of_seeds, verdict_summary
 from evenly.report.verdict_words import MARK, Row, counts, open_question, verdict_words
-from evenly.report.wording import difference, duration, pair
+from evenly.report.wording import claimed_difference, duration, pair
 
 RULE = (
     "A claim is judged by the paired differences over seeds, their 95% t-interval, and the effect that the "
@@ -33,6 +33,7 @@ RULE = (
     "A stand-in, with other data, another network or another regime, does not judge the paper: the effect is seen "
     "there, not seen, or unclear. Our own remarks and corrections are listed apart."
 )
+SIZES = {"full": "At the paper's size", "small": "At a smaller size"}
 KINDS = {
     "paper": "Claims of the papers",
     "stand-in": "Stand-ins: other data, network or regime",
@@ -107,7 +108,9 @@ def index_page(
         [name, Link(title, f"https://scholar.google.com/scholar?q={quote(title)}")] for name, title in papers.values()
     ]
     sections.append(Section("papers", "The papers", [Table(["paper", "authors and title"], cited)]))
-    finding = f"{len(lines)} experiments of {len(papers)} papers, each judged by one rule that was set in advance."
+    num_papers = len({line["key"].partition("/")[0] for line in lines if line["kind"] != "atlas"})
+    finding = f"{len(lines)} experiments, each judged by one rule that was set in advance: the claims of {num_papers} "
+    finding += ("paper" if num_papers == 1 else "papers") + (" and an atlas of cures." if "atlas" in counted else ".")
     return render(
         "Claims and verdicts", Lead(finding, facts=facts, command="evenly reproduce --list"), sections, site=True
     )
@@ -159,7 +162,7 @@ def experiment_page(
         blocks.append(_seeds(row))
         blocks.append(Listing("Where it ran", _machine(row)))
         judged = verdict_words(row["verdict"], row["kind"])
-        sections.append(Section(row["scale"], f"At scale {row['scale']}: {judged}", blocks))
+        sections.append(Section(row["scale"], f"{SIZES.get(row['scale'], row['scale'])}: {judged}", blocks))
     errata = rows[0]["errata"] if rows else []
     if errata:
         sections.append(Section("errata", "What is wrong or left open in the paper", [Prose("\n\n".join(errata))]))
@@ -167,8 +170,8 @@ def experiment_page(
     if related:
         links: list[list[Any]] = [[Link(other, _page(other))] for other in related]
         sections.append(Section("related", "Related experiments", [Table(["experiment"], links)]))
-    name, title = papers[key.partition("/")[0]]
-    cited = [[Link(name, "index.html#papers"), title]]
+    name, full_title = papers[key.partition("/")[0]]
+    cited = [[Link(name, "index.html#papers"), full_title]]
     sections.append(Section("paper", "The paper", [Table(["paper", "authors and title"], cited)]))
     finding = line["claim"]
     if line["state"] == "stale":
@@ -180,7 +183,7 @@ def experiment_page(
         advice="run it again, or with more seeds." if rows else "run it:",
         next_command=f"evenly reproduce {key} --scale {line['scale']}",
     )
-    return render(f"{key}: {title}" if title else key, lead, sections, up=Link("All claims", "index.html"), site=True)
+    return render(f"{title} · {name}" if title else key, lead, sections, up=Link("All claims", "index.html"), site=True)
 
 
 def _related(key: str, rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
@@ -212,7 +215,7 @@ def _claims(row: Row) -> Table:
             "verdict": _verdict(claim, row),
             "the paper": pair(claim["paper"], claim["paper_against"]),
             "ours": pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
-            "difference [95%]": difference(claim["difference"]),
+            "difference [95%]": claimed_difference(claim),
         }
         for claim in row["claims"]
     ]

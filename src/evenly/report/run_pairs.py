@@ -8,6 +8,7 @@ from typing import Any
 
 from evenly.errors import UsageError
 from evenly.intervals import Interval, interval, paired
+from evenly.records.comparison import relative_cost
 from evenly.records.identity import APART, data_key
 from evenly.records.query import runs as all_runs
 from evenly.records.run import Run
@@ -96,8 +97,9 @@ def compare(of: Sequence[Group], split: str | None = None) -> tuple[str, list[Pa
         difference = (
             paired([own[s] for s in shared], [base[s] for s in shared]) if group is not of[0] and shared else None
         )
-        costs = [_gradients(group.runs[s]) / _gradients(of[0].runs[s]) for s in shared if _gradients(of[0].runs[s])]
-        cost = sum(costs) / len(costs) if costs else None
+        costs = [_cost(group.runs[s], of[0].runs[s]) for s in shared]
+        known = [each for each in costs if each is not None]
+        cost = sum(known) / len(known) if known and len(known) == len(costs) else None
         pairs.append(Pair(group, interval(list(own.values())), difference, cost))
     return split, pairs
 
@@ -106,8 +108,22 @@ def _has(of: Sequence[Group], split: str) -> bool:
     return all(f"{split}.error" in run.summary() for group in of for run in group.runs.values())
 
 
-def _gradients(run: Run) -> float:
-    return float(run.summary().get("gradients", 0))
+def _cost(run: Run, first: Run) -> float | None:
+    """What a run costs relative to the first, early runs included; None where that is not known any more."""
+    own, base = _gradients(run), _gradients(first)
+    return relative_cost(own, baseline=base) if own is not None and base else None
+
+
+def _gradients(run: Run) -> float | None:
+    """The gradients of a run and of the early run that chose its examples; None where the early run is gone."""
+    own = float(run.summary().get("gradients", 0))
+    early = flatten(run.recipe).get(EARLY)
+    if early is None:
+        return own
+    try:
+        return own + float(Run.open(str(early), run.path.parent).summary().get("gradients", 0))
+    except UsageError:
+        return None
 
 
 def _folder(chosen: Sequence[Run], root: str | os.PathLike[str]) -> Path:

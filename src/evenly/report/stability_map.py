@@ -25,7 +25,7 @@ def figure(
     mean_square_lr: Array,
     exponent: Array,
 ) -> "Figure":
-    """A panel per method; arrays are methods × batches × sigmas.
+    """A panel per method, with the axes of the paper; arrays are methods × batches × sigmas.
 
     Dark cells diverged. The lines are where the published criterion, the exact mean-square threshold and the
     almost-sure (Lyapunov) boundary lie at this learning rate.
@@ -33,8 +33,8 @@ def figure(
     >>> grid = np.array([[[0.1, 0.2], [0.8, 0.9]]])
     >>> made = figure(["SGD"], [1, 2], [1, 2], lr=0.5, diverged=grid < 0.5, criterion_lr=grid,
     ...               mean_square_lr=grid, exponent=0.5 - grid)
-    >>> len(made.axes)
-    1
+    >>> [(axes.get_xlabel(), axes.get_ylabel()) for axes in made.axes]
+    [('batch size B', 'coherence σ')]
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -47,14 +47,15 @@ def figure(
     )
     panels = made.subplots(1, len(methods), squeeze=False, sharey=True)[0]
     for number, (axes, method) in enumerate(zip(panels, methods, strict=True)):
-        axes.pcolormesh(sigmas, batches, diverged[number], cmap="Greys", vmin=0, vmax=1.6, shading="nearest")
+        axes.pcolormesh(batches, sigmas, diverged[number].T, cmap="Greys", vmin=0, vmax=1.6, shading="nearest")
         for _, height, colour, style in lines:
             values = np.nan_to_num(height[number], posinf=1e3, neginf=-1e3)
             if values.min() < 0 < values.max():
-                axes.contour(sigmas, batches, values, levels=[0.0], colors=[colour], linestyles=[style], linewidths=1.8)
+                style_of = {"colors": [colour], "linestyles": [style], "linewidths": 1.8}
+                axes.contour(batches, sigmas, values.T, levels=[0.0], **style_of)
         axes.set_title(method, fontsize=10)
-        axes.set_xlabel("coherence σ")
-    panels[0].set_ylabel("batch size B")
+        axes.set_xlabel("batch size B")
+    panels[0].set_ylabel("coherence σ")
     handles = [Line2D([], [], color=colour, linestyle=style, label=name) for name, _, colour, style in lines]
     made.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     made.suptitle(f"diverged (grey) at learning rate {lr:g}", fontsize=10)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenly.report.verdict_words import Row, num_holding, open_question, verdict_words
-from evenly.report.wording import difference, pair
+from evenly.report.wording import claimed_difference, pair
 
 
 def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: str | None = None) -> str:
@@ -53,7 +53,7 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
             claim["says"].replace("|", "\\|"),
             pair(claim["paper"], claim["paper_against"]) or "—",
             pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
-            difference(claim["difference"]),
+            claimed_difference(claim),
             str(claim["difference"]["n"]),
             _verdict(claim, row),
             "{} of {} hold".format(*num_holding(row)),

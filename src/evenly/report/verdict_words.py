@@ -42,7 +42,7 @@ def open_question(claim: Mapping[str, Any]) -> str:
     >>> claim = {"verdict": "inconclusive", "effect": -0.28, "seeds_needed": 24,
     ...          "difference": {"mean": 0.05, "low": -0.95, "high": 1.05, "n": 3}}
     >>> open_question(claim)
-    '± 1 around an effect of -0.28; about 24 seeds would settle it'
+    '± 1 around an effect of −0.28; about 24 seeds would settle it'
     """
     if claim["verdict"] != "inconclusive":
         return ""
@@ -51,6 +51,7 @@ def open_question(claim: Mapping[str, Any]) -> str:
         return "one seed has no interval"
     width = f"± {(found['high'] - found['low']) / 2:.3g}"
     around = f"a mean of {found['mean']:.3g}" if claim["effect"] is None else f"an effect of {claim['effect']:.3g}"
+    around = around.replace(" -", " −")
     needed = claim["seeds_needed"]
     settled = (
         f"about {needed:,} seeds would settle it" if needed else "no number of seeds that can be run would settle it"

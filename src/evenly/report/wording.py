@@ -12,20 +12,45 @@ def pair(value: float | None, against: float | None) -> str:
     >>> pair(4.79, 5.07), pair(0.5, None), pair(None, None)
     ('4.79 / 5.07', '0.5', '')
     """
+    words = ["…" if number is None else _plain(f"{number:.4g}") for number in (value, against)]
     if value is None:
-        return "" if against is None else f"… / {against:.4g}"
-    return f"{value:.4g}" if against is None else f"{value:.4g} / {against:.4g}"
+        return "" if against is None else " / ".join(words)
+    return words[0] if against is None else " / ".join(words)
 
 
-def difference(found: Mapping[str, Any]) -> str:
-    """A signed mean with its interval; one value has none.
+def difference(found: Mapping[str, Any], *, within: tuple[float, float] | None = None) -> str:
+    """A signed mean with its interval, cut where it leaves what is possible; one value has none.
 
     >>> difference({"mean": -0.4, "low": -0.6, "high": -0.2}), difference({"mean": 1.0, "low": None, "high": None})
-    ('-0.4 [-0.6, -0.2]', '+1')
+    ('−0.4 [−0.6, −0.2]', '+1')
+    >>> difference({"mean": -0.98, "low": -1.02, "high": -0.93}, within=(-1, 1))
+    '−0.98 [−1, −0.93]'
     """
     if found["low"] is None:
-        return f"{found['mean']:+.3g}"
-    return f"{found['mean']:+.3g} [{found['low']:+.3g}, {found['high']:+.3g}]"
+        return _signed(found["mean"])
+    low, high = found["low"], found["high"]
+    if within is not None:
+        low, high = (min(max(end, within[0]), within[1]) for end in (low, high))
+    return f"{_signed(found['mean'])} [{_signed(low)}, {_signed(high)}]"
+
+
+def claimed_difference(claim: Mapping[str, Any]) -> str:
+    """The difference that a claim of the ledger is judged by; a correlation stays within −1 and 1."""
+    is_correlation = "correlation" in claim["says"] and not isinstance(claim["against"], str)
+    return difference(claim["difference"], within=(-1.0, 1.0) if is_correlation else None)
+
+
+def _signed(value: float) -> str:
+    """A number with its sign and three digits.
+
+    >>> _signed(-1390.4), _signed(0.0213)
+    ('−1,390', '+0.0213')
+    """
+    return _plain(f"{value:+,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:+.3g}")
+
+
+def _plain(number: str) -> str:
+    return number.replace("-", "−") if "e" not in number else number
 
 
 def duration(minutes: float) -> str:

@@ -69,7 +69,7 @@ class Outputs:
 
     def name(self, label: int) -> str:
         """What to call a class when speaking to people."""
-        return f"{label} ({self.classes[label]})" if self.classes else str(label)
+        return class_words(label, self.classes)
 
     @property
     def piece(self) -> int:
@@ -183,6 +183,16 @@ class Outputs:
         for x, target in zip(torch.split(x_KD, self.piece), torch.split(target_KD, self.piece), strict=True):
             target.copy_(self.probabilities(x))
         return target_KD
+
+
+def class_words(label: int, classes: Sequence[str]) -> str:
+    """What to call a class when speaking to people: its number, and its name where that says more.
+
+    >>> class_words(3, ["dog", "cat", "cow", "emu"]), class_words(1, ["0", "1"]), class_words(7, [])
+    ('3 (emu)', '1', '7')
+    """
+    name = classes[label] if classes else str(label)
+    return str(label) if name == str(label) else f"{label} ({name})"
 
 
 def check_outputs(

@@ -55,15 +55,13 @@ def on_clusters(name: Callable[[int], str], found: Mapping[int, Distinctness]) -
         return ()
     worst = sorted(indistinct, key=lambda label: found[label].silhouette)
     names = ", ".join(
-        f"{name(label)} (silhouette {found[label].silhouette:.2f}, a single cloud reaches "
-        f"{max(found[label].clouds):.2f})"
-        for label in worst[:5]
+        f"{name(label)} {found[label].silhouette:.2f} / {max(found[label].clouds):.2f}" for label in worst[:5]
     )
     more = f" and {len(worst) - 5} more" if len(worst) > 5 else ""
     return (
         f"{len(indistinct)} of {len(found)} classes {CLUSTERLESS}: what is called hard there is one "
-        f"end of a single cloud, not a group of its own: {names}{more}. See whether it lasts in the next epoch or "
-        "with another seed.",
+        f"end of a single cloud, not a group of its own. Silhouette / that of a single cloud: {names}{more}. See "
+        "whether it lasts in the next epoch or with another seed.",
     )
 
 

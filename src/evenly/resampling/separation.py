@@ -16,6 +16,7 @@ from evenly.errors import UsageError
 from evenly.resampling import matching, multiset
 from evenly.resampling.agreement import Agreement, agreement
 from evenly.resampling.distinctness import Distinctness
+from evenly.resampling.outputs import class_words
 from evenly.resampling.sampler import MultisetSampler
 
 T = TypeVar("T")
@@ -210,8 +211,7 @@ class Separation:
 
     def name(self, label: int) -> str:
         """What to call a class when speaking to people."""
-        known = self.classes[label] if self.classes else ""
-        return f"{label} ({known})" if known and known != str(label) else str(label)
+        return class_words(label, self.classes)
 
     def summary(self) -> str:
         """A line for the whole and one for each class."""

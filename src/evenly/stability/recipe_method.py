@@ -11,6 +11,10 @@ from evenly.stability.method import Method
 JudgedOptimizer = Literal["sgd", "adamw"]
 JudgedAscent = Literal["none", "sam"]
 ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # torch's defaults
+# What SAM's options are where they change nothing; any other value makes another ascent.
+PLAIN_SAM: dict[str, Any] = {
+    "every": 1, "fraction": 1.0, "where": None, "weight_decay": 0.0, "adaptive": False, "eta": None, "adapt": None
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -110,15 +114,20 @@ def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tu
             "nearest is sam: give --ascent sam."
         )
     options = chosen.options if chosen.rule == rule else {}
-    for name, plain in (("every", 1), ("fraction", 1.0)):
-        if options.get(name, plain) == plain:
+    for name, value in options.items():
+        if name in ("m", "same_dropout") or (name in PLAIN_SAM and value == PLAIN_SAM[name]):
             continue
         if judged is None:
             raise UsageError(
-                f"the run climbed with {name}={options[name]}, for which there is no threshold. The nearest climbs at "
-                "every step and on the whole batch: give --ascent sam."
+                f"the run climbed with {name}={value}, for which there is no threshold. The nearest climbs at every "
+                "step, with all weights and on the whole batch: give --ascent sam."
             )
-        notes.append(f"The run had {name}={options[name]}; the model climbs at every step and on the whole batch.")
+        notes.append(f"The run had {name}={value}; the model climbs at every step, with all weights, on the batch.")
+    if chosen.schedule != "constant":
+        notes.append(
+            f"The run's ρ began with {chosen.radius:g} and went to {chosen.rho_end:g} ({chosen.schedule}); it is "
+            f"judged at {chosen.radius:g}: give --ratio for another ρ/α."
+        )
     settings["ascent"] = "batch"
     m = options.get("m")
     m = None if m == "all" else m

@@ -5,6 +5,7 @@
     worker.py    what a process does with one job, wherever it runs
     local.py     processes of this machine
     on_ray.py    tasks of a Ray cluster
+    parcels.py   runs that travel where no folder is shared
     on_slurm.py  array jobs of a Slurm cluster, through submitit
     status.py    what is known of a plan while it is carried out
     launch.py    `launch(plan, where)`: the one way in

@@ -106,7 +106,8 @@ def _run_layer(
             states = _states([each.job_id for each in waiting.values()])
             for name, each in list(waiting.items()):
                 outcome, state = _outcome(each), states.get(each.job_id, "")
-                if outcome is None and state in ALIVE:
+                # One that was stopped is not taken up again before it has left: why it was stopped is known then.
+                if (outcome is None or outcome.state == "stopped") and state in ALIVE:
                     gone.pop(name, None)
                     if state == "RUNNING" and name not in status.running:
                         status.begin(by_name[name])

@@ -264,6 +264,7 @@ class _Record:
             "epochs": recipe.epochs,
             "seeds": list(design.seeds),
             "baseline": _baseline(names),
+            "num_runs": len(design.seeds) * (len(methods) + design.needs_early),
             "early": {},
             "methods": [
                 {

@@ -32,6 +32,7 @@ def test_it_abstains_where_the_atlas_is_empty_and_says_what_to_run(
     assert "No advice" in told
     assert "evenly reproduce atlas" in told
     assert "evenly compare digit-dominoes" in told
+    assert "1. " in told  # signs need no atlas
 
 
 def test_near_a_task_it_ranks_cures_and_names_their_controls(
@@ -60,6 +61,9 @@ def test_a_run_is_advised_on_as_it_was_trained(runs: Path, capsys: pytest.Captur
     found = advised(capsys, *ASKED, "--ledger", "nowhere", runs=runs)
     again = advised(capsys, found["run"][:8], "--ledger", "nowhere", runs=runs)
     assert again["features"] == found["features"]
+    assert again["next"].startswith("evenly compare digit-dominoes --model mlp --epochs 6")
+    assert main([*again["next"].split()[1:], "--dry-run", "--runs", str(runs)]) == 0
+    assert [set(sign) for sign in found["signs"]] == [{"seen", "advice"}] * len(found["signs"])
     assert main(["advise", found["run"], "--epochs", "9", "--runs", str(runs)]) == 2
     assert "has a recipe already" in capsys.readouterr().err
 

@@ -99,7 +99,7 @@ def test_an_exported_csv_alone_trains_a_plain_loop_on_the_upsampled_photos(tmp_p
     assert result.returncode == 0, result.stderr
     run = chosen(result.stdout)
     with np.load(tmp_path / "runs" / run / "examples.npz", allow_pickle=False) as kept:
-        assert all(str(name).endswith(".png") for name in kept["file"]), "pictures are named by their files"
+        assert all(str(name).endswith(".png") for name in kept["files"]), "pictures are named by their files"
     exported = evenly("export", run, "--as", "csv", "--out", "up.csv", "--json", cwd=tmp_path)
     assert exported.returncode == 0, exported.stderr
     facts = json.loads(exported.stdout)
@@ -170,6 +170,8 @@ def test_outputs_of_any_network_are_separated_and_exported(tmp_path: Path) -> No
         (["compare", "digit-dominoes", "--methods", "plain,sma"], 2, "Did you mean 'sam'"),
         (["compare", "digit-dominoes", "--methods", "plain,useful+random"], 2, "two of its words set"),
         (["compare", "digit-dominoes", "--methods", ""], 2, "one method and one seed"),
+        (["compare", "digit-dominoes", "--methods", "sam"], 2, "Give --methods plain,sam."),
+        (["compare", "digit-dominoes", "--methods", "plain"], 2, "Give --methods plain,sam."),
         (["compare", "digit-dominoes", "--seeds", "4-0"], 2, "a range goes up"),
         (["compare", "digit-dominoes", "--time", "4:00:00"], 2, "--time is for Slurm"),
         (["compare", "digit-dominoes", "--on", "local:0"], 2, "1 or more jobs at once"),

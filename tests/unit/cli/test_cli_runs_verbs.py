@@ -11,7 +11,7 @@ import pytest
 
 from evenly.cli import main
 from evenly.intervals import paired
-from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, identity_settings, to_mapping
+from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Resampling, Until, identity_settings, to_mapping
 from evenly.records import Run
 from evenly.records.identity import Identity
 
@@ -89,6 +89,22 @@ def test_runs_are_paired_by_seed_and_the_settings_that_differ_are_named(
     assert "optimizer.lr" in said.out
     assert "2.00×" in said.out
     assert "may be chance" in said.err
+
+
+def test_what_useful_costs_includes_its_early_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = next(run for run in map(Run, root.iterdir()) if run.recipe["ascent"]["rule"] == "none")
+    settings = {"data": Data("a/very/long/path/of/photographs"), "model": Model("preact-resnet18"), "epochs": 30}
+    time = "2026-01-09T00:00:00+00:00"
+    early = done(root, Recipe(**settings, seed=0, until=Until("gain")), error=0.5, time=time, gradients=20)
+    chosen = Recipe(**settings, seed=0, resampling=Resampling("useful", early=early.id))
+    useful = done(root, chosen, error=0.29, time=time, gradients=130)
+    words = ["runs", "compare", plain.id, useful.id, "--runs", str(root)]
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["groups"][1]["cost"] == 1.5
+    assert main(["runs", "rm", early.id, "--yes", "--runs", str(root)]) == 0
+    capsys.readouterr()
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["groups"][1]["cost"] is None
 
 
 def test_runs_of_different_data_and_of_one_recipe_are_not_compared(

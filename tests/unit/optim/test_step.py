@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import re
 from collections import Counter
 
 import pytest
@@ -49,6 +50,55 @@ def test_at_most_ten_calls_are_added_to_the_two_passes(rule, layers: int, width:
         sam.backward(lambda: model(x).sum())
     added = ours.seen - two.seen
     assert 0 < added.total() <= 10, added
+
+
+# What each rule must do beside its passes, in calls that walk over the parameters: a norm and w + ε for SAM, and so on.
+WALKS = {
+    "SAM": 2,
+    "USAM": 2,
+    "ASAM": 6,  # |w| + η, T d, T² d
+    "GSAM": 8,  # two vectors put together, ⟨g, g'⟩ and ‖g'‖; s g' + t g
+    "WSAM": 3,  # a blend
+    "FriendlySAM": 4,  # g − σ m; the mean
+    "VaSSO": 4,
+    "LookSAM": 3.2,  # SAM and the new g_v in a fifth of the steps; ‖g‖ and g + c g_v in the others
+    "MSAM": 3,  # ‖v‖, w − ρ v/‖v‖, μ v + g
+    "RandomPerturbation": 2,
+    "LSAM": 2,
+}
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_rule_makes_no_more_calls_than_its_formula_needs(name: str) -> None:
+    model, x = deep(3), torch.ones(2, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    sam = getattr(evenly, name)(model)
+    walks = re.compile(r"aten\._foreach|aten\.(cat|dot|linalg_vector_norm|randn|add|mul|lerp)\.")
+    total = 0
+    for step in range(15):
+        optimizer.zero_grad()
+        with Calls() as calls:
+            sam.backward(lambda: nn.functional.softplus(model(x)).sum())
+        optimizer.step()
+        if step >= 5:
+            seen = {call: num for call, num in calls.seen.items() if walks.match(call)}
+            total += sum(1 if "randn" in call else num for call, num in seen.items())
+    assert total / 10 <= WALKS[name], seen
+
+
+@pytest.mark.parametrize("name", ["FriendlySAM", "VaSSO", "LookSAM", "MSAM"])
+def test_what_a_rule_remembers_is_no_memory_of_the_gradients_that_the_caller_may_change(name: str) -> None:
+    ends, x = [], torch.ones(2, 3)
+    for set_to_none in (True, False):
+        model = deep(3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        sam = getattr(evenly, name)(model)
+        for _ in range(7):
+            sam.backward(lambda model=model: model(x).square().sum())
+            optimizer.step()
+            optimizer.zero_grad(set_to_none)
+        ends.append(torch.cat([p.detach().reshape(-1) for p in model.parameters()]))
+    assert torch.equal(*ends)
 
 
 def storages() -> int:

@@ -359,3 +359,18 @@ def test_several_experiments_are_one_plan_and_a_failure_keeps_only_its_own_row(t
     monkeypatch.undo()
     whole, failed = reproduction.measure_together([(bad, "smoke"), (good, "smoke")], **given)
     assert (len(whole), failed) == (2, None)
+
+
+def test_parts_can_be_trained_by_two_processes_each(tmp_path):
+    """Each process wanted the lock of the part, and waited for the other for ever."""
+    found, _ = measure(toy(), "smoke", seeds=(0,), runs=tmp_path, where=Where(at_once=1, devices=2, threads=1))
+    assert found.values["long.error"].keys() == {0}
+
+
+def test_small_is_full_where_that_is_small_already(capsys):
+    assert main(["reproduce", "springer2024/fig2", "--scale", "small", "--dry-run"]) == 0
+    told = capsys.readouterr()
+    assert "springer2024/fig2 has no scale small: full takes minutes, and is taken." in told.err
+    assert book.scale_given("small", CATALOGUE["springer2024/fig2"]) == "full"
+    with pytest.raises(UsageError, match="has no scale 'small'"):
+        book.scale_given("small", CATALOGUE["springer2024/table1-celeba"])

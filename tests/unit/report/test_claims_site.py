@@ -66,7 +66,7 @@ def test_the_first_page_leads_to_every_experiment_and_back(ledger: Path, tmp_pat
 
 def test_a_page_shows_both_numbers_the_interval_every_seed_and_what_differs(ledger: Path):
     page = experiment_page(line(), [row()], ledger=ledger, papers=PAPERS)
-    for text in ("0.3 / 0.7", "0.5 / 0.9", "-0.4 [+0.4, +0.6]", "seed 1", "40 seeds", "Equation 1 has no bias", "abc"):
+    for text in ("0.3 / 0.7", "0.5 / 0.9", "−0.4 [+0.4, +0.6]", "seed 1", "40 seeds", "Equation 1 has no bias", "abc"):
         assert text in page, text
     assert "data:image/svg+xml" in page
     assert "<td>1</td>" not in page.split("The quantities compared")[1].split("</table>")[0], (
@@ -86,7 +86,7 @@ def test_a_row_of_another_revision_says_so(ledger: Path):
 
 def test_rows_of_the_smoke_scale_are_not_evidence(ledger: Path, tmp_path: Path):
     write_site(tmp_path / "site", [line()], [row(scale="smoke", figure=None)], ledger=ledger, papers=PAPERS)
-    assert "At scale smoke" not in (tmp_path / "site" / "nguyen2024-fig2.html").read_text()
+    assert "smoke: " not in (tmp_path / "site" / "nguyen2024-fig2.html").read_text()
 
 
 def test_a_stranger_s_row_cannot_show_another_file(ledger: Path, tmp_path: Path):
@@ -143,3 +143,25 @@ def test_the_command_writes_the_site_of_the_shipped_ledger(tmp_path: Path, capsy
 def test_wrong_words_are_answered(words: list[str], message: str, capsys: pytest.CaptureFixture[str]):
     assert main(["report", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_rank_correlation_stays_within_one_and_numbers_have_a_real_minus(tmp_path: Path) -> None:
+    gap = {"mean": -0.975, "low": -1.02, "high": -0.932, "n": 3, "level": 0.95}
+    trend = claim(says="the error falls as ρ rises (rank correlation)", against=0.0, difference=gap, ours_against=None)
+    large = claim(name="rank", difference=gap | {"mean": -884.0, "low": -1387.0, "high": -383.0})
+    lines = write_site(
+        tmp_path / "site", [line()], [row(claims=[trend, large], figure=None)], ledger=tmp_path, papers=PAPERS
+    )
+    text = (lines.parent / "nguyen2024-fig2.html").read_text()
+    assert "−0.975 [−1, −0.932]" in text
+    assert "−884 [−1,387, −383]" in text
+    assert "<h1>Alignment · Nguyen et al. (2024)</h1>" in text
+    assert "At the paper&#39;s size: ✓ reproduced" in text
+
+
+def test_the_atlas_is_not_counted_among_the_papers(tmp_path: Path) -> None:
+    lines = [line(), line(key="atlas/fog", kind="atlas", state="not run", verdict="not run")]
+    papers = PAPERS | {"atlas": ("Atlas", "Ourselves: An atlas.")}
+    first = write_site(tmp_path / "site", lines, [row(figure=None)], ledger=tmp_path, papers=papers)
+    assert "2 experiments" in first.read_text()
+    assert "the claims of 1 paper and an atlas of cures." in first.read_text()

@@ -20,7 +20,7 @@ def test_kept_examples_name_their_files_probabilities_and_nearest_easy_example(t
     data = Labelled(opened(tmp_path, names), labels, ("cat", "dog"))
     separation = separate(logits, labels)
     kept = gallery(separation, logits, data, suspects=torch.tensor([], dtype=torch.int64))
-    assert kept["file"].tolist() == [names[i] for i in kept["index"]]
+    assert kept["files"].tolist() == [names[i] for i in kept["index"]]
     expected = logits.softmax(1).amax(1)[torch.as_tensor(kept["index"])]
     assert torch.allclose(torch.as_tensor(kept["probability"]), expected)
     easy = (~separation.hard).nonzero().flatten().tolist()

@@ -45,11 +45,24 @@ def test_unnormalised_sam_needs_no_gradient_norm() -> None:
         (Recipe(ascent=Ascent("gsam")), "'gsam'.*--ascent sam"),
         (Recipe(ascent=Ascent("lsam")), "'lsam'.*--ascent sam"),
         (Recipe(ascent=Ascent("sam", 0.1, {"every": 5})), "every=5.*--ascent sam"),
+        (Recipe(ascent=Ascent("sam", 0.1, {"adaptive": True})), "adaptive=True.*--ascent sam"),
+        (Recipe(ascent=Ascent("sam", 0.1, {"where": "head*"})), r"where=head\*.*--ascent sam"),
+        (Recipe(ascent=Ascent("sam", 0.1, {"weight_decay": 0.01})), "weight_decay=0.01.*--ascent sam"),
     ],
 )
 def test_a_method_without_an_answer_is_refused_by_name_with_the_nearest(recipe: Recipe, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         method_of(recipe)
+
+
+def test_a_radius_that_changed_over_training_is_said() -> None:
+    method = method_of(Recipe(ascent=Ascent("sam", 0.2, schedule="linear", rho_end=0.05)))
+    assert any("began with 0.2 and went to 0.05 (linear)" in note for note in method.notes)
+
+
+def test_options_that_change_nothing_are_no_other_method() -> None:
+    plain = {"every": 1, "fraction": 1.0, "adaptive": False, "same_dropout": True}
+    assert method_of(Recipe(ascent=Ascent("sam", 0.1, plain))).rho == 0.1
 
 
 def test_the_nearest_answers_when_it_is_asked_for() -> None:

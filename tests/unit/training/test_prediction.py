@@ -122,6 +122,15 @@ def test_inputs_that_do_not_fit_are_refused_with_what_is_expected(run: Run) -> N
         trained.predict(wrong)
     with pytest.raises(DataError, match="does not exist"):
         trained.predict("no/such/file.jpg")
+    for nothing in (None, {"cat.jpg"}, np.array(["cat.jpg"])):
+        with pytest.raises(UsageError, match=r"is no input: give image files"):
+            trained.predict(nothing)
+
+
+def test_the_folder_of_runs_and_the_beginning_of_an_id_name_a_run(run: Run) -> None:
+    assert evenly.load_run(run.path.parent / run.id[:6]).run.path == run.path  # type: ignore[union-attr]
+    with pytest.raises(UsageError, match="there is no run 'zz' in "):
+        evenly.load_run(run.path.parent / "zz")
 
 
 def test_broken_files_are_an_error_or_left_out_and_listed(run: Run, home: Path, tmp_path: Path) -> None:

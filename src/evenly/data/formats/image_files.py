@@ -180,7 +180,7 @@ def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
         raise
     except Exception as error:  # Pillow's parsers raise whatever damaged bytes lead them to
         raise DataError(
-            f"{path}: does not decode as an image ({_reason(error)}). Replace it, or leave such files out with "
+            f"{path}: does not decode as an image ({reason_of(error)}). Replace it, or leave such files out with "
             "--skip-broken, in Python skip_broken=True."
         ) from error
 
@@ -251,11 +251,12 @@ def _fault(path: Path) -> str | None:
             image.draft("RGB", (1, 1))
             image.load()
     except Exception as error:  # as in `decode`
-        return _reason(error)
+        return reason_of(error)
     return f"more than 8 bits per pixel (mode {image.mode})" if image.mode.startswith(("I", "F")) else None
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Why an image does not decode, in words."""
     if isinstance(error, UnidentifiedImageError):  # its own words repeat the path
         return "not in an image format that is known"
     if isinstance(error, MemoryError):

@@ -3,18 +3,19 @@
 Nothing is downloaded: `datasets` is asked for what it has stored, or given a folder.
 """
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-from evenly.data.formats.image_files import Size
+from evenly.data.formats.image_files import Size, reason_of
 from evenly.data.labelled import Labelled, Splits, has_channels_last
 from evenly.data.own.folders import SPLIT_NAMES
 from evenly.errors import DataError, SetupError, UsageError, did_you_mean
@@ -32,28 +33,33 @@ def hugging_face(
     wrote, or files that `datasets.load_dataset` understands. `size` resizes images, as for a folder of images.
     """
     tables = _tables(source.removeprefix(PREFIX))
-    parts = {}
+    columns: dict[str, tuple[str, str]] = {}
     for split, table in tables.items():
         label = label_column or label_of(table, source)
         if label not in table.column_names:
             raise UsageError(f"{source}: there is no column {label!r}. {did_you_mean(label, table.column_names)}")
-        inputs = input_column or input_of(table, label, source)
+        columns[split] = input_column or input_of(table, label, source), label
+    height_width = (size, size) if isinstance(size, int) else size
+    grey = all(is_grey(tables[split], inputs) for split, (inputs, _) in columns.items())
+    parts = {}
+    for split, (inputs, label) in columns.items():
+        table = tables[split]
         names = class_names(table, label, source)
         labels = torch.tensor(_numbers(table, label, names), dtype=torch.int64)
-        height_width = (size, size) if isinstance(size, int) else size
-        name = SPLIT_NAMES.get(split.lower(), split)
-        parts[name] = Labelled(Rows(table, range(len(table)), inputs, height_width), labels, names)
+        rows = Rows(table, range(len(table)), inputs, height_width, "L" if grey else "RGB")
+        parts[SPLIT_NAMES.get(split.lower(), split)] = Labelled(rows, labels, names)
     return Splits(Path(source.removeprefix(PREFIX)).name, parts)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """One column of a table of `datasets`, by position (a `Lazy`): images decoded on demand, or arrays."""
+    """One column of a table of `datasets`, by position (a `Lazy`): images decoded on demand as `mode`, or arrays."""
 
     table: Any
     positions: Sequence[int]
     column: str
     size: tuple[int, int] | None = None
+    mode: Literal["RGB", "L"] = "RGB"
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -69,8 +75,8 @@ class Rows:
         for position, value in zip(positions, inputs, strict=True):
             if tuple(value.shape) != self.shape:
                 raise DataError(
-                    f"row {self.positions[position]} has the shape {'×'.join(map(str, value.shape))}, the first has "
-                    f"{'×'.join(map(str, self.shape))}. Give a size to resize all images to: --set size=224."
+                    f"row {self.positions[position]} has the shape {_words(value.shape)}, the first has "
+                    f"{_words(self.shape)}. Give a size to resize all images to: --set size={self.shape[-1]}."
                 )
         return torch.stack(inputs) if inputs else torch.empty((0, *self.shape))
 
@@ -78,9 +84,37 @@ class Rows:
         """The rows at `positions`."""
         return replace(self, positions=[self.positions[i] for i in positions])
 
+    def problems(self) -> list[str]:
+        """A sentence each on rows that cannot be read and rows of another shape than the first: one pass over all."""
+        unread: list[tuple[int, str]] = []
+        odd: list[tuple[int, str]] = []
+        shape: tuple[int, ...] | None = None
+        with Bar("checking rows", total=len(self)) as bar:
+            for position in self.positions:
+                try:
+                    found = tuple(self._input(position).shape)
+                    shape = shape or found
+                    if found != shape:
+                        odd.append((int(position), _words(found)))
+                except DataError as error:
+                    unread.append((int(position), str(error).partition(": ")[2].partition(". ")[0].rstrip(".")))
+                bar.advance()
+        told = []
+        if unread:
+            told.append(
+                f"{len(unread):,} of {len(self):,} rows cannot be read: {_some(unread)}. Leave such rows out when the "
+                "data set is saved."
+            )
+        if odd and shape is not None:
+            told.append(
+                f"{len(odd):,} of {len(self):,} rows are not {_words(shape)} as the first is: {_some(odd)}. Give a "
+                f"size to resize all images to: --set size={shape[-1]}."
+            )
+        return told
+
     def identity(self) -> Iterator[bytes]:
         """Every input: one pass over the rows."""
-        yield repr((self.column, self.size)).encode()
+        yield repr((self.column, self.size, self.mode)).encode()
         with Bar("reading", total=len(self)) as bar:
             for position in self.positions:
                 value = self._input(position)
@@ -88,9 +122,16 @@ class Rows:
                 bar.advance()
 
     def _input(self, position: int) -> Tensor:
-        value = self.table[int(position)][self.column]
+        try:
+            value = self.table[int(position)][self.column]
+            if isinstance(value, Image.Image):
+                value = value.convert(self.mode)
+        except Exception as error:  # whatever datasets and Pillow make of damaged bytes
+            raise DataError(
+                f"row {position}: {self.column!r} does not decode ({reason_of(error):.100}). Leave it out."
+            ) from error
         if isinstance(value, Image.Image):
-            picture = value.convert("L" if value.mode in ("L", "1") else "RGB")
+            picture = value
             if self.size is not None and picture.size != (self.size[1], self.size[0]):
                 picture = picture.resize((self.size[1], self.size[0]), Image.Resampling.BILINEAR)
             pixels = np.array(picture)
@@ -101,6 +142,22 @@ class Rows:
         except (TypeError, ValueError) as error:
             raise DataError(f"row {position}: {self.column!r} holds neither an image nor numbers.") from error
         return numbers.permute(2, 0, 1) if has_channels_last(numbers.shape) else numbers
+
+
+def is_grey(table: Any, column: str) -> bool:
+    """Whether a column holds pictures without colour only; headers are read up to the first with colour."""
+    if type(table.features[column]).__name__ != "Image" or not len(table):
+        return False
+    undecoded = table.cast_column(column, replace(table.features[column], decode=False))
+    for row in undecoded:
+        held = row[column] or {}
+        try:
+            with Image.open(io.BytesIO(held["bytes"]) if held.get("bytes") is not None else held["path"]) as image:
+                if image.mode not in ("1", "L", "LA"):
+                    return False
+        except Exception:  # told of when it is decoded
+            continue
+    return True
 
 
 def label_of(table: Any, source: str) -> str:
@@ -146,6 +203,15 @@ def _numbers(table: Any, label: str, names: tuple[str, ...]) -> list[int]:
         return [int(value) for value in values]
     place = {name: number for number, name in enumerate(names)}
     return [place[str(value)] for value in values]
+
+
+def _words(shape: Sequence[int]) -> str:
+    return "×".join(map(str, shape)) or "a single number"
+
+
+def _some(rows: Sequence[tuple[int, str]], most: int = 5) -> str:
+    more = f" and {len(rows) - most:,} more" if len(rows) > most else ""
+    return ", ".join(f"row {row} ({what})" for row, what in rows[:most]) + more
 
 
 def _tables(source: str) -> Mapping[str, Any]:

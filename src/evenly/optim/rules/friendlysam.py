@@ -20,6 +20,7 @@ class Friendly(Rule):
     """Remembers m, the running mean of the gradients before this one, as in the authors' code."""
 
     remembers: ClassVar[bool] = True
+    sees_lesson: ClassVar[bool] = True
     sigma: float = 1.0
     decay: float = 0.9
 

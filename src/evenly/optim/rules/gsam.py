@@ -23,10 +23,8 @@ class Gap(Rule):
 
     def descent(self, here: Point) -> Vector:
         """g_adv − α g⊥ = (1 + α c) g_adv − α g, with c = ⟨g, g_adv⟩/‖g_adv‖²."""
-        space, g, g_adv = here.space, here.g, here.g_adv
-        size = space.length(g_adv)
-        c = space.ratio(space.ratio(space.dot(g, g_adv), size), size)
-        return space.add(space.scale(g_adv, 1 + self.alpha * c), g, -self.alpha)
+        c = here.space.share(here.g, here.g_adv)
+        return here.space.mix(here.g_adv, 1 + self.alpha * c, here.g, -self.alpha)
 
 
 class GSAM(DisplacedGradient):

@@ -33,7 +33,7 @@ class Look(Rule):
         if here.g_adv is not None or here.memory is None:
             return here.g if here.g_adv is None else here.g_adv
         size = here.space.ratio(self.alpha * here.space.length(here.g), here.space.length(here.memory))
-        return here.space.add(here.g, here.memory, size)
+        return here.space.mix(here.g, 1.0, here.memory, size)
 
     def lesson(self, here: Point) -> Vector | None:
         """g_v, in the steps that look."""

@@ -7,39 +7,40 @@ from typing import Any, Unpack
 from torch import nn
 
 from evenly.errors import UsageError
+from evenly.optim.ascent import Ascent, steepest_ascent
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
 from evenly.optim.rule import Point, Rule
-from evenly.optim.space import Vector
+from evenly.optim.space import Number, Vector
 from evenly.rules import RULES
 
 
 @dataclass(frozen=True)
 class Momentum(Rule):
-    """Remembers −v, minus the optimizer's momentum, which is the direction it moves in."""
+    """Remembers v, the optimizer's momentum; the optimizer moves against it."""
 
     looks_first, combines, remembers, climbs = False, True, True, False
     momentum: float = 0.9
     weight_decay: float | None = None
 
-    def direction(self, here: Point) -> Vector | None:
-        """−v; nowhere until there is one."""
-        return here.memory
+    def ascent(self, here: Point, rho: Number) -> Ascent | None:
+        """−ρ v/‖v‖; nowhere until there is a v."""
+        return None if here.memory is None else steepest_ascent(here.space, here.w, here.memory, -rho)
 
     def descent(self, here: Point) -> Vector:
         """∇L(w + ε) + λ ε: the optimizer adds λ w, so that the displaced weights decay."""
         d, e = self.weight_decay, here.ascent
-        return here.g_adv if d is None or e is None else here.space.add(here.g_adv, e.direction, d * e.size)
+        return here.g_adv if d is None or e is None else here.space.mix(here.g_adv, 1.0, e.direction, d * e.size)
 
     def lesson(self, here: Point) -> Vector:
-        """−(∇L(w + ε) + λ (w + ε))."""
-        left = here.space.scale(self.descent(here), -1.0)
-        return left if self.weight_decay is None else here.space.add(left, here.w, -self.weight_decay)
+        """∇L(w + ε) + λ (w + ε)."""
+        return here.left if self.weight_decay is None else here.space.add(here.left, here.w, self.weight_decay)
 
     def learn(self, here: Point, lesson: Vector) -> Vector:
-        """V ← μ v + lesson."""
-        return lesson if here.memory is None else here.space.add(lesson, here.memory, self.momentum)
+        """V ← μ v + lesson; the first is copied, since `.grad` is the caller's to change."""
+        v = here.memory
+        return here.space.scale(lesson, 1.0) if v is None else here.space.add(lesson, v, self.momentum)
 
 
 class MSAM(DisplacedGradient):
@@ -50,10 +51,8 @@ class MSAM(DisplacedGradient):
 
     rule_type, passes = Momentum, 1
 
-    def __init__(
-        self, model: nn.Module | Iterable[Any], *, rho: Radius = RULES["msam"].rho, momentum: float = 0.9,
-        **options: Unpack[Options],
-    ) -> None:  # fmt: skip
+    def __init__(self, model: nn.Module | Iterable[Any], *, rho: Radius = RULES["msam"].rho,
+                 momentum: float = 0.9, **options: Unpack[Options]) -> None:  # fmt: skip
         decay = options.pop("weight_decay", 0.0)
         if not (0 <= momentum < 1 and decay >= 0):
             raise UsageError(f"momentum={momentum}, weight_decay={decay}: give the optimizer's, 0 ≤ μ < 1 and λ ≥ 0")

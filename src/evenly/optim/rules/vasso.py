@@ -20,6 +20,7 @@ class VarianceSuppressed(Rule):
     """Remembers d, the running mean of the gradients."""
 
     remembers: ClassVar[bool] = True
+    sees_lesson: ClassVar[bool] = True
     theta: float = 0.4
 
     def direction(self, here: Point) -> Vector:

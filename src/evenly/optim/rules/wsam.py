@@ -25,7 +25,7 @@ class Weighted(Rule):
     def descent(self, here: Point) -> Vector:
         """G + γ/(1 − γ) (g_adv − g)."""
         weight = self.gamma / (1 - self.gamma)
-        return here.space.add(here.space.scale(here.g, 1 - weight), here.g_adv, weight)
+        return here.space.mix(here.g_adv, weight, here.g, 1 - weight)
 
 
 class WSAM(DisplacedGradient):

@@ -95,10 +95,10 @@ def advise(features: Mapping[str, float], rows: Sequence[Row]) -> Advice:
     nearest = dict([first, *(pair for pair in others if pair[1] <= NEAR)])
     if first[1] > FAR:
         return Advice(nearest)
-    return Advice(nearest, *_ranked(cells([row for row in rows if row["key"] in nearest])))
+    return Advice(nearest, *ranked(cells([row for row in rows if row["key"] in nearest])))
 
 
-def _ranked(own: Sequence[Cell]) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
+def ranked(own: Sequence[Cell]) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
     """The cures that did no harm to the ordinary error, best first, and those that did."""
     harmful = tuple(dict.fromkeys(cell.cure for cell in own if cell.error == "test" and cell.difference.low > 0))
     choices = [Choice("plain", 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)]
@@ -123,7 +123,7 @@ def left_out(rows: Sequence[Row]) -> dict[str, bool]:
     for row in rows:
         ranking = advise(features_of(row), [each for each in rows if each["key"] != row["key"]]).ranking
         first, own = ranking[0].cure if ranking else "plain", cells([row])
-        best = _ranked(own)[0][0].cure
+        best = ranked(own)[0][0].cure
         found = {(cell.cure, cell.error): cell.difference for cell in own}
         good[row["key"]] = first == best or all(
             (found[first, error].mean if first != "plain" else 0.0)
@@ -131,6 +131,20 @@ def left_out(rows: Sequence[Row]) -> dict[str, bool]:
             for error in SCORED
         )
     return good
+
+
+def reached(rows: Sequence[Row]) -> str:
+    """How good advice is on tasks that it does not know, in words."""
+    if len(rows) < 2:
+        return "One task cannot advise on another: run more of them."
+    good = left_out(rows)
+    misses = [key.partition("/")[2] for key, hit in good.items() if not hit]
+    told = f" It was not on {', '.join(misses)}." if misses else ""
+    return (
+        "`evenly advise` looks for the tasks whose early networks are most like yours. To test it, every task is left "
+        "out and advised on from the others: the first choice was as good as the best cure there, within the intervals "
+        f"of the latter, on {sum(good.values())} of {len(good)} tasks.{told}"
+    )
 
 
 def features_of(row: Row) -> dict[str, float]:

@@ -53,15 +53,9 @@ def look(recipe: Recipe, data: Splits, *, runs: str | os.PathLike[str] = "runs",
 
 def refuse(recipe: Recipe, data: Splits) -> None:
     """Raise, before anything is trained, where no cure of the atlas could be judged."""
-    counts = data.train.labels.bincount(minlength=data.num_classes)
-    present = [name for name, count in zip(data.train.classes, counts.tolist(), strict=True) if count]
-    if len(present) < 2:
-        raise DataError(
-            f"{data.name} has one class, {present[0] if present else 'none'}: every cure here weighs parts of classes "
-            "against each other. Give data with two classes or more."
-        )
-    small = [f"{data.train.classes[i]} ({count})" for i, count in enumerate(counts.tolist()) if 0 < count < FEWEST]
-    if len(small) == len(present):
+    counts = data.train.labels.bincount(minlength=data.num_classes).tolist()
+    small = [f"{name} ({count})" for name, count in zip(data.train.classes, counts, strict=True) if count < FEWEST]
+    if len(small) == data.num_classes:
         raise DataError(
             f"every class of {data.name} has fewer than {FEWEST} training examples: {', '.join(small[:3])}. Clusters "
             "of so few say nothing: give more examples."

@@ -1,6 +1,5 @@
 """The atlas as a site: a map of every cure on every task for each kind of error, and a page for each task."""
 
-import base64
 import html
 import os
 from collections.abc import Mapping, Sequence
@@ -10,11 +9,12 @@ from statistics import fmean
 
 from evenly import atomic
 from evenly.errors import UsageError
-from evenly.papers.atlas.advice import METHODS, left_out
+from evenly.papers.atlas.advice import METHODS, ranked, reached
 from evenly.papers.atlas.cells import Cell, Row, cells
 from evenly.papers.atlas.cures import CURES
-from evenly.papers.atlas.tasks import ERRORS, TITLES, Task
-from evenly.report.blocks import Badge, Drawing, Lead, Link, Listing, Map, Prose, Section, Square, Table
+from evenly.papers.atlas.tasks import ERRORS, TITLES, Task, draw
+from evenly.papers.experiment import Measured
+from evenly.report.blocks import Badge, Lead, Link, Listing, Map, Plot, Prose, Section, Square, Table
 from evenly.report.page import render
 from evenly.report.wording import duration
 
@@ -33,7 +33,6 @@ def write_atlas(
     rows: Sequence[Row],
     tasks: Mapping[str, Task],
     *,
-    ledger: str | os.PathLike[str],
     force: bool = False,
 ) -> Path:
     """Write the site into the folder `out` and give the path of its first page."""
@@ -47,7 +46,7 @@ def write_atlas(
     out.mkdir(parents=True, exist_ok=True)
     for row in rows:
         own = [cell for cell in found if cell.task == row["key"]]
-        atomic.write_text(out / address(row["key"]), task_page(row, own, tasks[row["key"]], ledger=ledger))
+        atomic.write_text(out / address(row["key"]), task_page(row, own, tasks[row["key"]]))
     atomic.write_text(first, map_page(rows, found, tasks))
     return first
 
@@ -60,7 +59,7 @@ def map_page(rows: Sequence[Row], found: Sequence[Cell], tasks: Mapping[str, Tas
     for error in SHOWN:
         own = {(cell.task, cell.cure): cell for cell in found if cell.error == error}
         sections.append(Section(error, f"Map: {TITLES[error].lower()}", [_map(own, shown, ERRORS[error])]))
-    sections.append(Section("advice", "Advice, tested", [Prose(_on_advice(rows))]))
+    sections.append(Section("advice", "Advice, tested", [Prose(reached(rows))]))
     if missing:
         listed = [[task.key, f"{task.sentence}, {task.model}"] for task in missing]
         told = "Declared, and not measured yet: nothing is said of these."
@@ -79,20 +78,20 @@ def map_page(rows: Sequence[Row], found: Sequence[Cell], tasks: Mapping[str, Tas
 
 
 def _in_short(found: Sequence[Cell], shown: Sequence[Task]) -> Table:
-    """For each minority the cures that lower the balanced error most, and on how many tasks this is certain."""
+    """For each minority the cures that advice would name first, and on how many tasks they help for certain."""
     rows = []
     for minority, own in groupby(sorted(shown, key=_place), key=lambda task: task.minority):
         keys = {task.key for task in own}
-        by_cure = {cure: [c for c in found if c.cure == cure and c.task in keys] for cure in CURES if cure != "plain"}
-        means = {cure: _mean(mine, "balanced") for cure, mine in by_cure.items() if mine}
-        for cure in sorted(means, key=lambda cure: means[cure])[:FEW]:
-            mine = by_cure[cure]
+        ranking, _ = ranked([cell for cell in found if cell.task in keys])
+        for cure in [choice.cure for choice in ranking if choice.score < 0][:FEW]:
+            mine = [cell for cell in found if cell.cure == cure and cell.task in keys]
             words = [_MINORITIES[minority], CURES[cure].label, METHODS[cure]]
             numbers = [f"{_points(_mean(mine, error))} ({_count(mine, error)})" for error in SHOWN]
             rows.append([*words, *numbers, f"{fmean(cell.cost for cell in mine):.2f}×"])
     told = (
-        f"The {FEW} cures that lower the balanced error most, by what the minority is: the mean difference over the "
-        "tasks, and in brackets on how many of them it certainly helps / harms. Cost is in gradients of plain training."
+        f"Up to {FEW} cures that helped most and harmed the ordinary test error on no task, by what the minority is: "
+        "the mean difference over the tasks, and in brackets on how many of them it certainly helps / harms. Cost is "
+        "in gradients of plain training."
     )
     return Table(["minority", "cure", "method", *(TITLES[error].lower() for error in SHOWN), "cost"], rows, told, True)
 
@@ -179,26 +178,11 @@ def _place(task: Task) -> tuple[int, str, str, float, int]:
     return list(_MINORITIES).index(task.minority), task.data, task.model, task.share, -task.size
 
 
-def _on_advice(rows: Sequence[Row]) -> str:
-    if len(rows) < 2:
-        return "One task cannot advise on another: run more of them."
-    good = left_out(rows)
-    misses = [key.partition("/")[2] for key, hit in good.items() if not hit]
-    told = f"\n\nIt was not as good on {', '.join(misses)}." if misses else ""
-    return (
-        "`evenly advise` looks for the tasks whose early networks are most like yours. To test it, every task is left "
-        f"out and advised on from the others: the first choice was as good as the best cure there, within the latter's "
-        f"interval, on {sum(good.values())} of {len(good)} tasks.{told}"
-    )
-
-
-def task_page(row: Row, own: Sequence[Cell], task: Task, *, ledger: str | os.PathLike[str]) -> str:
+def task_page(row: Row, own: Sequence[Cell], task: Task) -> str:
     """The page of one task: its figure, then for every cure what it did, with each seed."""
-    drawn = Path(ledger) / f"{row['key'].replace('/', '-')}-{row['scale']}.svg"
-    sections = []
-    if row["figure"] and drawn.is_file():
-        source = "data:image/svg+xml;base64," + base64.b64encode(drawn.read_bytes()).decode()
-        sections.append(Section("figure", "All cures", [Drawing(source, f"{row['title']}: every cure minus plain.")]))
+    values = {name: {int(seed): value for seed, value in by.items()} for name, by in row["quantities"].items()}
+    plots = [Plot(chart, wide=True) for chart in draw(Measured(values, {}))]
+    sections = [Section("figure", "All cures", plots)]
     seeds = [str(seed) for seed in row["seeds"]]
     for cure in CURES:
         mine = [cell for cell in own if cell.cure == cure]

@@ -118,14 +118,12 @@ def draw(measured: Measured) -> list[Chart]:
     charts = []
     for where, words in ERRORS.items():
         plain = measured.values[f"plain.{where}"]
-        named = {
-            name: cure.label for name, cure in CURES.items() if name != "plain" and f"{name}.{where}" in measured.values
-        }
+        named = [name for name in CURES if name != "plain" and f"{name}.{where}" in measured.values]
         own = [measured.values[f"{name}.{where}"] for name in named]
         dots = [[by[seed] - plain[seed] for seed in plain] for by in own]
         means = [paired(list(by.values()), [plain[seed] for seed in by]) for by in own]
         low, high = [each.low for each in means], [each.high for each in means]
-        layer = Bars("", list(named.values()), [each.mean for each in means], low, high, dots, bar=False)
+        layer = Bars("", named, [each.mean for each in means], low, high, dots, bar=False)
         error = sum(plain.values()) / len(plain)
         charts.append(
             Chart(

@@ -30,10 +30,12 @@ def progress(experiment: Experiment) -> str:
         for seed, cell in method["runs"].items()
     ]
     early = {member.early.path: member.early for member in experiment.members if member.early is not None}
-    waiting = len(experiment.record.get("early") or {}) - sum(run.state == "done" for run in early.values())
-    total = len(cells) + len(experiment.record.get("early") or {})
+    begun = experiment.record.get("early") or {}
+    waiting = len(begun) - sum(run.state == "done" for run in early.values())
     done = [member for member in experiment.members if member.summary]
-    finished = total - (len(cells) - len(done)) - waiting
+    finished = len(done) + len(begun) - waiting
+    planned = experiment.record.get("num_runs")
+    total = planned if isinstance(planned, int) else len(cells) + len(begun)
     text = f"{finished} of {total} runs done"
     running = next((member for member in experiment.members if member.run.state == "running"), None)
     over = {member.id for member in done}

@@ -35,7 +35,8 @@ def training_curves(
     what = what or f"{'training' if split == 'train' else split} {rest.replace('.', ' ')}"
     sizes = {len(seeds) for seeds in runs.values()}
     several = max(sizes) > 1
-    sentence = f"The {what} after every epoch, n = {num_seeds(sizes)}" + (
+    whose = f" of {layers[0].name}" if len(layers) == 1 else ""  # where there is no legend
+    sentence = f"The {what}{whose} after every epoch, n = {num_seeds(sizes)}" + (
         ": lines are means over seeds, bands reach from the lowest seed to the highest." if several else "."
     )
     return Chart(title or what[0].upper() + what[1:], "epoch", f"{what} (%)" if percent else what, layers, sentence)

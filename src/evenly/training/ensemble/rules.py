@@ -68,6 +68,16 @@ class Columns:
         """The mean (1 − weight) · a + weight · b."""
         return torch.lerp(a, b, weight)
 
+    def mix(self, a: Tensor, s: float | Tensor, b: Tensor, t: float | Tensor) -> Tensor:
+        """The sum s · a + t · b, written over a."""
+        scaled = a if isinstance(s, float) and s == 1.0 else a.mul_(s)
+        return scaled.addcmul_(b, t) if isinstance(t, Tensor) else scaled.add_(b, alpha=t)
+
+    def share(self, a: Tensor, b: Tensor) -> Tensor:
+        """The quotient ⟨a, b⟩/‖b‖² of every member."""
+        size_K1 = self.length(b)
+        return self.ratio(self.ratio(self.dot(a, b), size_K1), size_K1)
+
     def ratio(self, a: float | Tensor, b: Tensor) -> Tensor:
         """The quotient of every member, and 0 where there is nothing to divide by."""
         return torch.where(b.isfinite() & (b > TINY), a / b, 0.0)
@@ -144,6 +154,7 @@ class Displaced:
             here = here._replace(ascent=ascent, g_adv=g.flat_KP)
         if rule.combines:
             g.flat_KP.copy_(rule.descent(here))
+            here = here._replace(left=g.flat_KP)
         lesson: Any = rule.lesson(here) if rule.remembers else None
         if lesson is not None:
             self.memory_KP = rule.learn(here, lesson)

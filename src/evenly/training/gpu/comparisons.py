@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from evenly import curvature, models, optim
 from evenly.data.augment import Augmentation
+from evenly.device import upload
 from evenly.resampling import separate
 from evenly.rng import generator
 
@@ -65,6 +66,12 @@ def _augmented(*words: str) -> Make:
     return make
 
 
+def _copied(device: torch.device) -> Tensor:
+    """Many small tensors, none of which is kept on the host: a copy that comes too late finds another one's numbers."""
+    rng = generator(0, "gpu", "copies")
+    return torch.cat([upload(torch.rand(7, generator=rng), device) for _ in range(300)])
+
+
 def _sharpness(device: torch.device) -> Tensor:
     operator = curvature.hessian(_model("convnet", device).eval(), _batch(device))
     return curvature.lanczos(operator, k=2, tol=1e-4, rng=generator(0, "gpu", "lanczos")).values
@@ -90,6 +97,8 @@ COMPONENTS: dict[str, tuple[str, Make, float]] = {
     "gsam": ("GSAM's gradient", _gradient("convnet", optim.GSAM), 1e-3),
     "pad-crop, mirror": ("augmented images", _augmented("pad-crop", "mirror"), 0.0),
     "resized-crop": ("images cropped and resized", _augmented("resized-crop:24"), 0.0),
+    "noise, erase": ("images with noise and erased parts", _augmented("noise:0.1", "erase"), 0.0),
+    "copies": ("numbers sent from the host", _copied, 0.0),
     "trivial": ("images after TrivialAugment", _augmented("trivial"), 0.0),
     "sharpness": ("the two largest curvatures of a convolutional network", _sharpness, 1e-3),
     "gram": ("the Gram matrix of its gradients", _gram, 1e-3),

@@ -38,7 +38,7 @@ ROWS = [whole_row(key, effects) for key, effects in zip(KEYS, EFFECTS, strict=Tr
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("atlas")
-    write_atlas(out, ROWS, TASKS, ledger=out)
+    write_atlas(out, ROWS, TASKS)
     return out
 
 
@@ -79,7 +79,7 @@ def test_a_page_of_a_task_shows_every_seed_and_what_could_be_seen(site: Path):
 
 def test_an_atlas_is_not_written_over_another(site: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="--force"):
-        write_atlas(site, ROWS, TASKS, ledger=site)
+        write_atlas(site, ROWS, TASKS)
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file"):
-        write_atlas(tmp_path / "file", ROWS, TASKS, ledger=site)
+        write_atlas(tmp_path / "file", ROWS, TASKS)

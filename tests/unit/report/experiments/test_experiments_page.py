@@ -379,3 +379,12 @@ def test_news_carry_the_words_and_numbers_of_every_chart(comparison: Maker, tmp_
     assert all(each["csv"].startswith("data:text/csv") for each in news["captions"].values())
     assert all(each["label"].endswith("Arrow keys read the values.") for each in news["captions"].values())
     assert not any("<dog>" in each["text"] for each in news["captions"].values())
+
+
+def test_progress_counts_the_early_runs_that_are_still_to_come(comparison: Maker, tmp_path: Path) -> None:
+    comparison()
+    path = tmp_path / "runs" / "comparisons" / f"{ID}.json"
+    record = json.loads(path.read_text()) | {"state": "running", "num_runs": 16}
+    record["methods"][1]["runs"]["3"] = {"run": None, "state": "running"}
+    path.write_text(json.dumps(record))
+    assert "run 13 of 16, USEFUL, seed 3" in page_of([tmp_path / "runs"]).lead.finding

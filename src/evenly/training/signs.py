@@ -1,0 +1,152 @@
+"""Signs in a run's own records of what to try first: its curve, its worst groups, its separation, its sharpness."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from evenly.records import Run, json_text
+from evenly.resampling.health import Health
+from evenly.resampling.separation import Separation
+
+HELD_OUT = ("test", "validation")
+FALLS = 0.1  # of the training error: a fall over the last quarter of the epochs by more than this is no end of learning
+FITTED = 0.05  # a training error below this leaves little to learn
+GAP = 0.5  # of the held-out error: a training error below this has been learned by heart, more or less
+WORSE = 2.0  # times the error: a group or class that errs so much more often stands out
+POINTS = 0.05  # and by this much at least
+
+
+class Sign(NamedTuple):
+    """Something that was seen, and what it suggests."""
+
+    seen: str
+    advice: str
+
+
+def signs_of_run(run: Run) -> list[Sign]:
+    """What the records of a run suggest, the most urgent first; of a run that ended early, only whether it learned.
+
+    A run that learned nothing is to be mended before anything else, and nothing else is said of it.
+    """
+    summary, recipe = run.summary(), run.recipe
+    if "collapsed" in summary:
+        what, _, remedy = str(summary["collapsed"]).partition(". ")
+        return [Sign(f"Run {run.id} {what}.", f"Mend that before comparing methods. {remedy}".strip())]
+    if recipe.get("until", {}).get("rule", "end") != "end":
+        if summary.get("rule_fired", True):
+            return []
+        return [
+            Sign(
+                f"After {summary.get('epoch')} epochs the training error still fell as fast as before.",
+                "Give more --epochs: what is hard cannot be told from what is not learned yet.",
+            )
+        ]
+    return [*_on_curve(run.metrics()), *_on_errors(summary), *_on_sharpness(run)]
+
+
+def signs_of_separation(separation: Separation, found: Health) -> list[Sign]:
+    """What the outputs of an early network suggest: wrong labels first, then whether there is a group to upsample."""
+    signs = []
+    if found.noise:
+        assert found.noise.share is not None
+        signs.append(
+            Sign(
+                f"About {found.noise.share:.1%} of the labels contradict what the network is sure of.".replace(
+                    "%", " %"
+                ),
+                "Look at them first (`evenly separate` lists them): copies repeat wrong labels. If they are right and "
+                "an easy feature misleads, USEFUL with noise on its copies is for them.",
+            )
+        )
+    num, without = len(found.distinctness), len(found.indistinct)
+    if num and without == num:
+        signs.append(
+            Sign(
+                f"None of {num} classes falls into two clusters.",
+                "USEFUL has no group to upsample and would repeat noise: try SAM, a smaller batch or augmentation.",
+            )
+        )
+    elif num:
+        signs.append(
+            Sign(
+                f"{num - without} of {num} classes fall into two clusters; {separation.share:.0%} of the examples are "
+                "hard.".replace("%", " %"),
+                "USEFUL has a group to upsample: compare it with random upsampling of as many.",
+            )
+        )
+    return signs
+
+
+def _on_curve(history: Sequence[Mapping[str, Any]]) -> list[Sign]:
+    errors = [float(row["train.error"]) for row in history if isinstance(row.get("train.error"), int | float)]
+    if len(errors) < 4 or errors[-1] < FITTED:
+        return []
+    before = errors[-1 - len(errors) // 4]
+    if before - errors[-1] < FALLS * before:
+        return []
+    return [
+        Sign(
+            f"The training error was still falling at the end, from {_percent(before)} to {_percent(errors[-1])} in "
+            "the last quarter of the epochs.",
+            "Train for longer first: methods cannot be told apart by how soon they were stopped.",
+        )
+    ]
+
+
+def _on_errors(summary: Mapping[str, Any]) -> list[Sign]:
+    split = next((name for name in HELD_OUT if f"{name}.error" in summary), None)
+    if split is None:
+        return [
+            Sign(
+                "No examples were held out: only the training error is known.",
+                "Hold some out: --set data.validation=0.2.",
+            )
+        ]
+    error, train = float(summary[f"{split}.error"]), float(summary.get("train.error", 1.0))
+    found = []
+    start = f"{split}.worst."
+    worst = {name.removeprefix(start): float(value) for name, value in summary.items() if name.startswith(start)}
+    groups = {name: value for name, value in worst.items() if name != "class"} or worst
+    name = max(groups, key=lambda each: groups[each], default=None)
+    if name is not None and groups[name] > max(WORSE * error, error + POINTS):
+        what = "class" if name == "class" else f"group of {name!r}"
+        found.append(
+            Sign(
+                f"The worst {what} errs at {_percent(groups[name])} where all together err at {_percent(error)}.",
+                "Compare methods by that group: USEFUL and JTT are for minorities, the mean hides them."
+                if name != "class"
+                else "Look at that class first (`evenly report`): its labels, its size, what it is taken for.",
+            )
+        )
+    if error - train > POINTS and train < GAP * error:
+        found.append(
+            Sign(
+                f"The training error is {_percent(train)}, that on {split} {_percent(error)}.",
+                "It has learned by heart: try augmentation (--set augment=[pad-crop,mirror]), more data, or SAM.",
+            )
+        )
+    return found
+
+
+def _on_sharpness(run: Run) -> list[Sign]:
+    """The largest eigenvalue of the Hessian beside what gradient descent can stay at, where it was measured."""
+    files = sorted((run.path / "measurements").glob("epoch-*.json"))
+    measured = json_text.read(files[-1]) if files else {}
+    largest = measured.get("lambda_max") if isinstance(measured, dict) else None
+    optimizer = run.recipe.get("optimizer", {})
+    if not isinstance(largest, int | float) or str(optimizer.get("name", "")).lower() != "sgd":
+        return []
+    limit = 2 * (1 + float(optimizer.get("momentum", 0.0))) / float(optimizer["lr"])
+    if largest <= limit:
+        return []
+    return [
+        Sign(
+            f"The minimum is sharper (λ₁ = {largest:.3g}) than gradient descent can stay at with the highest learning "
+            f"rate of this run ({limit:.3g}).",
+            "It got there when the rate had fallen. SAM keeps to flatter ones: compare it; `evenly stability threshold "
+            f"--run {run.id[:7]}` tells more.",
+        )
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f} %"

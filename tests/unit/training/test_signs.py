@@ -1,0 +1,90 @@
+"""What a run's records suggest to try first, and why."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evenly.recipe import Optimizer, Recipe, Until, to_mapping
+from evenly.records import Run
+from evenly.resampling import separate
+from evenly.resampling.health import health
+from evenly.training.signs import signs_of_run, signs_of_separation
+
+
+def done(root: Path, errors: list[float], recipe: Recipe | None = None, **summary: Any) -> Run:
+    run = Run.create(root, to_mapping(recipe or Recipe(optimizer=Optimizer(lr=0.1, momentum=0.0))), "ab12")
+    for epoch, error in enumerate(errors, 1):
+        run.log(epoch=epoch, **{"train.error": error})
+    run.finish({"epoch": len(errors), "train.error": errors[-1]} | summary)
+    return run
+
+
+FLAT = [0.5, 0.2, 0.11, 0.10, 0.10, 0.10, 0.10, 0.10]
+SOUND = {"test.error": 0.12, "test.worst.class": 0.15}
+
+
+def test_a_run_without_anything_odd_has_no_sign(tmp_path: Path) -> None:
+    assert signs_of_run(done(tmp_path, FLAT, **SOUND)) == []
+
+
+def test_of_a_run_that_learned_nothing_only_that_is_said(tmp_path: Path) -> None:
+    told = "learned nothing: the training error ended at 75.0 %. Try a lower learning rate than 0.1: --lr 0.01."
+    (sign,) = signs_of_run(done(tmp_path, [0.75] * 8, collapsed=told, **{"test.error": 0.75, "test.worst.class": 1.0}))
+    assert "learned nothing" in sign.seen
+    assert "--lr 0.01" in sign.advice
+
+
+@pytest.mark.parametrize(
+    ("errors", "summary", "seen", "advice"),
+    [
+        ([0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1], SOUND, "still falling", "Train for longer"),
+        (FLAT, {}, "No examples were held out", "data.validation=0.2"),
+        ([0.3, 0.1, 0.01, 0.0], {"test.error": 0.2, "test.worst.class": 0.25}, "training error is 0.0 %", "SAM"),
+        (FLAT, {**SOUND, "test.worst.class": 0.4}, "worst class errs at 40.0 %", "its labels"),
+        (FLAT, {**SOUND, "test.worst.group": 0.6}, "worst group of 'group' errs at 60.0 %", "minorities"),
+    ],
+)
+def test_each_sign_says_what_was_seen_and_what_to_try(
+    tmp_path: Path, errors: list[float], summary: dict[str, float], seen: str, advice: str
+) -> None:
+    (sign,) = signs_of_run(done(tmp_path, errors, **summary))
+    assert seen in sign.seen
+    assert advice in sign.advice
+
+
+def test_a_minimum_sharper_than_two_over_the_learning_rate_is_a_sign(tmp_path: Path) -> None:
+    run = done(tmp_path, FLAT, **SOUND)
+    run.write_json("measurements/epoch-0008.json", {"lambda_max": 19.0})
+    assert signs_of_run(run) == []
+    run.write_json("measurements/epoch-0008.json", {"lambda_max": 21.0})
+    (sign,) = signs_of_run(run)
+    assert "λ₁ = 21" in sign.seen
+    assert "(20)" in sign.seen
+
+
+def test_of_an_early_run_only_a_moment_that_never_came_is_told(tmp_path: Path) -> None:
+    early = Recipe(until=Until("gain"))
+    (sign,) = signs_of_run(done(tmp_path / "a", [0.5, 0.4], early, rule_fired=False))
+    assert "After 2 epochs" in sign.seen
+    assert signs_of_run(done(tmp_path / "b", [0.5, 0.4], early, rule_fired=True)) == []
+
+
+def test_outputs_suggest_useful_only_where_there_is_a_group_and_labels_are_looked_at_first() -> None:
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.arange(600) % 2
+    learned = torch.rand(600, 1, generator=rng) < 0.7
+    cloud = torch.randn(600, 2, generator=rng)
+    clusters = 0.3 * cloud + 5 * learned * torch.nn.functional.one_hot(labels, 2)
+    wrong = labels.clone()
+    wrong[learned[:, 0].nonzero()[:40, 0]] ^= 1
+
+    def advice(logits: torch.Tensor, labels: torch.Tensor) -> list[str]:
+        with pytest.warns() if logits is cloud else torch.no_grad():
+            separation = separate(logits, labels)
+        return [sign.advice for sign in signs_of_separation(separation, health(separation, logits))]
+
+    assert ["has a group" in each for each in advice(clusters, labels)] == [True]
+    assert ["repeat noise" in each for each in advice(cloud, labels)] == [True]
+    assert "repeat wrong labels" in advice(clusters, wrong)[0]
