@@ -85,12 +85,19 @@ def absolute_path(recipe: Recipe) -> str | None:
 
 
 def read_record(run: Run) -> ModelRecord | None:
-    """The record in a run's folder; None where an older version of evenly wrote none."""
+    """The record in a run's folder; None where an older version of evenly wrote none, an error for another run's."""
     path = run.path / NAME
     try:
-        return ModelRecord.from_mapping(json_text.read(path), source=path)
+        record = ModelRecord.from_mapping(json_text.read(path), source=path)
     except FileNotFoundError:
         return None
+    kept = run.identity
+    if kept is not None and record.data.get("fingerprint") != kept["data"]["fingerprint"]:
+        raise DataError(
+            f"{path} is of other data than run {run.id} was trained on: its classes may mean something else. Restore "
+            "it, or train again."
+        )
+    return record
 
 
 def data_source(run: Run, recipe: Recipe) -> str:

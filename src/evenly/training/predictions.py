@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenly.data.labelled import Labelled
+from evenly.errors import DataError
+from evenly.files.numpy_files import read_npz
 from evenly.records import Run
 from evenly.training.evaluate import outputs
 from evenly.training.evidence import EXAMPLES
@@ -58,8 +60,10 @@ def shown_examples(run: Run) -> NDArray[Any]:
     path = run.file(EXAMPLES)
     if not path.is_file():
         return np.empty(0, np.int64)
-    with np.load(path, allow_pickle=False) as file:
-        return np.asarray(file["index"])
+    found = read_npz(path, advice="Remove it, and repeat the command.")
+    if "index" not in found:
+        raise DataError(f"{path} is damaged: it has no array `index`. Remove it, and repeat the command.")
+    return np.asarray(found["index"])
 
 
 def _columns(split: str, outputs_NC: Tensor, data: Labelled) -> dict[str, NDArray[Any]]:

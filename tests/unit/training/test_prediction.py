@@ -177,3 +177,14 @@ def test_a_network_of_one_logit_gives_two_probabilities(tmp_path: Path) -> None:
     torch.testing.assert_close(found.sum(1), torch.ones(4))
     with pytest.raises(UsageError, match="no images"):
         trained.predict(Image.new("RGB", (4, 4)))
+
+
+def test_the_record_of_a_network_on_other_data_is_refused(run: Run, tmp_path: Path) -> None:
+    moved = tmp_path / run.id
+    shutil.copytree(run.path, moved)
+    record = json.loads((moved / "model.json").read_text())
+    record["classes"].reverse()
+    record["data"]["fingerprint"] = "0" * 16
+    (moved / "model.json").write_text(json.dumps(record))
+    with pytest.raises(DataError, match=r"model\.json is of other data than run"):
+        evenly.load_run(moved)
