@@ -21,7 +21,7 @@ import torch
 from torch.nn import functional as F
 
 import evenly
-from evenly.intervals import paired
+from evenly.intervals import paired_difference
 from evenly.models import build
 
 LR, RHO, ITERATIONS, SEPARATE_AT, EVERY = 0.2, 0.02, 500, 175, 10
@@ -124,7 +124,7 @@ def main(num_seeds=5, picture="one_page.png"):
         row = (
             f"{method:8}{statistics.median(easy[method]):6.2f}{statistics.median(difficult[method]):11.2f}{error:14.2f}"
         )
-        print(row, "" if method == "GD" else f"  {paired(difficult[method], difficult['GD'])}")
+        print(row, "" if method == "GD" else f"  {paired_difference(difficult[method], difficult['GD'])}")
     draw(curves, picture)
     print(f"\nThe curves are in {picture}.")
     return {"difficult": difficult, "easy": easy, "separations": [each[2:] for each in found]}

@@ -171,15 +171,15 @@ def _temporary(path: Path) -> tuple[int, Path]:
             if locked is None:  # a file system without locks: names must not be shared
                 os.close(handle)
                 temporary.unlink()
-                return _unshared(path)
+                return _open_unshared(path)
             # Between making and locking it, another process may have taken it for abandoned.
             if locked and _is_at(handle, temporary):
                 return handle, temporary
             os.close(handle)
-    return _unshared(path)
+    return _open_unshared(path)
 
 
-def _unshared(path: Path) -> tuple[int, Path]:
+def _open_unshared(path: Path) -> tuple[int, Path]:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
     os.chmod(handle, 0o666 & ~_umask())  # mkstemp makes private files
     return handle, Path(name)

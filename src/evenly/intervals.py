@@ -80,10 +80,10 @@ def interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
     return Interval(mean, mean - half, mean + half, num, level)
 
 
-def paired(values: Sequence[float], reference: Sequence[float], *, level: float = 0.95) -> Interval:
+def paired_difference(values: Sequence[float], reference: Sequence[float], *, level: float = 0.95) -> Interval:
     """The mean of values − reference, pair by pair, with its t-interval.
 
-    >>> paired([2.0, 3.0], [1.0, 2.0])
+    >>> paired_difference([2.0, 3.0], [1.0, 2.0])
     Interval(mean=1.0, low=1.0, high=1.0, n=2, level=0.95)
     """
     if len(values) != len(reference):
@@ -159,11 +159,13 @@ def points(share: float) -> str:
     return f"{round(share * 100, 2) + 0.0:+.2f}".replace("-", "−")
 
 
-def between(difference: Interval) -> str:
+def points_with_interval(difference: Interval) -> str:
     """A difference in points with its interval; that of one seed has none.
 
-    >>> between(Interval(-0.01, -0.02, 0.0, 5)), between(Interval(0.01, float("nan"), float("nan"), 1))
-    ('−1.00 [−2.00, +0.00]', '+1.00')
+    >>> points_with_interval(Interval(-0.01, -0.02, 0.0, 5))
+    '−1.00 [−2.00, +0.00]'
+    >>> points_with_interval(Interval(0.01, float("nan"), float("nan"), 1))
+    '+1.00'
     """
     return (
         points(difference.mean)

@@ -120,7 +120,7 @@ def random_words(stream: int, counters_N: Tensor, num: int) -> Tensor:
     >>> torch.equal(w[1], random_words(key(0, "noise"), torch.tensor([7]), 2)[0])
     True
     """
-    start_N = mix(counters_N.to(torch.int64) * _GOLDEN + _signed(stream))
+    start_N = mix(counters_N.to(torch.int64) * _GOLDEN + _to_signed(stream))
     steps_K = torch.arange(1, num + 1, device=counters_N.device, dtype=torch.int64) * _GOLDEN
     return mix(start_N[:, None] + steps_K[None, :])
 
@@ -137,12 +137,12 @@ def _shift(z: Tensor, by: int) -> Tensor:
     return (z >> by).bitwise_and_((1 << (64 - by)) - 1)
 
 
-def _signed(word: int) -> int:
+def _to_signed(word: int) -> int:
     """The 64-bit word as a signed integer, as torch stores it."""
     word &= (1 << 64) - 1
     return word - (1 << 64) if word >> 63 else word
 
 
-_GOLDEN = _signed(0x9E3779B97F4A7C15)
-_MIX1 = _signed(0xBF58476D1CE4E5B9)
-_MIX2 = _signed(0x94D049BB133111EB)
+_GOLDEN = _to_signed(0x9E3779B97F4A7C15)
+_MIX1 = _to_signed(0xBF58476D1CE4E5B9)
+_MIX2 = _to_signed(0x94D049BB133111EB)

@@ -26,7 +26,7 @@ def dot(a: Params, b: Params) -> Tensor:
     11.0
     """
     products = torch._foreach_mul([_wide(t) for t in a], [_wide(t) for t in b])
-    return _reduced(sum_of([product.sum() for product in products]))
+    return _reduce(sum_of([product.sum() for product in products]))
 
 
 def norm(a: Params) -> Tensor:
@@ -37,7 +37,7 @@ def norm(a: Params) -> Tensor:
     >>> norm([torch.full((4,), 300.0, dtype=torch.float16)]).item()  # its square overflows in half precision
     600.0
     """
-    return _reduced(torch.linalg.vector_norm(torch.stack(_together(_norms(a)))))
+    return _reduce(torch.linalg.vector_norm(torch.stack(_together(_norms(a)))))
 
 
 def length(a: Params, *, few: int = _FEW) -> float:
@@ -59,7 +59,7 @@ def length(a: Params, *, few: int = _FEW) -> float:
         return math.hypot(*([n.item() for n in each] if len(each) <= few else torch.stack(each).tolist()))
     norms = _norms(a)
     if is_shard(norms[0]):
-        return float(_reduced(torch.linalg.vector_norm(torch.stack(norms))))
+        return float(_reduce(torch.linalg.vector_norm(torch.stack(norms))))
     return math.hypot(*torch.stack(_together(norms)).tolist())
 
 
@@ -247,7 +247,7 @@ def _local(t: Tensor) -> Tensor:
     return local
 
 
-def _reduced(t: Tensor) -> Tensor:
+def _reduce(t: Tensor) -> Tensor:
     """A scalar that is still a partial result on every rank (DTensor), summed up; any other as it is."""
     full: Tensor = cast(Any, t).full_tensor() if is_shard(t) else t
     return full

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import evenly
-from evenly.cli.train import resolved
+from evenly.cli.train import resolve_recipe
 from evenly.optim.cost import passes_per_step, rule_class
 from evenly.optim.rule import Rule
 from evenly.recipe import Ascent
@@ -34,9 +34,9 @@ def test_a_rule_is_in_python_recipe_and_command_line_with_one_radius(name: str) 
     parameters = inspect.signature(kind).parameters
     assert (parameters.get("rho") or parameters["sigma"]).default == known.rho
     assert Ascent(name).rho == known.rho
-    recipe = resolved(data="digits", config=None, model=None, optimizer=name, changes=[])
+    recipe = resolve_recipe(data="digits", config=None, model=None, optimizer=name, changes=[])
     assert (recipe.ascent.rule, recipe.ascent.rho) == (name, known.rho)
-    changed = resolved(data="digits", config=None, model=None, optimizer=None, changes=[f"ascent.rule={name}"])
+    changed = resolve_recipe(data="digits", config=None, model=None, optimizer=None, changes=[f"ascent.rule={name}"])
     assert changed.ascent == recipe.ascent
     assert issubclass(kind.rule_type, Rule)
     assert 1 <= passes_per_step(name, {}) <= 2

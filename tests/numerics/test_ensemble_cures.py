@@ -6,7 +6,7 @@ from torch import Tensor
 
 from evenly.data import load
 from evenly.data.batches import order
-from evenly.data.labelled import scaled
+from evenly.data.labelled import scale_pixels
 from evenly.errors import UsageError
 from evenly.models import build
 from evenly.training.ensemble import Ensemble
@@ -22,7 +22,7 @@ def models(num: int) -> list[torch.nn.Module]:
 
 
 def inputs() -> Tensor:
-    return scaled(DATA.inputs).double()
+    return scale_pixels(DATA.inputs).double()
 
 
 def one_by_one(model: torch.nn.Module, objective: Objective, batches: list[Tensor], lr: float) -> torch.nn.Module:

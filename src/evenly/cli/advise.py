@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import add_recipe, add_running, fast_where_possible, leads, resolved, running, with_tested_rate
+from evenly.cli.train import (
+    add_recipe,
+    add_running,
+    fast_where_possible,
+    leads,
+    resolve_recipe,
+    running,
+    with_tested_rate,
+)
 from evenly.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +88,7 @@ def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[R
 
     run = _run(given["data"], runs)
     if run is None:
-        recipe = fast_where_possible(resolved(**given, verb="advise"), given, device=how["device"])
+        recipe = fast_where_possible(resolve_recipe(**given, verb="advise"), given, device=how["device"])
         recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
         return recipe, load_data(recipe, data_root=how["data_root"])
     from dataclasses import replace

@@ -13,7 +13,7 @@ from evenly.cli.train import (
     duration,
     fast_where_possible,
     leads,
-    resolved,
+    resolve_recipe,
     running,
     with_tested_rate,
 )
@@ -118,7 +118,7 @@ def design(
     own = {name: given.pop(name) for name in ("at_epoch", "at_fraction", "factor", "drop_suspect", "split")}
     early = {name: given.pop(f"early_{name}") for name in ("model", "optimizer", "lr")}
     controls = given.pop("controls", None)
-    recipe = fast_where_possible(resolved(**given, verb=verb), given, device=how["device"])
+    recipe = fast_where_possible(resolve_recipe(**given, verb=verb), given, device=how["device"])
     if runs is not None:
         recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
     until: Until = moment(own["at_epoch"], own["at_fraction"])
@@ -215,7 +215,7 @@ def show(found: Mapping[str, Any]) -> None:
 
 
 def _row(method: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, str]:
-    from evenly.intervals import Interval, between
+    from evenly.intervals import Interval, points_with_interval
 
     done = [row for row in method["runs"].values() if row["state"] == "done"]
     name = f"− {found['baseline']}"
@@ -228,7 +228,7 @@ def _row(method: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, str]:
     return {
         "method": method["label"],
         "error %": f"{error['mean'] * 100:.2f}{spread}",
-        name: "" if gap is None else between(Interval(gap["mean"], gap["low"], gap["high"], gap["n"])),
+        name: "" if gap is None else points_with_interval(Interval(gap["mean"], gap["low"], gap["high"], gap["n"])),
         "worst %": f"{sum(row['worst'] for row in done) / len(done) * 100:.1f}",
         "hard %": f"{sum(shares) / len(shares) * 100:.0f}" if shares else "",
         "cost": f"{method['cost']:.2f}×",

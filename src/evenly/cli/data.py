@@ -141,7 +141,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
     from evenly.data.catalogue import data_root as root_of
     from evenly.data.checks import duplicates, problems
     from evenly.data.fetch.verify import verify as verify_files
-    from evenly.data.formats.listing import dropped
+    from evenly.data.formats.listing import list_dropped
 
     files = []
     if source in CATALOGUE:
@@ -158,7 +158,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
         # Skipping decodes every image; whether a broken one is then a problem is for the person to say.
         decode = {"skip_broken": True} if "skip_broken" in options_of(source) else {}
         splits = load(source, root=data_root, **(given | decode))
-        broken = dropped(splits)
+        broken = list_dropped(splits)
         if broken and not given.get("skip_broken"):
             wrong = [_undecodable(broken)]
         else:
@@ -206,10 +206,10 @@ def _needs(entry: "Entry") -> tuple[str, ...]:
 
 def _load(source: str, options: list[str], *, skip_broken: bool, data_root: str | None) -> "Splits":
     from evenly.data.catalogue import load
-    from evenly.data.formats.listing import dropped
+    from evenly.data.formats.listing import list_dropped
 
     splits = load(source, root=data_root, **_options(options, skip_broken=skip_broken))
-    _say_left_out(dropped(splits))
+    _say_left_out(list_dropped(splits))
     return splits
 
 
@@ -225,7 +225,7 @@ def _say_left_out(broken: "list[Broken]") -> None:
 
 
 def _undecodable(broken: "list[Broken]") -> str:
-    from evenly.data.formats.listing import named
+    from evenly.data.formats.listing import describe_broken
 
     count = "1 image does" if len(broken) == 1 else f"{len(broken):,} images do"
-    return f"{count} not decode: {named(broken)}. Replace such files, or leave them out with --skip-broken."
+    return f"{count} not decode: {describe_broken(broken)}. Replace such files, or leave them out with --skip-broken."

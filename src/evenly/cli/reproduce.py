@@ -105,7 +105,7 @@ def reproduce(
     given = None if seeds is None else numbers(seeds)
     if given is not None and ledger is None and not (check or dry_run):
         raise UsageError(f"--seeds {seeds}: other seeds make another row. Say where it is kept: --ledger DIR")
-    chosen = _chosen(keys, scale, every=every)
+    chosen = _select(keys, scale, every=every)
     for each, size in chosen:
         reproduction.check_cost(each, size, yes=yes or dry_run)
     how["where"] = check_available(where)
@@ -192,10 +192,10 @@ def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":
     return [*found.values()]
 
 
-def _chosen(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experiment, str]]":
+def _select(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experiment, str]]":
     """Experiments with their scales; of many, those that have the scale at all."""
     from evenly.papers.catalogue import PAPERS
-    from evenly.papers.ledger import scale_given
+    from evenly.papers.ledger import resolve_scale
 
     found = _experiments(keys, every=every)
     if every or any(key in PAPERS for key in keys):
@@ -203,7 +203,7 @@ def _chosen(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experime
         if len(able) < len(found):
             say(f"{len(found) - len(able)} of {len(found)} experiments have no scale {scale} and are left out.")
         found = able
-    chosen = [(each, scale_given(scale, each)) for each in found]
+    chosen = [(each, resolve_scale(scale, each)) for each in found]
     for each, size in chosen:
         if scale not in ("auto", size):
             say(f"{each.key} has no scale {scale}: {size} takes minutes, and is taken.")
@@ -338,8 +338,8 @@ def _print(row: dict[str, Any]) -> None:
 
 def kept_in(given: Path | None) -> Path:
     """The ledger that was given, else the one of the folder one stands in, else the one that came with the software."""
-    from evenly.papers.ledger import shipped
+    from evenly.papers.ledger import shipped_ledger
 
     if given is not None:
         return given
-    return Path("claims") if Path("claims").is_dir() else shipped()
+    return Path("claims") if Path("claims").is_dir() else shipped_ledger()

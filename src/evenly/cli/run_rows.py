@@ -36,7 +36,7 @@ def row_of(run: Any) -> dict[str, Any]:
     rule = recipe.get("ascent.rule", "none")
     row = {
         "id": run.id,
-        "date": started(run),
+        "date": start_time(run),
         "state": run.state,
         "data": recipe.get("data.name"),
         "model": recipe.get("model.name"),
@@ -74,7 +74,7 @@ def method_of(recipe: Mapping[str, Any]) -> str:
     return "+".join(str(word) for word in (rule, resampling) if word != "none") or "plain"
 
 
-def started(run: Any) -> str | None:
+def start_time(run: Any) -> str | None:
     """When a run was begun, in ISO form and local time: by its first stamp, or by the time of its files."""
     for stamp in run.stamps()[:1]:
         try:

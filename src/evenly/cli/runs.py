@@ -60,13 +60,13 @@ def fill(parser: Parser) -> None:
 def _alone(run: "Callable[..., None]") -> "Callable[..., None]":
     """An inner verb, which takes none of the options that choose rows of the table."""
 
-    def checked(*, data: str | None, model: str | None, since: str | None, watch: bool, **given: Any) -> None:
+    def check_filters(*, data: str | None, model: str | None, since: str | None, watch: bool, **given: Any) -> None:
         options = {"--data": data, "--model": model, "--since": since, "--watch": watch or None}
         if extra := [name for name, value in options.items() if value is not None]:
             raise UsageError(f"{extra[0]} is for the table of `evenly runs` alone: leave it out here.")
         run(**given)
 
-    return checked
+    return check_filters
 
 
 def table(*, data: str | None, model: str | None, since: str | None, watch: bool, runs: str, json: bool) -> None:
@@ -132,7 +132,7 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
     from dataclasses import asdict
 
     from evenly.cli.run_rows import method_of
-    from evenly.intervals import between
+    from evenly.intervals import points_with_interval
     from evenly.report import run_pairs as pairs
     from evenly.report.wording import percent
 
@@ -153,7 +153,7 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
                 "error": asdict(line.error),
                 "difference": asdict(line.difference) if line.difference is not None else None,
                 "cost": line.cost,
-                "collapsed": line.group.collapsed(),
+                "collapsed": line.group.collapsed_runs(),
             }
         )
     if json:
@@ -172,7 +172,7 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
                 "method": row["method"],
                 "seeds": len(row["seeds"]),
                 "error %": percent(line.error),
-                "difference": between(line.difference) if line.difference is not None else "",
+                "difference": points_with_interval(line.difference) if line.difference is not None else "",
                 "cost": f"{line.cost:.2f}×" if line.cost is not None else "",
             }
             for name, row, line in zip(names, rows, lines, strict=True)
@@ -187,7 +187,7 @@ def _verdict(names: "Sequence[str]", lines: "Sequence[Any]", split: str) -> str:
     told = []
     for name, line in zip(names, lines, strict=True):
         num = len(line.group.runs)
-        if lost := len(line.group.collapsed()):
+        if lost := len(line.group.collapsed_runs()):
             told.append(f"{lost} of {num} {'run' if num == 1 else 'runs'} like {name} learned nothing.")
         if line is lines[0]:
             continue

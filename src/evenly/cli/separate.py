@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import add_recipe, add_running, fast_where_possible, resolved, running, with_tested_rate
+from evenly.cli.train import add_recipe, add_running, fast_where_possible, resolve_recipe, running, with_tested_rate
 from evenly.cli.useful import add_moment, moment
 from evenly.errors import UsageError
 
@@ -58,7 +58,7 @@ def separate(
         _refuse_training(given | {"at_epoch": at_epoch, "at_fraction": at_fraction, "runs": runs})
     how = running(given)
     if from_logits is None:
-        recipe = fast_where_possible(resolved(**given, verb="separate"), given, device=how["device"])
+        recipe = fast_where_possible(resolve_recipe(**given, verb="separate"), given, device=how["device"])
         recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")

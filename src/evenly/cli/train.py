@@ -70,7 +70,7 @@ def add_running(parser: Parser) -> None:
     )
 
 
-def resolved(
+def resolve_recipe(
     *,
     data: str | None,
     config: str | None,
@@ -83,7 +83,7 @@ def resolved(
 ) -> "Recipe":
     """The recipe that the arguments describe: a file, then the named options, then `--set`, the later winning.
 
-    >>> recipe = resolved(data="digits", config=None, model=None, optimizer="sam", changes=[], epochs="3")
+    >>> recipe = resolve_recipe(data="digits", config=None, model=None, optimizer="sam", changes=[], epochs="3")
     >>> recipe.ascent.rule, recipe.optimizer.name, recipe.epochs
     ('sam', 'sgd', 3)
     """
@@ -111,7 +111,7 @@ def resolved(
     paths = {"rho": "ascent.rho", "lr": "optimizer.lr", "skip_broken": "data.options.skip_broken"}
     words |= {paths.get(name, name): value for name, value in named.items() if value not in (None, AUTO)}
     changes = spelled_out(changes, data or base.data.name)
-    given = [f"{path}={_quoted(path, value)}" for path, value in words.items() if value is not None]
+    given = [f"{path}={_quote(path, value)}" for path, value in words.items() if value is not None]
     recipe = recipes.override(base, [*given, *changes])
     _agree(recipe, config, [*given, *changes])
     return recipe
@@ -168,7 +168,7 @@ def running(given: dict[str, Any]) -> dict[str, Any]:
 def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     """Train, or say what training would mean."""
     how = running(given)
-    recipe = fast_where_possible(resolved(**given), given, device=how["device"])
+    recipe = fast_where_possible(resolve_recipe(**given), given, device=how["device"])
     if not dry_run:
         recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
     from evenly.recipe import to_mapping
@@ -213,7 +213,7 @@ def shown(value: Any) -> str:
     return f"{value:.5g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _quoted(path: str, value: str) -> str:
+def _quote(path: str, value: str) -> str:
     """Names are text whatever they look like; numbers are YAML."""
     import json
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evenly.data.labelled import Labelled, scaled
+from evenly.data.labelled import Labelled, scale_pixels
 from evenly.errors import DataError, UsageError
 
 Data = Labelled | tuple[Tensor, Tensor] | Tensor | Iterable[Any]
@@ -78,7 +78,7 @@ def as_chunks(data: Data, *, model: nn.Module | None = None, size: int = 250, la
 
         def read_labelled(rows: slice) -> tuple[Tensor, Tensor | None]:
             positions = range(len(whole))[rows]
-            return place(scaled(whole.gather(positions))), place(whole.labels[rows])
+            return place(scale_pixels(whole.gather(positions))), place(whole.labels[rows])
 
         return _slices(len(whole), size, read_labelled)
     if isinstance(data, Tensor):

@@ -115,14 +115,14 @@ def _logistic(outputs: Tensor, signs_N: Tensor) -> Tensor:
     return F.softplus(-signs_N * outputs.reshape(len(signs_N))).mean()
 
 
-def _squared(outputs: Tensor, targets_NC: Tensor) -> Tensor:
+def _squared_error(outputs: Tensor, targets_NC: Tensor) -> Tensor:
     """½‖f − y‖²."""
     f_NC = outputs.reshape(len(outputs), -1)
     return (f_NC - targets_NC.reshape(f_NC.shape)).square().sum(1).mean() / 2
 
 
 # The mean of each loss, from outputs and what `targets` makes of the labels.
-ON_TARGETS: dict[Name, Mean] = {"cross-entropy": F.cross_entropy, "logistic": _logistic, "squared": _squared}
+ON_TARGETS: dict[Name, Mean] = {"cross-entropy": F.cross_entropy, "logistic": _logistic, "squared": _squared_error}
 
 
 def signs(labels: Tensor, dtype: torch.dtype) -> Tensor:

@@ -20,7 +20,7 @@ from torch import Tensor
 from evenly.data.crops import Mirror, PadCrop, RandomResizedCrop, Resize
 from evenly.data.draws import Draws, Transform
 from evenly.data.erasing import Erase
-from evenly.data.labelled import Labelled, scaled
+from evenly.data.labelled import Labelled, scale_pixels
 from evenly.data.pixel_noise import PixelNoise
 from evenly.data.trivial_augment import TrivialAugment
 from evenly.device import upload
@@ -89,7 +89,7 @@ def _channel_means(data: Labelled, what: Callable[[Tensor], Tensor], *, chunk: i
     total_C = torch.zeros(data.shape[0], dtype=torch.float64)
     values_per_example = 1
     for start in range(0, len(data), chunk):
-        x = scaled(data.gather(torch.arange(start, min(start + chunk, len(data))))).cpu().to(torch.float64)
+        x = scale_pixels(data.gather(torch.arange(start, min(start + chunk, len(data))))).cpu().to(torch.float64)
         x_NPC = x.flatten(2).mT if x.ndim > 2 else x[:, None, :]
         total_C += what(x_NPC).sum((0, 1))
         values_per_example = x_NPC.shape[1]
@@ -133,7 +133,7 @@ class Augmentation:
 
     def finish(self, x: Tensor) -> Tensor:
         """What the network is given: float32 in [0, 1], or normalised."""
-        x = scaled(x)
+        x = scale_pixels(x)
         return x if self.normalise is None else self.normalise(x)
 
     @property

@@ -20,7 +20,7 @@ from evenly import rng
 from evenly.data.augment import Augmentation
 from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
-from evenly.data.labelled import Labelled, Lazy, Splits, scaled
+from evenly.data.labelled import Labelled, Lazy, Splits, scale_pixels
 from evenly.data.targeted import Targeted
 from evenly.device import pins, sent_ahead, upload
 from evenly.errors import UsageError
@@ -172,7 +172,7 @@ class Batches:
         labels_N = self.data.labels
         label_K = upload(labels_N.index_select(0, upload(position_K, labels_N.device)), self.device)
         weight_K = None if self._weight_M is None else upload(self._weight_M[place_K], self.device)
-        finish = scaled if self.augment is None else self.augment.finish
+        finish = scale_pixels if self.augment is None else self.augment.finish
         # Small images are transformed some batches at a time, since calling operators is then half of the work, and
         # their random numbers, being few, are drawn further ahead; a batch becomes float, four times as large, alone.
         together = self._together()

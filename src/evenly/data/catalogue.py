@@ -162,7 +162,7 @@ def load(
     <parity train: 100 examples of 10, 2 classes, attributes x0, x1>
     """
     own = is_path(source)
-    splits = _own(source, options) if own else _known(str(source), root, seed, options)
+    splits = _own(source, options) if own else _load_known(str(source), root, seed, options)
     if own or held_out is not None:
         from evenly.data.held_out import with_test
 
@@ -176,12 +176,12 @@ def load(
     return made
 
 
-def _known(name: str, root: str | os.PathLike[str] | None, seed: int, options: Mapping[str, Any]) -> "Splits":
+def _load_known(name: str, root: str | os.PathLike[str] | None, seed: int, options: Mapping[str, Any]) -> "Splits":
     from evenly.data.formats.locate import Missing
     from evenly.rng import generator
 
     known = entry(name)
-    options = _checked(name, options, known.options())
+    options = _check_options(name, options, known.options())
     function = known.function()
     given: dict[str, Any] = {}
     parameters = inspect.signature(function).parameters
@@ -212,7 +212,7 @@ def options_of(source: str | os.PathLike[str]) -> Mapping[str, inspect.Parameter
 
 
 def _own(source: str | os.PathLike[str], options: Mapping[str, Any]) -> "Splits":
-    options = _checked(str(source), options, options_of(source))
+    options = _check_options(str(source), options, options_of(source))
     hub = str(source).startswith(HUGGING_FACE)
     splits: Splits = _maker(source)(source if hub else Path(source), **options)
     return splits
@@ -243,7 +243,7 @@ def is_path(source: str | os.PathLike[str]) -> bool:
     return source not in ("", *CATALOGUE) and (os.sep in source or Path(source).suffix != "" or os.path.exists(source))
 
 
-def _checked(name: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+def _check_options(name: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
     """The options, each one of `known` and of the kind annotated there; else an error that says which is not."""
     from evenly.typed.values import Bounds, convert
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from evenly.data.contents import digests
-from evenly.data.formats.class_folders import listed
+from evenly.data.formats.class_folders import quote_names
 from evenly.data.formats.image_files import ImageFiles, misfits
-from evenly.data.formats.listing import named
+from evenly.data.formats.listing import describe_broken
 from evenly.data.labelled import Labelled, Splits
 from evenly.data.own.hugging_face import Rows
 from evenly.errors import DataError
@@ -78,13 +78,13 @@ def duplicates(splits: Splits) -> list[str]:
     if two_classes:
         told.append(
             f"{len(two_classes):,} image {'file has' if len(two_classes) == 1 else 'files have'} the same content as "
-            f"one of another class: {listed(two_classes)}. Keep each under its own class."
+            f"one of another class: {quote_names(two_classes)}. Keep each under its own class."
         )
     if leaked:
         told.append(
             f"{len(leaked):,} image {'file' if len(leaked) == 1 else 'files'} outside of the training split "
-            f"{'has' if len(leaked) == 1 else 'have'} the same content as a training image: {listed(leaked)}. Their "
-            "error would be that of examples which were learned: keep one of each."
+            f"{'has' if len(leaked) == 1 else 'have'} the same content as a training image: {quote_names(leaked)}. "
+            "Their error would be that of examples which were learned: keep one of each."
         )
     return told
 
@@ -148,7 +148,7 @@ def _names(splits: Splits, mask_C: Tensor) -> list[str]:
 
 
 def _class(names: Sequence[str]) -> str:
-    return f"{'class' if len(names) == 1 else 'classes'} {listed(names)}"
+    return f"{'class' if len(names) == 1 else 'classes'} {quote_names(names)}"
 
 
 def _look_at_sizes(name: str, part: Labelled, found: _Findings) -> bool:
@@ -161,8 +161,8 @@ def _look_at_sizes(name: str, part: Labelled, found: _Findings) -> bool:
     if odd:
         height, width = part.shape[1:]
         found.fatal.append(
-            f"{len(odd):,} of {len(part):,} images of {name!r} are not {height}×{width} as the first is: {named(odd)}. "
-            f"Give a size to resize all images to: --set size={max(height, width)}."
+            f"{len(odd):,} of {len(part):,} images of {name!r} are not {height}×{width} as the first is: "
+            f"{describe_broken(odd)}. Give a size to resize all images to: --set size={max(height, width)}."
         )
     return bool(odd)
 

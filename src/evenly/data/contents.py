@@ -49,7 +49,7 @@ def digests(root: Path, names: Sequence[str]) -> list[str]:
     """
     root = Path(os.path.abspath(root))
     memory = _memory_of(root)
-    known = _remembered(memory)
+    known = _read_memory(memory)
     found, unknown = {}, []
     start = os.path.join(root, "")
     for name in dict.fromkeys(names):
@@ -121,18 +121,18 @@ def _memory_of(root: Path) -> Path | None:
     return folder / "contents" / f"{name}.json" if folder is not None else None
 
 
-def _remembered(memory: Path | None) -> dict[str, Looked]:
+def _read_memory(memory: Path | None) -> dict[str, Looked]:
     if memory is None:
         return {}
     try:
         now = memory.stat()
     except OSError:
         return {}
-    return _parsed(memory, now.st_mtime_ns, now.st_size, now.st_ino)
+    return _parse(memory, now.st_mtime_ns, now.st_size, now.st_ino)
 
 
 @functools.lru_cache(maxsize=1)  # the splits of one data set ask one after another
-def _parsed(memory: Path, *_version: int) -> dict[str, Looked]:
+def _parse(memory: Path, *_version: int) -> dict[str, Looked]:
     try:
         checksum, _, text = memory.read_bytes().partition(b"\n")
         if checksum.decode() != _checksum(text):

@@ -157,8 +157,8 @@ class RandomResizedCrop:
     def boxes(self, height: int, width: int, draws: Draws) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The box of each image: top, left, height and width."""
         u_NK = draws.uniform("resized-crop", 2 * _TRIES + 2).to(torch.float64)
-        area_NT = height * width * _between(u_NK[:, :_TRIES], *self.scale)
-        aspect_NT = _between(u_NK[:, _TRIES : 2 * _TRIES], *map(math.log, self.ratio)).exp()
+        area_NT = height * width * _rescale(u_NK[:, :_TRIES], *self.scale)
+        aspect_NT = _rescale(u_NK[:, _TRIES : 2 * _TRIES], *map(math.log, self.ratio)).exp()
         h_NT = (area_NT / aspect_NT).sqrt().round().to(torch.int64)
         w_NT = (area_NT * aspect_NT).sqrt().round().to(torch.int64)
         fits_NT = (h_NT > 0) & (h_NT <= height) & (w_NT > 0) & (w_NT <= width)
@@ -207,8 +207,8 @@ def resized_boxes(
     across_NwW = _weights(left_N, width_N, width, size[1])
     down_NhH = _weights(top_N, height_N, height, size[0])
     with torch.autocast(device.type, enabled=False):
-        x_NCHw = _rounded(x_NCHW.to(torch.float32) @ across_NwW[:, None].mT)
-        return _rounded(down_NhH[:, None] @ x_NCHw).to(torch.uint8)
+        x_NCHw = _round_sums(x_NCHW.to(torch.float32) @ across_NwW[:, None].mT)
+        return _round_sums(down_NhH[:, None] @ x_NCHw).to(torch.uint8)
 
 
 def _weights(start_N: Tensor, length_N: Tensor, full: int, size: int) -> Tensor:
@@ -245,11 +245,11 @@ def _nearest(above: Tensor, below: Tensor) -> Tensor:
     return quotient - (is_tie & (quotient % 2 == 1)).to(quotient.dtype)
 
 
-def _rounded(sums: Tensor) -> Tensor:
+def _round_sums(sums: Tensor) -> Tensor:
     return sums.add_(_UNIT / 2).div_(_UNIT).floor_()
 
 
-def _between(u: Tensor, low: float, high: float) -> Tensor:
+def _rescale(u: Tensor, low: float, high: float) -> Tensor:
     return low + (high - low) * u
 
 

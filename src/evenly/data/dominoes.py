@@ -15,8 +15,8 @@ from evenly.data.formats.cifar import cifar10
 from evenly.data.formats.idx import fashion_mnist, mnist
 from evenly.data.held_out import where
 from evenly.data.labelled import Labelled, Splits
-from evenly.data.planted import Shares, spawned
-from evenly.data.stacking import Pools, thinned
+from evenly.data.planted import Shares, spawn_generator
+from evenly.data.stacking import Pools, blank_easy
 
 
 def cifar_mnist(
@@ -97,12 +97,12 @@ def digit_dominoes(
 
     easy, hard = (Splits(kind, {s: part(s, easy=kind == "easy") for s in whole}) for kind in ("easy", "hard"))
     pools = Pools.of("digit-dominoes", easy=easy, hard=hard, held_out_share=0.25)
-    made = pools.stacked(rng)
+    made = pools.stack(rng)
     u = {split: torch.rand(len(part), generator=rng) for split, part in made.items()}
     if shares.planted:
-        return pools.planted(made, shares, u, rng=spawned(rng, "planted"))
+        return pools.plant(made, shares, u, rng=spawn_generator(rng, "planted"))
     parts = {
-        split: thinned(part, u[split] < (1 if split in ("probe", "balanced") else alpha))
+        split: blank_easy(part, u[split] < (1 if split in ("probe", "balanced") else alpha))
         for split, part in made.items()
     }
     return Splits(made.name, parts)
@@ -118,12 +118,12 @@ def _dominoes(name: str, *, easy: Splits, hard: Splits, shares: Shares, rng: tor
 
     easy, hard = (Splits(name, {s: prepared(p) for s, p in splits.items()}) for splits in (easy, hard))
     pools = Pools.of(name, easy=easy, hard=hard, held_out_share=0.1)
-    made = pools.stacked(rng)
+    made = pools.stack(rng)
     if not shares.planted and shares.agreeing == 1:
         return made
-    extra = spawned(rng, "planted")
+    extra = spawn_generator(rng, "planted")
     u = {split: torch.rand(len(part), generator=extra) for split, part in made.items()}
-    return pools.planted(made, shares, u, rng=extra)
+    return pools.plant(made, shares, u, rng=extra)
 
 
 def _square(x_NCHW: Tensor, side: int = 32) -> Tensor:

@@ -17,7 +17,7 @@ from evenly.data.augment import Augmentation, Normalise
 from evenly.data.crops import Resize
 from evenly.data.draws import Draws
 from evenly.data.formats.image_files import decode
-from evenly.data.labelled import Labelled, scaled
+from evenly.data.labelled import Labelled, scale_pixels
 from evenly.errors import DataError, UsageError
 
 
@@ -108,7 +108,7 @@ class InputFormat:
         if values.dtype != torch.uint8:
             values = values.to(torch.float32)
             self._check_values(values)
-        ready = scaled(values)
+        ready = scale_pixels(values)
         return ready if self.normalise is None else self.normalise(ready)
 
     def record(self) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class Labelled(Dataset[tuple[Tensor, int]]):
 
     def __getitems__(self, positions: Sequence[int]) -> list[tuple[Tensor, int]]:
         """Several examples at once: `DataLoader` fetches a batch by this."""
-        inputs = scaled(self.gather(positions))
+        inputs = scale_pixels(self.gather(positions))
         return [(x, int(self.labels[i])) for x, i in zip(inputs, positions, strict=True)]
 
     def __repr__(self) -> str:
@@ -305,6 +305,6 @@ def has_channels_last(shape: Sequence[int]) -> bool:
     return len(shape) == 3 and shape[2] in (1, 3) and shape[0] not in (1, 3) and shape[1] > 3
 
 
-def scaled(x: Tensor) -> Tensor:
+def scale_pixels(x: Tensor) -> Tensor:
     """Images as float32 in [0, 1]; anything that is not uint8 as it is."""
     return x.to(torch.float32).div_(255) if x.dtype == torch.uint8 else x

@@ -89,7 +89,7 @@ class Shares:
             relation_N += (u_N >= self.agreeing + self.conflict).long()
         return relation_N
 
-    def finished(self, train: Labelled, *, rng: torch.Generator) -> Labelled:
+    def finish(self, train: Labelled, *, rng: torch.Generator) -> Labelled:
         """The training split: as few examples as `size` says, then wrong labels for `noise` of them.
 
         Exactly that share, rounded, is given another class, each of the others equally likely. The attribute
@@ -115,14 +115,14 @@ class Shares:
         return whole if self.size is None else whole.subset(kept_N)
 
 
-def grouped(part: Labelled, easy_classes: Sequence[str]) -> Labelled:
+def add_groups(part: Labelled, easy_classes: Sequence[str]) -> Labelled:
     """The examples with the attributes `easy_agrees` and `group`, by what `easy`, `hard` and `easy_present` say.
 
     A group is the class of the easy feature, or `nothing` where it is missing, on that of the hard one.
 
     >>> columns = {"easy": [0, 1, 0], "hard": [0, 0, 1], "easy_present": [1, 1, 0]}
     >>> rows = {name: torch.tensor(column) for name, column in columns.items()}
-    >>> part = grouped(Labelled(torch.zeros(3, 1), rows["hard"], ("a", "b"), rows), ("x", "y"))
+    >>> part = add_groups(Labelled(torch.zeros(3, 1), rows["hard"], ("a", "b"), rows), ("x", "y"))
     >>> part.attributes["easy_agrees"].tolist(), [part.values["group"][i] for i in part.attributes["group"]]
     ([1, 0, 0], ['x on a', 'y on a', 'nothing on b'])
     """
@@ -152,11 +152,11 @@ def other_class(label_N: Tensor, num_classes: int, u_N: Tensor) -> Tensor:
     return (label_N + 1 + (u_N * (num_classes - 1)).long()) % num_classes
 
 
-def spawned(rng: torch.Generator, name: str) -> torch.Generator:
+def spawn_generator(rng: torch.Generator, name: str) -> torch.Generator:
     """A generator of its own that depends on where `rng` stands, and leaves it there.
 
     >>> rng = torch.Generator().manual_seed(0)
-    >>> one, two = (torch.rand(1, generator=spawned(rng, "planted")) for _ in range(2))
+    >>> one, two = (torch.rand(1, generator=spawn_generator(rng, "planted")) for _ in range(2))
     >>> torch.equal(one, two)
     True
     """

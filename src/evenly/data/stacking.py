@@ -11,17 +11,17 @@ from torch import Tensor
 
 from evenly.data.held_out import held_out, where
 from evenly.data.labelled import Labelled, Splits
-from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, grouped, other_class
+from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, add_groups, other_class
 
 
-def stacked(easy: Labelled, hard: Labelled, *, balanced: bool, rng: torch.Generator) -> Labelled:
+def stack(easy: Labelled, hard: Labelled, *, balanced: bool, rng: torch.Generator) -> Labelled:
     """Each hard image once, under an easy image of the same class, or of each class equally often if `balanced`.
 
     Easy images are drawn without replacement and begin again when they are used up. The label is the class of the
     hard image, and with it, unless balanced, that of the easy one.
 
     >>> images = Labelled(torch.zeros(4, 1, 2, 2), torch.tensor([0, 0, 1, 1]), ("a", "b"))
-    >>> both = stacked(images, images, balanced=True, rng=torch.Generator().manual_seed(0))
+    >>> both = stack(images, images, balanced=True, rng=torch.Generator().manual_seed(0))
     >>> both.shape, sorted(zip(both.attributes["easy"].tolist(), both.attributes["hard"].tolist()))
     ((1, 4, 2), [(0, 0), (0, 1), (1, 0), (1, 1)])
     """
@@ -70,11 +70,11 @@ class Pools:
 
         return cls(name, divided(easy, "easy"), divided(hard, "hard"))
 
-    def stacked(self, rng: torch.Generator) -> Splits:
+    def stack(self, rng: torch.Generator) -> Splits:
         """Each hard picture under an easy one of its class, and once more, held out, under one of any class."""
 
         def pair(pool: str, *, balanced: bool) -> Labelled:
-            return stacked(self.easy[pool], self.hard[pool], balanced=balanced, rng=rng)
+            return stack(self.easy[pool], self.hard[pool], balanced=balanced, rng=rng)
 
         together = {split: pair(split, balanced=False) for split in ("train", "validation", "test")}
         return Splits(
@@ -82,24 +82,24 @@ class Pools:
             {**together, "probe": pair("validation", balanced=True), "balanced": pair("test", balanced=True)},
         )
 
-    def planted(self, made: Splits, shares: Shares, u: Mapping[str, Tensor], *, rng: torch.Generator) -> Splits:
+    def plant(self, made: Splits, shares: Shares, u: Mapping[str, Tensor], *, rng: torch.Generator) -> Splits:
         """The same dominoes with some easy pictures missing or of another class; `u` has a number per example."""
         parts = {}
         for split in ("train", "validation", "test"):
             relation_N = shares.relations(u[split])
-            parts[split] = _related(made[split], self.easy[split], relation_N, rng=rng)
+            parts[split] = _relate(made[split], self.easy[split], relation_N, rng=rng)
         for split in ("probe", "balanced"):
             present_N = torch.ones(len(made[split]), dtype=torch.bool)
-            parts[split] = grouped(thinned(made[split], present_N), self.easy["test"].classes)
+            parts[split] = add_groups(blank_easy(made[split], present_N), self.easy["test"].classes)
         num = len(made["test"])
         thrice = made["test"].subset(torch.arange(num).repeat(len(RELATIONS)))
         every_N = torch.arange(len(RELATIONS)).repeat_interleave(num)
-        groups = _related(replace(thrice, index=torch.arange(len(thrice))), self.easy["test"], every_N, rng=rng)
-        parts["train"] = shares.finished(parts["train"], rng=rng)
+        groups = _relate(replace(thrice, index=torch.arange(len(thrice))), self.easy["test"], every_N, rng=rng)
+        parts["train"] = shares.finish(parts["train"], rng=rng)
         return Splits(self.name, {**parts, "groups": groups})
 
 
-def thinned(part: Labelled, present_N: Tensor) -> Labelled:
+def blank_easy(part: Labelled, present_N: Tensor) -> Labelled:
     """The upper picture of each example kept where `present_N` says so and blanked elsewhere."""
     inputs = part.gather(range(len(part)))
     inputs[~present_N, :, : inputs.shape[2] // 2] = 0
@@ -111,7 +111,7 @@ def thinned(part: Labelled, present_N: Tensor) -> Labelled:
     )
 
 
-def _related(part: Labelled, easy: Labelled, relation_N: Tensor, *, rng: torch.Generator) -> Labelled:
+def _relate(part: Labelled, easy: Labelled, relation_N: Tensor, *, rng: torch.Generator) -> Labelled:
     """The dominoes with their upper pictures as `relation_N` says: as they are, of another class, or blank."""
     u_N2 = torch.rand(len(part), 2, generator=rng)
     easy_class_N = torch.where(
@@ -124,7 +124,7 @@ def _related(part: Labelled, easy: Labelled, relation_N: Tensor, *, rng: torch.G
         members = where(easy.labels == label)
         inputs[lying, :, :half] = easy.gather(members[(u_N2[lying, 1] * len(members)).long()])
     changed = replace(part, inputs=inputs, attributes={**part.attributes, "easy": easy_class_N})
-    return grouped(thinned(changed, relation_N != LACKS), easy.classes)
+    return add_groups(blank_easy(changed, relation_N != LACKS), easy.classes)
 
 
 def _every_combination(hard_class_N: Tensor, num_classes: int) -> Tensor:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from evenly.intervals import Interval, interval, paired
+from evenly.intervals import Interval, interval, paired_difference
 from evenly.report import palette
 
 Plain = Mapping[str, Any]
@@ -28,10 +28,10 @@ def errors(images: Plain, method: str, split: str) -> list[float]:
     return [100 * row[f"error.{split}"] for row in own]
 
 
-def signed(difference: Interval, *, digits: int = 2) -> str:
+def difference_text(difference: Interval, *, digits: int = 2) -> str:
     """A difference with its interval.
 
-    >>> signed(interval([0.1, 0.2, 0.3]))
+    >>> difference_text(interval([0.1, 0.2, 0.3]))
     '+0.20 [−0.05, +0.45]'
     """
     numbers = [f"{value:+.{digits}f}".replace("-", "−") for value in (difference.mean, difference.low, difference.high)]
@@ -52,13 +52,14 @@ def headline(toy: Plain) -> str:
         else "Plain training follows both features as far."
     )
     gains = {
-        name: paired(at_end(toy, name, "hard"), at_end(toy, "plain", "hard")) for name in ("useful", "random", "sam")
+        name: paired_difference(at_end(toy, name, "hard"), at_end(toy, "plain", "hard"))
+        for name in ("useful", "random", "sam")
     }
     cures = [METHODS[name] for name in ("useful", "sam") if gains[name].low > 0]
     if not cures:
-        by = f"{METHODS['useful']}'s {signed(gains['useful'])} and {METHODS['sam']}'s {signed(gains['sam'])}"
+        by = " and ".join(f"{METHODS[name]}'s {difference_text(gains[name])}" for name in ("useful", "sam"))
         return f"{bias} With so few seeds, what the cures change of the difficult one ({by}) may be chance."
-    by = f", by {signed(gains['useful'])}" if cures == ["USEFUL"] else ""
+    by = f", by {difference_text(gains['useful'])}" if cures == ["USEFUL"] else ""
     own = f"{' and '.join(cures)} let{'s' * (len(cures) == 1)} the difficult one grow{by}"
     control = "; showing as many random examples twice does not" if not gains["random"].low > 0 else ""
     return f"{bias} {own}{control}."
@@ -98,16 +99,19 @@ def growth(toy: Plain) -> str:
     for method in ("useful", "random", "sam"):
         own = at_end(toy, method, "hard")
         more = sum(a > b for a, b in zip(own, plain, strict=True))
-        difference = paired(own, plain)
+        difference = paired_difference(own, plain)
         sure = "" if difference.excludes_zero else ", which may be chance"
-        parts.append(f"{METHODS[method]} {signed(difference)} (more in {more} of {len(own)} seeds{sure})")
+        parts.append(f"{METHODS[method]} {difference_text(difference)} (more in {more} of {len(own)} seeds{sure})")
     return f"Alignment with the difficult feature, against plain training: {'; '.join(parts)}."
 
 
 def test_errors(toy: Plain) -> str:
     """The test error of plain training, and the change with each method."""
     wrong = {method: [100 * error for error in toy["error"][method]] for method in METHODS}
-    parts = [f"{METHODS[m]} {signed(paired(wrong[m], wrong['plain']))}" for m in ("useful", "random", "sam")]
+    parts = [
+        f"{METHODS[m]} {difference_text(paired_difference(wrong[m], wrong['plain']))}"
+        for m in ("useful", "random", "sam")
+    ]
     return (
         f"Test error: {interval(wrong['plain']).mean:.1f}% with plain training; changes in points: {'; '.join(parts)}."
     )
@@ -117,19 +121,19 @@ def image_findings(images: Plain) -> list[str]:
     """What the separation found among the images, and what training on it changed, split by split."""
     return [
         hits(images["separations"], what="have no upper digit"),
-        f"Test error, made like the training set: {compared(images, 'test')}",
-        f"Where the upper digit says nothing of the label: {compared(images, 'balanced')}",
+        f"Test error, made like the training set: {compare_methods(images, 'test')}",
+        f"Where the upper digit says nothing of the label: {compare_methods(images, 'balanced')}",
     ]
 
 
-def compared(images: Plain, split: str) -> str:
+def compare_methods(images: Plain, split: str) -> str:
     """USEFUL against plain training and against random upsampling on one split, in points of error."""
     own, plain, chance = (errors(images, method, split) for method in ("useful", "plain", "random"))
-    gain, over = paired(own, plain), paired(own, chance)
-    told = f"{interval(plain).mean:.1f}% with plain training; USEFUL changes it by {signed(gain)} points"
+    gain, over = paired_difference(own, plain), paired_difference(own, chance)
+    told = f"{interval(plain).mean:.1f}% with plain training; USEFUL changes it by {difference_text(gain)} points"
     if not gain.excludes_zero:
         return f"{told}, which may be chance ({gain.n} paired seeds)."
-    told += f", and by {signed(over)} against random upsampling: "
+    told += f", and by {difference_text(over)} against random upsampling: "
     better = gain.mean < 0
     if not over.excludes_zero:
         return told + ("some of it may be the extra steps." if better else "worse, which may be the extra steps.")

@@ -9,14 +9,14 @@ from evenly.demo.findings import (
     Plain,
     at_end,
     balance,
+    difference_text,
     errors,
     headline,
     image_findings,
-    signed,
     toy_findings,
 )
 from evenly.demo.pictures import grey, heat, shelves
-from evenly.intervals import interval, paired
+from evenly.intervals import interval, paired_difference
 from evenly.report import palette
 from evenly.report.blocks import Gallery, Lead, Listing, Plot, Prose, Section, Table
 from evenly.report.chart import Bars, Chart, Line, Rule
@@ -112,9 +112,9 @@ def _cure(toy: Plain, growth: str, wrong: str) -> Section:
             _spread(at_end(toy, method, "easy")),
             _spread(kept[method]),
             _spread(balance(toy, method)),
-            "" if method == "plain" else signed(paired(kept[method], kept["plain"])),
+            "" if method == "plain" else difference_text(paired_difference(kept[method], kept["plain"])),
             f"{100 * interval(toy['error'][method]).mean:.2f}",
-            "" if method == "plain" else signed(paired(failed[method], failed["plain"])),
+            "" if method == "plain" else difference_text(paired_difference(failed[method], failed["plain"])),
         ]
         for method in METHODS
     ]
@@ -180,7 +180,7 @@ def _image_rows(images: Plain) -> list[list[str]]:
             own = errors(images, method, split)
             row += [
                 percent(interval([error / 100 for error in own])),
-                "" if method == "plain" else signed(paired(own, errors(images, "plain", split))),
+                "" if method == "plain" else difference_text(paired_difference(own, errors(images, "plain", split))),
             ]
         cost = interval([each["cost"] for each in images["rows"] if each["method"] == method]).mean
         rows.append([*row, f"{cost:.2f}×"])

@@ -125,12 +125,12 @@ class _Pair:
         """For either way, each feature's alignment: a row per step, a number per seed."""
         whole = {name: torch.stack(values) for name, values in self.seen.items()}
         halves = (slice(0, self.num), slice(self.num, None))
-        return [{name: _rounded(t_TK[:, half]) for name, t_TK in whole.items()} for half in halves]
+        return [{name: _round(t_TK[:, half]) for name, t_TK in whole.items()} for half in halves]
 
     def errors(self, tests: list[Labelled]) -> list[list[float]]:
         """For either way, the test error of each seed."""
         wrong_K = (self.outputs(tests).argmax(2) != torch.stack([each.labels for each in tests * 2])).double().mean(1)
-        return [_rounded(wrong_K[: self.num]), _rounded(wrong_K[self.num :])]
+        return [_round(wrong_K[: self.num]), _round(wrong_K[self.num :])]
 
 
 def precision_and_recall(hard_N: Tensor, lacking_N: Tensor) -> dict[str, float]:
@@ -164,7 +164,7 @@ def _examples(separation: Separation, data: Labelled) -> list[dict[str, Any]]:
                         "hard": hard,
                         "loss": round(float(separation.losses[row]), 4),
                         "lacking": not bool(data.attributes["easy_present"][row]),
-                        "patches": _rounded(_inputs(data)[row] @ axes_DD[:, :AXES]),
+                        "patches": _round(_inputs(data)[row] @ axes_DD[:, :AXES]),
                     }
                 )
     return shown
@@ -182,5 +182,5 @@ def _hard(separations: list[Separation]) -> Tensor:
     return torch.stack([each.hard for each in separations]).float()
 
 
-def _rounded(values: Tensor) -> Any:
+def _round(values: Tensor) -> Any:
     return values.double().mul(1e5).round().div(1e5).tolist()

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from evenly.curvature.chunks import EXPECTED, Data, as_chunks
 from evenly.data.even import evenly_over
-from evenly.data.labelled import Labelled, Splits, scaled
+from evenly.data.labelled import Labelled, Splits, scale_pixels
 from evenly.errors import DataError, UsageError
 from evenly.models.observation import observing
 
@@ -34,7 +34,7 @@ def as_splits(data: Splits | Data, model: nn.Module) -> Splits:
         inputs, labels = data.train.gather(range(min(4, len(data.train)))), data.train.labels
     else:
         inputs, labels = _pair(data)
-    num_outputs = _num_outputs(model, scaled(inputs[:4]))
+    num_outputs = _num_outputs(model, scale_pixels(inputs[:4]))
     _check_labels(labels, num_outputs)
     if isinstance(data, Splits):
         return data

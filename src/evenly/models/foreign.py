@@ -107,10 +107,10 @@ def _library(library: str, name: str) -> Any:
         # What was half imported must not make the next attempt fail with other words.
         for half in [key for key in set(sys.modules) - loaded if key.partition(".")[0] in EXTRAS]:
             del sys.modules[half]
-        raise _broken(library, name, error) from error
+        raise _setup_error(library, name, error) from error
 
 
-def _broken(library: str, name: str, error: Exception) -> SetupError:
+def _setup_error(library: str, name: str, error: Exception) -> SetupError:
     reason = str(error).splitlines()[0].rstrip(".")
     culprit = "torchvision" if "torchvision" in reason else library
     return SetupError(

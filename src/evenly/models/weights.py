@@ -74,7 +74,7 @@ def _unwrap(held: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
             held = held[wrapper]
     odd = [str(name) for name, value in held.items() if not isinstance(value, Tensor)]
     if odd or not held:
-        found = f"{_listed(odd)} that are no tensors" if odd else "nothing"
+        found = f"{_list_names(odd)} that are no tensors" if odd else "nothing"
         raise DataError(f"{path} holds {found}, not a state dict. Save model.state_dict().")
     prefix = "module." if all(name.startswith("module.") for name in held) else ""
     return {name.removeprefix(prefix): value for name, value in held.items()}
@@ -128,7 +128,7 @@ def _refuse_misfit(model: str, path: Path, own: Mapping[str, Tensor], given: Map
         if name in given and own[name].shape != given[name].shape
     ]
     lines = [
-        f"{label}: {_listed(names)}."
+        f"{label}: {_list_names(names)}."
         for label, names in (("Missing", missing), ("Unexpected", unexpected), ("Of another shape", misshapen))
         if names
     ]
@@ -139,6 +139,6 @@ def _refuse_misfit(model: str, path: Path, own: Mapping[str, Tensor], given: Map
         )
 
 
-def _listed(names: list[str], most: int = 6) -> str:
+def _list_names(names: list[str], most: int = 6) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -93,7 +93,7 @@ class Replay:
     def recording(self) -> Iterator[None]:
         """Within the context, keep the outputs of the modules before the head."""
         self.reached, self.features, self.kept = 0, [], {}
-        with self._patched(self._record, records=True):
+        with self._patch(self._record, records=True):
             yield
         if not self.reached:
             raise UsageError(
@@ -105,7 +105,7 @@ class Replay:
     @contextlib.contextmanager
     def replaying(self) -> Iterator[None]:
         """Within the context, the modules before the head return their kept outputs."""
-        with self._patched(self._replay, records=False):
+        with self._patch(self._replay, records=False):
             yield
 
     def forget(self) -> None:
@@ -169,7 +169,7 @@ class Replay:
         return split_forward
 
     @contextlib.contextmanager
-    def _patched(
+    def _patch(
         self, wrap: Callable[[str, nn.Module, Callable[..., Any]], Callable[..., Any]], *, records: bool
     ) -> Iterator[None]:
         """Wrap the modules before the head within the context, and unwrap them after it."""

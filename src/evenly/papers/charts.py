@@ -14,10 +14,10 @@ def charts_of(experiment: Experiment, measured: Measured) -> list[Chart]:
     if experiment.charts:
         charts: list[Chart] = resolve(experiment.charts)(measured)
         return charts
-    return [claimed(experiment, measured)]
+    return [claim_chart(experiment, measured)]
 
 
-def claimed(experiment: Experiment, measured: Measured) -> Chart:
+def claim_chart(experiment: Experiment, measured: Measured) -> Chart:
     """A mark for each quantity that the claims of an experiment name, under its own name."""
     names = [name for claim in experiment.claims for name in (claim.value, claim.against) if isinstance(name, str)]
     quantities = {name: name for name in dict.fromkeys(names) if name in measured.values}

@@ -100,7 +100,7 @@ class Part:
     def resolved(self) -> dict[str, Any]:
         """The arguments with the defaults of the work, and recipes among them with every setting."""
         filled = of_this_package().arguments(self.address, self.arguments)
-        return {name: _resolved(name, value) for name, value in filled.items()}
+        return {name: _resolve(name, value) for name, value in filled.items()}
 
     def function(self) -> Callable[..., Found]:
         """The function that does it, checked to take the arguments."""
@@ -264,12 +264,12 @@ def resolve(name: Callable[..., Any] | str) -> Any:
 _SETTINGS: Mapping[str, type[Settings]] = {"recipe": Recipe, "until": Until}
 
 
-def _resolved(name: str, value: Any) -> Any:
+def _resolve(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         if name in _SETTINGS:
             return identity_settings(from_mapping(_SETTINGS[name], value))
-        return {inner: _resolved(inner, each) for inner, each in value.items()}
-    return [_resolved("", each) for each in value] if isinstance(value, list | tuple) else value
+        return {inner: _resolve(inner, each) for inner, each in value.items()}
+    return [_resolve("", each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _without_seeds(value: Any) -> Any:

@@ -47,7 +47,7 @@ ROW = {
 }  # fmt: skip
 
 
-def shipped() -> Path:
+def shipped_ledger() -> Path:
     """The ledger that comes with the software: in the package, or at the root of its checkout."""
     inside = Path(__file__).parent / "claims"
     return inside if inside.is_dir() else Path(__file__).parents[3] / "claims"
@@ -119,7 +119,7 @@ def _verdicts(experiment: Experiment, scale: str, values: Mapping[str, Mapping[i
     return {
         "kind": experiment.kind(scale),
         "verdict": next(each.verdict for each in claims if each.claim == primary),
-        "claims": [{**_judged(each), "primary": each.claim == primary} for each in claims],
+        "claims": [{**_judged_record(each), "primary": each.claim == primary} for each in claims],
     }
 
 
@@ -175,7 +175,7 @@ def _checksum(made: Row) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _judged(each: Judged) -> dict[str, Any]:
+def _judged_record(each: Judged) -> dict[str, Any]:
     claim = each.claim
     return {
         "name": claim.name,
@@ -208,7 +208,7 @@ def _interval(found: Any) -> dict[str, Any] | None:
     return {name: None if value != value else value for name, value in asdict(found).items()}
 
 
-def scale_given(text: str, experiment: Experiment) -> str:
+def resolve_scale(text: str, experiment: Experiment) -> str:
     """The scale that is meant: the one named, or for `auto` the paper's own where it takes an hour at most.
 
     What is declared without `small` because its full size is small already is meant by `small` too.

@@ -81,7 +81,7 @@ def discard(context: Context, part: Part) -> None:
     if not (folder / "done").exists():
         return
     try:
-        trained = _trained(_read(folder)[0]["series"])
+        trained = _run_ids(_read(folder)[0]["series"])
     except DataError:
         _log.warning("%s is damaged: the part is done again, and the runs that it trained are kept.", folder)
         trained = []
@@ -97,7 +97,7 @@ def _folder(context: Context, part: Part) -> Path:
     return context.runs / PARTS / part.digest
 
 
-def _trained(series: Mapping[str, Any]) -> list[Any]:
+def _run_ids(series: Mapping[str, Any]) -> list[Any]:
     several = series.get("runs", {})
     return [series["run"]] if "run" in series else list(several.values()) if isinstance(several, dict) else []
 

@@ -184,7 +184,7 @@ def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
             state = "stale" if book.stale(row, experiment) else "done"
             lines.append(_line(experiment, row["scale"], state, row["verdict"], row["minutes"]))
         if not rows:
-            lines.append(_line(experiment, book.scale_given("auto", experiment), "not run", "not run", 0.0))
+            lines.append(_line(experiment, book.resolve_scale("auto", experiment), "not run", "not run", 0.0))
     return lines
 
 
@@ -205,12 +205,12 @@ def regressions(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> lis
             where = f"{place}, {name}" if name else place
             if name not in now:
                 found.append(f"{where}: {verdict} → not declared any more")
-            elif is_worse(now[name], verdict) and (row["scale"] != "smoke" or _reversed(now[name], verdict)):
+            elif is_worse(now[name], verdict) and (row["scale"] != "smoke" or _is_reversed(now[name], verdict)):
                 found.append(f"{where}: {verdict} → {now[name]}")
     return found
 
 
-def _reversed(now: str, before: str) -> bool:
+def _is_reversed(now: str, before: str) -> bool:
     return (before, now) == ("reproduced", "contradicted")
 
 

@@ -186,10 +186,10 @@ class Chapter:
     sections: Sequence[Section]
 
 
-def placed(sections: Sequence[Section]) -> Iterator[tuple[str, Block]]:
+def iterate_blocks(sections: Sequence[Section]) -> Iterator[tuple[str, Block]]:
     """Every block of the sections with its place, also those inside of switches.
 
-    >>> [place for place, _ in placed([Section("a", "A", [Switch("seed", {"0": [Prose("x")]})])])]
+    >>> [place for place, _ in iterate_blocks([Section("a", "A", [Switch("seed", {"0": [Prose("x")]})])])]
     ['a-0', 'a-0-0-0']
     """
     waiting = [(f"{section.id}-{number}", block) for section in sections for number, block in enumerate(section.blocks)]

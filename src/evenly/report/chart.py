@@ -239,11 +239,11 @@ def share_y_axes(charts: Sequence[Chart]) -> list[Chart]:
     ]
 
 
-def coloured(chart: Chart) -> Iterator[tuple[Layer, str]]:
+def layer_colours(chart: Chart) -> Iterator[tuple[Layer, str]]:
     """Each layer with its colour: that of the method it is named after, its own, or the next of the series.
 
     >>> rows = [Line("USEFUL", [1], [1]), Line("loss", [1], [1]), Line("test", [1], [1], colour=3)]
-    >>> [colour for _, colour in coloured(Chart("", "", "", rows, "Three lines."))]
+    >>> [colour for _, colour in layer_colours(Chart("", "", "", rows, "Three lines."))]
     ['#0070BA', '#0070BA', '#C565B5']
     """
     turn = 0

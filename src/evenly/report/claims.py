@@ -158,7 +158,7 @@ def experiment_page(
         if row["deviations"]:
             blocks.append(Prose("Differs from the paper: " + "; ".join(row["deviations"]) + "."))
         if not row["levels"]:
-            blocks.append(Prose(f"{_unjudged(row)}: the order of numbers is judged, not their level."))
+            blocks.append(Prose(f"{_why_unjudged(row)}: the order of numbers is judged, not their level."))
         blocks.append(_seeds(row))
         blocks.append(Listing("Where it ran", _machine(row)))
         judged = verdict_words(row["verdict"], row["kind"])
@@ -166,7 +166,7 @@ def experiment_page(
     errata = rows[0]["errata"] if rows else []
     if errata:
         sections.append(Section("errata", "What is wrong or left open in the paper", [Prose("\n\n".join(errata))]))
-    related = _related(key, rows, keys)
+    related = _related_keys(key, rows, keys)
     if related:
         links: list[list[Any]] = [[Link(other, _page(other))] for other in related]
         sections.append(Section("related", "Related experiments", [Table(["experiment"], links)]))
@@ -186,7 +186,7 @@ def experiment_page(
     return render(f"{title} · {name}" if title else key, lead, sections, up=Link("All claims", "index.html"), site=True)
 
 
-def _related(key: str, rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
+def _related_keys(key: str, rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
     """The other experiments of the same paper that the texts of the rows name."""
     paper = key.partition("/")[0]
     texts = [
@@ -305,7 +305,7 @@ def _begun(text: str) -> str:
     return text[:1].upper() + text[1:] if re.match(r"[a-z]{2,}\b", text) else text
 
 
-def _unjudged(row: Row) -> str:
+def _why_unjudged(row: Row) -> str:
     """Why the level of its numbers is not held against the paper's."""
     if row["scale"] != "full":
         return "The size is not the paper's"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import Any, Literal
 
-from evenly.report.chart import Bars, Chart, Heat, Histogram, Layer, Line, Points, Rule, bar_colours, coloured
+from evenly.report.chart import Bars, Chart, Heat, Histogram, Layer, Line, Points, Rule, bar_colours, layer_colours
 
 
 def plot(chart: Chart) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def plot(chart: Chart) -> dict[str, Any]:
     >>> made["layers"][0]["y"], made["x"]
     ([9, None], {'label': 'epoch', 'log': False, 'range': None, 'labels': None, 'whole': True})
     """
-    layers = [_layer(chart, layer, colour) for layer, colour in coloured(chart) if _has_place(layer, chart)]
+    layers = [_layer(chart, layer, colour) for layer, colour in layer_colours(chart) if _has_place(layer, chart)]
     return {"x": _axis(chart, "x"), "y": _axis(chart, "y"), "layers": layers}
 
 

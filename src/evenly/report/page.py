@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly.errors import UsageError
-from evenly.report.blocks import Badge, Chapter, Gallery, Lead, Link, Plot, Section, Switch, placed
+from evenly.report.blocks import Badge, Chapter, Gallery, Lead, Link, Plot, Section, Switch, iterate_blocks
 from evenly.report.chart import Chart
 from evenly.report.interactive import table
 
@@ -46,7 +46,7 @@ def render(
     (True, False)
     """
     lead = Lead(lead, command=command) if isinstance(lead, str) else lead
-    every = _checked(sections, chapters)
+    every = _check_sections(sections, chapters)
     plots = _plots(every)
     return (
         _environment()
@@ -73,7 +73,7 @@ def content(lead: Lead | str, sections: Sequence[Section], *, chapters: Sequence
     Galleries stay as they were when the page was opened: their pictures would be most of every answer.
     """
     lead = Lead(lead) if isinstance(lead, str) else lead
-    every = _checked(sections, chapters)
+    every = _check_sections(sections, chapters)
     template: Any = _environment().get_template("blocks.html").module  # its macros are attributes
     return {
         "leads": {"lead": str(template.lead(lead, "lead"))}
@@ -81,17 +81,17 @@ def content(lead: Lead | str, sections: Sequence[Section], *, chapters: Sequence
         "sections": [section.id for section in every],
         "blocks": {
             place: str(template.block(block, place))
-            for place, block in placed(every)
+            for place, block in iterate_blocks(every)
             if not isinstance(block, Plot | Gallery | Switch)
         },
         "plots": {place: json.loads(drawn) for place, drawn in _plots(every).items()},
         "captions": {
             place: {
-                "text": str(_marked(block.chart.sentence)),
+                "text": str(_mark_code(block.chart.sentence)),
                 "label": _label(block.chart),
                 "csv": str(_csv_link(csv_text(block.chart))),
             }
-            for place, block in placed(every)
+            for place, block in iterate_blocks(every)
             if isinstance(block, Plot)
         },
     }
@@ -113,7 +113,7 @@ def csv_text(chart: Chart) -> str:
     return text.getvalue()
 
 
-def _checked(sections: Sequence[Section], chapters: Sequence[Chapter]) -> list[Section]:
+def _check_sections(sections: Sequence[Section], chapters: Sequence[Chapter]) -> list[Section]:
     """The sections of the page and of its chapters, whose names can be those of links."""
     every = [*sections, *(section for chapter in chapters for section in chapter.sections)]
     names = [*(section.id for section in every), *(chapter.id for chapter in chapters)]
@@ -127,7 +127,7 @@ def _checked(sections: Sequence[Section], chapters: Sequence[Chapter]) -> list[S
 
 def _plots(sections: Sequence[Section]) -> dict[str, str]:
     """Every chart as JSON, by its place."""
-    return {place: block.drawn for place, block in placed(sections) if isinstance(block, Plot)}
+    return {place: block.drawn for place, block in iterate_blocks(sections) if isinstance(block, Plot)}
 
 
 def _object(members: Mapping[str, str]) -> str:
@@ -153,7 +153,7 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"marked": _marked, "kind": lambda block: type(block).__name__, "cells": _cells, "shown": _shown}
+    made.filters |= {"marked": _mark_code, "kind": lambda block: type(block).__name__, "cells": _cells, "shown": _shown}
     made.filters |= {"csv_link": _csv_link, "csv_text": csv_text, "tone": _tone, "label": _label}
     made.filters |= {"file_name": lambda text: re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "data"}
     made.filters |= {"numeric": lambda value: isinstance(value, int | float) or bool(_NUMBER.match(str(value)))}
@@ -175,7 +175,7 @@ def _csv_link(text: str) -> Any:
 _NUMBER = re.compile(r"^[+\-−]?[\d.,]+")
 
 
-def _marked(text: str) -> Any:
+def _mark_code(text: str) -> Any:
     """Escaped text in which `code` is code."""
     from markupsafe import Markup, escape
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import UsageError
-from evenly.intervals import Interval, interval, paired
+from evenly.intervals import Interval, interval, paired_difference
 from evenly.records.comparison import relative_cost
 from evenly.records.identity import APART, data_key
 from evenly.records.query import runs as all_runs
@@ -29,7 +29,7 @@ class Group:
         """The error of every seed."""
         return {seed: float(run.summary()[f"{split}.error"]) for seed, run in self.runs.items()}
 
-    def collapsed(self) -> list[str]:
+    def collapsed_runs(self) -> list[str]:
         """The IDs of the runs that learned nothing."""
         return [run.id for run in self.runs.values() if "collapsed" in run.summary()]
 
@@ -95,7 +95,9 @@ def compare(of: Sequence[Group], split: str | None = None) -> tuple[str, list[Pa
         own = group.errors(split)
         shared = sorted(base.keys() & own.keys())
         difference = (
-            paired([own[s] for s in shared], [base[s] for s in shared]) if group is not of[0] and shared else None
+            paired_difference([own[s] for s in shared], [base[s] for s in shared])
+            if group is not of[0] and shared
+            else None
         )
         costs = [_cost(group.runs[s], of[0].runs[s]) for s in shared]
         known = [each for each in costs if each is not None]

@@ -18,7 +18,7 @@ from evenly.report.chart import (
     Points,
     Rule,
     bar_colours,
-    coloured,
+    layer_colours,
     share_y_axes,
 )
 from evenly.report.palette import DIVERGING, GREY
@@ -113,7 +113,7 @@ def _panel(axes: "Axes", chart: Chart) -> None:
     heights = {label: -number for number, label in enumerate(chart.labels("y"))}
     _scales(axes, chart)
     grouped = [layer for layer in chart.layers if isinstance(layer, Bars)]
-    for layer, colour in coloured(chart):
+    for layer, colour in layer_colours(chart):
         if isinstance(layer, Line):
             _line(axes, layer, colour, places)
         elif isinstance(layer, Points):

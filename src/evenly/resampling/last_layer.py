@@ -41,7 +41,7 @@ def retrain_last_layer(
     layer = _last_linear(model, head)
     if not strength > 0:
         raise UsageError(f"strength={strength}: the weight of the data against the penalty is above 0; 1 is usual.")
-    rows = _balanced(split, by, rng)
+    rows = _balanced_subset(split, by, rng)
     feature_ND = _features(model, layer, split, rows, batch_size)
     labels_N = split.labels.cpu()[rows]
     if len(set(labels_N.tolist())) < 2:
@@ -96,7 +96,7 @@ def _last_linear(model: nn.Module, head: str | None) -> nn.Linear:
     return layers[name]
 
 
-def _balanced(split: Labelled, by: str | None, rng: torch.Generator | None) -> Tensor:
+def _balanced_subset(split: Labelled, by: str | None, rng: torch.Generator | None) -> Tensor:
     if by is None:
         return torch.arange(len(split))
     value_N = split.attribute(by).cpu()

@@ -61,7 +61,7 @@ def outputs(model: nn.Module, data: Dataset[Any] | DataLoader[Any], *, batch_siz
     finally:
         for module, training in modes:
             module.training = training
-    return _gathered(torch.cat(logits), torch.cat(labels), num, rank, ranks)
+    return _gather(torch.cat(logits), torch.cat(labels), num, rank, ranks)
 
 
 def _evaluate(model: nn.Module, batch: Any, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -94,7 +94,7 @@ def _place() -> tuple[int, int]:
     return 0, 1
 
 
-def _gathered(logits: Tensor, labels: Tensor, num: int, rank: int, ranks: int) -> ModelOutputs:
+def _gather(logits: Tensor, labels: Tensor, num: int, rank: int, ranks: int) -> ModelOutputs:
     if ranks == 1:
         return ModelOutputs(logits, labels)
     parts: list[Any] = [None] * ranks

@@ -140,7 +140,7 @@ def separate(
         hard_BK = batch.harder_cluster(draws_BR2) if chosen_N is None else batch.place(chosen_N[members_M])
         hard_N[members_M] = batch.rows(hard_BK).cpu()
         clustered = batch.splits(classes_C.tolist(), hard_BK, sample=silhouette_sample, rng=rng)
-        splits += _joined(clustered, left_out)
+        splits += _join(clustered, left_out)
         for place, split in enumerate(clustered):
             if split.label in looked_at:
                 facts = distinctness(
@@ -187,7 +187,7 @@ def _left_out(label_K: Tensor, loss_K: Tensor) -> dict[int, ClassSplit]:
     return {split.label: split for split in splits}
 
 
-def _joined(clustered: Sequence[ClassSplit], left_out: Mapping[int, ClassSplit]) -> list[ClassSplit]:
+def _join(clustered: Sequence[ClassSplit], left_out: Mapping[int, ClassSplit]) -> list[ClassSplit]:
     """Splits in the order of their labels, to whose easy examples those left out are added."""
     joined = dict(left_out)
     for split in clustered:

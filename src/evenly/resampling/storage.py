@@ -137,7 +137,7 @@ def _from_npz(path: Path) -> Separation:
         values |= {name: torch.from_numpy(arrays[f"split_{name}"][row]) for name in _MEANS}
         splits.append(ClassSplit(**values))
     examples = {name: torch.from_numpy(arrays[name]) for name in ("hard", "labels", "losses", "index")}
-    return _assembled(path, facts, examples, splits)
+    return _assemble(path, facts, examples, splits)
 
 
 def _from_json(path: Path) -> Separation:
@@ -151,7 +151,7 @@ def _from_json(path: Path) -> Separation:
         values |= {name: _number(record[name]) for name in _NUMBERS}
         values |= {name: torch.tensor(_numbers(record[name]), dtype=torch.float32) for name in _MEANS}
         splits.append(ClassSplit(**values))
-    return _assembled(path, content, tensors, splits)
+    return _assemble(path, content, tensors, splits)
 
 
 def _from_csv(path: Path) -> Separation:
@@ -166,7 +166,7 @@ def _from_csv(path: Path) -> Separation:
     hard_N = hard_N.bool()
     examples = {"hard": hard_N, "labels": label_N, "losses": loss_N, "index": index_N}
     facts = {"method": "csv", "on": "unknown", "accuracy": None, "classes": (), "remarks": ()}
-    return _assembled(path, facts, examples, splits_by_loss(hard_N, label_N, loss_N))
+    return _assemble(path, facts, examples, splits_by_loss(hard_N, label_N, loss_N))
 
 
 def _column(path: Path, table: Table, name: str, parse: Callable[[str], T | None], kind: type[T]) -> Tensor:
@@ -180,7 +180,7 @@ def _column(path: Path, table: Table, name: str, parse: Callable[[str], T | None
     return torch.tensor(found, dtype=torch.int64 if kind is int else torch.float32)
 
 
-def _assembled(
+def _assemble(
     path: Path, facts: Mapping[str, Any], examples: Mapping[str, Tensor], splits: Iterable[ClassSplit]
 ) -> Separation:
     if facts.get("version", VERSION) != VERSION:

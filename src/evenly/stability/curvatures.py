@@ -65,7 +65,7 @@ class Factored:
         drawn = outputs * (counts if width == 1 else counts.repeat_interleave(width, -1))
         return drawn @ a
 
-    def scaled(self, by_R: Tensor) -> "Factored":
+    def rescale(self, by_R: Tensor) -> "Factored":
         """D^½ Hᵢ D^½ for the diagonal D."""
         return Factored(self.factors_NCR * by_R.sqrt())
 
@@ -100,7 +100,7 @@ class Diagonal:
         """Σᵢ xᵢ Hᵢ w for counts (..., N) and w (..., R)."""
         return (counts @ self.values_NR) * w
 
-    def scaled(self, by_R: Tensor) -> "Diagonal":
+    def rescale(self, by_R: Tensor) -> "Diagonal":
         """D^½ Hᵢ D^½ for the diagonal D."""
         return Diagonal(self.values_NR * by_R)
 

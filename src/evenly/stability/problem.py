@@ -161,7 +161,7 @@ class Problem:
         if rho_over_alpha == 0:
             return self
         p_R = 1 + rho_over_alpha * self.eigenvalues_R
-        return replace(self, eigenvalues_R=self.eigenvalues_R * p_R, curvatures=self.curvatures.scaled(p_R))
+        return replace(self, eigenvalues_R=self.eigenvalues_R * p_R, curvatures=self.curvatures.rescale(p_R))
 
     @property
     def num_examples(self) -> int:

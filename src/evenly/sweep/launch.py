@@ -11,7 +11,7 @@ from evenly.sweep.plan import Job, Plan
 from evenly.sweep.status import FOLDER, Listener, Status
 from evenly.sweep.status import JobsFailed as JobsFailed
 from evenly.sweep.where import Where
-from evenly.sweep.worker import Outcome, call, skipped
+from evenly.sweep.worker import Outcome, call, skip_outcome
 
 HERE = Where(at_once=1)
 
@@ -92,7 +92,7 @@ def _run_here(plan: Plan, where: Where, runs: Path, status: Status, *, stop_at_f
     for job in _in_order(plan):
         bad = next((name for name in job.needs if status.outcomes[name].state != "done"), None)
         if bad is not None:
-            status.end(skipped(job, bad))
+            status.end(skip_outcome(job, bad))
             continue
         status.begin(job)
         begun = time.monotonic()

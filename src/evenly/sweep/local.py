@@ -18,7 +18,7 @@ from evenly.errors import SetupError, Stopped
 from evenly.sweep.plan import Job, Plan
 from evenly.sweep.status import Status
 from evenly.sweep.where import Where
-from evenly.sweep.worker import Outcome, do, leave, skipped
+from evenly.sweep.worker import Outcome, do, leave, skip_outcome
 
 LOOK = 5.0  # seconds from one line on progress to the next, at most
 
@@ -151,7 +151,7 @@ def _give_out(plan: Plan, workers: list[_Worker], *, logs: Path, status: Status)
             while worker.job is None and ready:
                 job = plan[ready.popleft()]
                 if job.name in failed:
-                    status.end(skipped(job, failed[job.name]))
+                    status.end(skip_outcome(job, failed[job.name]))
                     _release(job.name, dependents, missing, ready, failed, ended_well=False)
                     continue
                 status.begin(job)

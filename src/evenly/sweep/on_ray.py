@@ -28,7 +28,7 @@ from evenly.sweep.local import log_of, stoppable
 from evenly.sweep.plan import Job, Plan
 from evenly.sweep.status import Status, leave_or_cancel
 from evenly.sweep.where import Where
-from evenly.sweep.worker import Outcome, do, skipped
+from evenly.sweep.worker import Outcome, do, skip_outcome
 
 RETRIES = 5  # of a task whose node or process was lost, and of the actor that holds the plan
 PATIENCE = 5.0  # seconds for a cluster to answer at all
@@ -52,7 +52,7 @@ class Setting:
 
 def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> None:
     """Carry out a plan as tasks of the Ray cluster that `where` names, or of one on this machine."""
-    with stoppable(), _connected(where) as (ray, stays):
+    with stoppable(), _connect(where) as (ray, stays):
         resources = _resources(ray, where)
         home = str(runs.resolve()) if _is_shared(ray, where, runs) else None
         given = {name: value for name, value in os.environ.items() if name.startswith("EVENLY_")}
@@ -166,7 +166,7 @@ class Holder:
             await self._ended[name].wait()
         bad = next((name for name in job.needs if self._outcomes[name].state != "done"), None)
         if bad is not None or self._cancelled:
-            outcome = Outcome(job.name, "stopped") if bad is None else skipped(job, bad)
+            outcome = Outcome(job.name, "stopped") if bad is None else skip_outcome(job, bad)
             self._end(job, outcome)
             return
         needed = [self._made[name] for name in job.needs] if self._setting.home is None else []
@@ -251,7 +251,7 @@ def check(where: Where) -> None:
 
 
 @contextlib.contextmanager
-def _connected(where: Where) -> Iterator[tuple[Any, bool]]:
+def _connect(where: Where) -> Iterator[tuple[Any, bool]]:
     """Ray, connected, and whether the cluster stays when this process ends; what was connected before stays so."""
     if importlib.util.find_spec("ray") is None:
         check(where)

@@ -26,7 +26,7 @@ from evenly.sweep.local import log_of
 from evenly.sweep.plan import Job, Plan
 from evenly.sweep.status import Status, leave_or_cancel
 from evenly.sweep.where import Where
-from evenly.sweep.worker import Outcome, do, skipped
+from evenly.sweep.worker import Outcome, do, skip_outcome
 
 SUBMITTED = "slurm.json"  # the numbers of a plan's jobs in Slurm
 SAVING = 60  # seconds to save in, of the 90 that Slurm warns before it kills
@@ -85,7 +85,7 @@ def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> 
             if bad is None:
                 able.append(job)
             else:
-                status.end(skipped(job, bad))
+                status.end(skip_outcome(job, bad))
         for attempt in range(RETRIES + 1):
             able = _run_layer(executor, able, where, runs=runs, logs=logs, status=status, last=attempt == RETRIES)
             if not able:
@@ -155,7 +155,7 @@ def _submit(executor: Any, jobs: Sequence[Job], where: Where, runs: Path, logs: 
 
 def _longest_array() -> int:
     """The number of jobs that this cluster takes as one array."""
-    for line in _asked("scontrol", "show", "config").splitlines():
+    for line in _ask("scontrol", "show", "config").splitlines():
         name, _, value = line.partition("=")
         if name.strip() == "MaxArraySize" and value.strip().isdecimal():
             return max(1, int(value) - 1)
@@ -226,7 +226,7 @@ def _executor(where: Where, runs: Path, logs: Path) -> Any:
 
 def _check_partition(where: Where) -> None:
     """An unknown partition or a controller that does not answer is an error before anything is submitted."""
-    answer = _asked("sinfo", "--noheader", "--format=%R")
+    answer = _ask("sinfo", "--noheader", "--format=%R")
     known = sorted(set(answer.split()))
     if where.address and where.address not in known:
         raise UsageError(f"--on {where}: there is no partition {where.address!r}. {did_you_mean(where.address, known)}")
@@ -235,7 +235,7 @@ def _check_partition(where: Where) -> None:
 def _check_room(where: Where, memory: int) -> None:
     """What no node could ever hold is an error now: Slurm would refuse it, or leave it in the queue for ever."""
     partition = [f"--partition={where.address}"] if where.address else []
-    rows = [line.split() for line in _asked("sinfo", "--noheader", *partition, "--format=%c %m").splitlines()]
+    rows = [line.split() for line in _ask("sinfo", "--noheader", *partition, "--format=%c %m").splitlines()]
     nodes = [(int(row[0].rstrip("+")), int(row[1].rstrip("+"))) for row in rows if len(row) == 2]
     cores, most = max((node[0] for node in nodes), default=0), max((node[1] for node in nodes), default=0)
     if (wanted := (where.threads or 1) * where.devices) > cores:
@@ -257,7 +257,7 @@ def _check_room(where: Where, memory: int) -> None:
 
 def _check_shared(where: Where, runs: Path) -> None:
     """Whether a node sees the folder of runs: one is asked for a file that was written just now, if any is free."""
-    nodes = set(_asked("sinfo", "--noheader", "--Node", "--format=%N").split())
+    nodes = set(_ask("sinfo", "--noheader", "--Node", "--format=%N").split())
     if nodes == {socket.gethostname().partition(".")[0]}:
         return
     runs.mkdir(parents=True, exist_ok=True)
@@ -313,7 +313,7 @@ def _outcome(submitted: Any) -> Outcome | None:
     return outcome
 
 
-def _asked(*command: str) -> str:
+def _ask(*command: str) -> str:
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:

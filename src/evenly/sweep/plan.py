@@ -54,7 +54,7 @@ class Plan(Mapping[str, Job]):
                 json.dumps(job.arguments)
             except (TypeError, ValueError) as error:
                 raise UsageError(f"{job.name!r}: its arguments are not plain JSON: {error}.") from error
-        self._layers = self._arranged()
+        self._layers = self._sort()
 
     def __getitem__(self, name: str) -> Job:
         return self._jobs[name]
@@ -83,7 +83,7 @@ class Plan(Mapping[str, Job]):
         rows = [[job.name, job.call, job.arguments, job.needs] for job in self._jobs.values()]
         return hashlib.blake2b(json.dumps(rows, sort_keys=True).encode(), digest_size=6).hexdigest()
 
-    def _arranged(self) -> list[list[Job]]:
+    def _sort(self) -> list[list[Job]]:
         """Kahn's algorithm (1962), layer by layer: time and memory grow linearly with jobs and needs."""
         missing = {name: len(set(job.needs)) for name, job in self._jobs.items()}
         dependents: dict[str, set[str]] = {name: set() for name in self._jobs}

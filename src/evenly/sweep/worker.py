@@ -49,7 +49,7 @@ def do(job: Job, *, runs: str, log: str, threads: int | None = None, devices: in
     begun = time.monotonic()
     where: dict[str, Any] = {"host": socket.gethostname(), "log": log}
     try:
-        with _logged(Path(log)):
+        with _log_to(Path(log)):
             try:
                 result = _torchrun(job, runs, threads, devices) if devices > 1 else call(job, runs, threads)
             except Exception:
@@ -64,7 +64,7 @@ def do(job: Job, *, runs: str, log: str, threads: int | None = None, devices: in
         return Outcome(job.name, "failed", error=message, seconds=time.monotonic() - begun, exit_code=code, **where)
 
 
-def skipped(job: Job, needed: str) -> Outcome:
+def skip_outcome(job: Job, needed: str) -> Outcome:
     """What is said of a job that could not begin because a job it needs did not end well."""
     return Outcome(job.name, "skipped", error=f"it needs {needed!r}, which did not end well")
 
@@ -156,7 +156,7 @@ def limit_threads(threads: int) -> None:
 
 
 @contextlib.contextmanager
-def _logged(path: Path) -> Iterator[None]:
+def _log_to(path: Path) -> Iterator[None]:
     """Send what this process and its children print to the end of a file, and leave the terminal to the one bar."""
     path.parent.mkdir(parents=True, exist_ok=True)
     os.environ["TERM"] = "dumb"

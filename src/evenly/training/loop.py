@@ -210,15 +210,15 @@ class Loop:
         """Stop and name the step whose loss is not finite: at that step on the CPU, some steps later elsewhere."""
         total = self.tally.settle(now=now)
         if not math.isfinite(total):
-            raise self._diverged(f"the loss is {total}", step=self.step - self.tally.steps_since)
+            raise self._divergence(f"the loss is {total}", step=self.step - self.tally.steps_since)
 
     def _check_weights(self) -> None:
         """The loss was that of the weights before the step: what a step made of them is known only by looking."""
         size = weight_norm(self.parts.model)
         if not math.isfinite(size):
-            raise self._diverged(f"the norm of the weights is {size}")
+            raise self._divergence(f"the norm of the weights is {size}")
 
-    def _diverged(self, what: str, *, step: int | None = None) -> Diverged:
+    def _divergence(self, what: str, *, step: int | None = None) -> Diverged:
         parts = self.parts
         epoch = self.epoch + (self.batch > 0)
         return divergence_error(what, parts.recipe, parts.model, step=step or self.step, epoch=epoch, path=self.path)

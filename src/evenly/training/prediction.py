@@ -100,7 +100,7 @@ class TrainedRun:
             ready = ready[None] if ready.ndim == len(self.preprocess.model_shape) else ready
             logits = [self.logits(part) for part in torch.split(ready, batch_size)]
             return self._predictions([str(number) for number in range(len(ready))], logits, [])
-        names, pieces = _named(images)
+        names, pieces = _name_inputs(images)
         kept: list[str] = []
         outputs: list[Tensor] = []
         broken: list[Broken] = []
@@ -149,7 +149,7 @@ def load_run(which: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "r
     """
     folder = Path(which)
     if (folder / CONFIG).is_file() and (folder / WEIGHTS).is_file():
-        return _exported(folder)
+        return _read_export(folder)
     run, epoch = open_run(os.fspath(which), os.fspath(runs))
     kept = kept_epochs(run)
     if not kept:
@@ -180,7 +180,7 @@ def image_files(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _named(images: Any) -> tuple[list[str], list[Any]]:
+def _name_inputs(images: Any) -> tuple[list[str], list[Any]]:
     """A name for every input, and the inputs one by one."""
     if isinstance(images, str | os.PathLike):
         path = Path(images)
@@ -189,7 +189,7 @@ def _named(images: Any) -> tuple[list[str], list[Any]]:
         files = image_files(path) if path.is_dir() else [path]
         return [str(file) for file in files], list(files)
     if isinstance(images, list | tuple):
-        pairs = [_named(image) for image in images]
+        pairs = [_name_inputs(image) for image in images]
         names = [name or str(number) for number, name in enumerate(name for names, _ in pairs for name in names)]
         return names, [piece for _, pieces in pairs for piece in pieces]
     return [getattr(images, "filename", "")], [images]
@@ -211,7 +211,7 @@ def _record_from_data(run: Run) -> ModelRecord:
     return ModelRecord(recipe.model.name, recipe.model.options, splits.classes, inputs)
 
 
-def _exported(folder: Path) -> TrainedRun:
+def _read_export(folder: Path) -> TrainedRun:
     from evenly.models.weights import read
 
     config = json_text.read(folder / CONFIG)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.intervals import Interval, between, interval, num_seeds, paired
+from evenly.intervals import Interval, interval, num_seeds, paired_difference, points_with_interval
 
 MATTERS = 0.1  # of the baseline's error: an interval within this much around zero is no difference
 LEAST = 0.001  # and never less than a tenth of a point
@@ -31,7 +31,7 @@ def judge(comparison: dict[str, Any]) -> None:
         both = [seed for seed in errors if seed in plain]
         if method["name"] != baseline and both:
             method["difference"] = _difference(
-                paired([errors[seed] for seed in both], [plain[seed] for seed in both]),
+                paired_difference([errors[seed] for seed in both], [plain[seed] for seed in both]),
                 to=baseline,
                 margin=max(LEAST, MATTERS * math.fsum(plain.values()) / len(plain)),
             )
@@ -60,8 +60,8 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
     sentences = []
     if best is not None:
         sentences.append(
-            f"Use {_prose(best)}: {between(_interval(best['difference']))} points{_against(comparison)} for "
-            f"{best['cost']:.1f}× the cost."
+            f"Use {_prose(best)}: {points_with_interval(_interval(best['difference']))} points{_against(comparison)} "
+            f"for {best['cost']:.1f}× the cost."
         )
         badge = "helped"
     else:
@@ -74,14 +74,14 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
         )
     sentences += [said for method in judged if method is not best and (said := _beside(method, comparison, best))]
     if hopeless := [_prose(method) for method in judged if _is_hopeless(method)]:
-        sentences.append(f"More than {MOST_SEEDS} seeds would be needed to settle {_listed(hopeless)}.")
+        sentences.append(f"More than {MOST_SEEDS} seeds would be needed to settle {_list_words(hopeless)}.")
     wanted = [each["difference"]["seeds_to_settle"] for each in judged if not _is_control(each)]
     return _advice(badge, before + " ".join(sentences), _more_seeds(comparison, max(filter(None, wanted), default=0)))
 
 
 def _best(judged: Sequence[Mapping[str, Any]], comparison: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The method to use: it helped, no control explains that, and nothing cheaper does as well."""
-    able = [each for each in judged if each["difference"]["verdict"] == "helped" and not _explained(each, comparison)]
+    able = [each for each in judged if each["difference"]["verdict"] == "helped" and not _explanation(each, comparison)]
     if not able:
         return None
     best = min(able, key=lambda each: float(each["difference"]["mean"]))
@@ -91,7 +91,7 @@ def _best(judged: Sequence[Mapping[str, Any]], comparison: Mapping[str, Any]) ->
     return best
 
 
-def _explained(method: Mapping[str, Any], comparison: Mapping[str, Any]) -> str | None:
+def _explanation(method: Mapping[str, Any], comparison: Mapping[str, Any]) -> str | None:
     """The label of a control that does as well, if there is one."""
     for control in comparison["methods"]:
         if control["name"] in method.get("controls", ()) and not _beats(method, control) and len(_errors(control)) > 1:
@@ -103,22 +103,23 @@ def _beats(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether the error of one is lower than that of the other, pair by pair, with an interval that excludes zero."""
     mine, theirs = _errors(one), _errors(other)
     both = [seed for seed in mine if seed in theirs]
-    return len(both) > 1 and paired([mine[seed] for seed in both], [theirs[seed] for seed in both]).high < 0
+    return len(both) > 1 and paired_difference([mine[seed] for seed in both], [theirs[seed] for seed in both]).high < 0
 
 
 def _beside(method: Mapping[str, Any], comparison: Mapping[str, Any], best: Mapping[str, Any] | None) -> str | None:
     """What else is to be said of a method."""
     difference, name = method["difference"], _prose(method)
     if difference["verdict"] == "hurt":
-        return f"{_capital(name)} hurts: {between(_interval(difference))} points{_against(comparison)}."
+        return f"{_capital(name)} hurts: {points_with_interval(_interval(difference))} points{_against(comparison)}."
     if _is_control(method):
         return None
     if difference["verdict"] == "too few seeds":
         more = (difference["seeds_to_settle"] or 0) - difference["n"]
         return f"{more} more {'seed' if more == 1 else 'seeds'} would settle {name}." if more > 0 else None
     if difference["verdict"] == "no difference":
-        return f"{_capital(name)} makes no difference: {between(_interval(difference))} points{_against(comparison)}."
-    if explained := _explained(method, comparison):
+        by = points_with_interval(_interval(difference))
+        return f"{_capital(name)} makes no difference: {by} points{_against(comparison)}."
+    if explained := _explanation(method, comparison):
         return f"{_capital(name)} adds nothing beyond {explained}."
     return f"{_capital(name)} does no better for {method['cost']:.1f}×." if best is not None else None
 
@@ -145,7 +146,7 @@ def _capital(words: str) -> str:
     return words[0].upper() + words[1:]
 
 
-def _listed(words: Sequence[str]) -> str:
+def _list_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 

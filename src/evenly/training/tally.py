@@ -81,7 +81,7 @@ class Tally:
         if not loss_B.is_cpu:
             self._deferred.add(loss_B, outputs_BC.detach(), labels_B, group_B)
             return
-        self._losses.append(_summed(loss_B, group_B))
+        self._losses.append(_sum_losses(loss_B, group_B))
         self._unread.append((outputs_BC.detach(), labels_B, group_B))
 
     def settle(self, *, now: bool = False) -> float:
@@ -105,7 +105,7 @@ class Tally:
         steps = list(self._deferred.read())
         for number, passes in enumerate(steps, 1):
             for seen in passes:
-                loss_G = _summed(seen.loss_B, seen.hard_B).tolist()
+                loss_G = _sum_losses(seen.loss_B, seen.hard_B).tolist()
                 self._loss_G = [old + new for old, new in zip(self._loss_G, loss_G, strict=True)]
                 self._add(seen.wrong_B, seen.hard_B)
             if not math.isfinite(sum(self._loss_G)):
@@ -148,7 +148,7 @@ class Tally:
         return found
 
 
-def _summed(loss_B: Tensor, hard_B: Tensor | None) -> Tensor:
+def _sum_losses(loss_B: Tensor, hard_B: Tensor | None) -> Tensor:
     """The losses of each cluster, added up on the CPU in float64."""
     if hard_B is None:
         return loss_B.sum(0, keepdim=True, dtype=torch.float64)

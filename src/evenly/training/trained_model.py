@@ -94,7 +94,7 @@ def load_trained(run: Run, *, epoch: int | None = None, data_root: str | None = 
         raise DataError(
             f"the weights of run {run.id} do not fit its model: {error}. Was the code of the model changed since?"
         ) from error
-    return TrainedModel(recipe, model.eval(), seen(splits, augment), epoch)
+    return TrainedModel(recipe, model.eval(), evaluation_splits(splits, augment), epoch)
 
 
 def data_of(run: Run, *, data_root: str | None = None) -> Splits:
@@ -106,7 +106,7 @@ def data_of(run: Run, *, data_root: str | None = None) -> Splits:
     return splits
 
 
-def seen(splits: Splits, augment: Augmentation) -> Splits:
+def evaluation_splits(splits: Splits, augment: Augmentation) -> Splits:
     """The splits as the model sees them in evaluation: resized and normalised where the recipe says so."""
     still = augment.evaluation
     if not still.transforms and still.normalise is None:

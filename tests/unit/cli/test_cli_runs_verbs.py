@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evenly.cli import main
-from evenly.intervals import paired
+from evenly.intervals import paired_difference
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Resampling, Until, identity_settings, to_mapping
 from evenly.records import Run
 from evenly.records.identity import Identity
@@ -80,7 +80,7 @@ def test_runs_are_paired_by_seed_and_the_settings_that_differ_are_named(
     assert told["differing"]["optimizer.lr"] == [0.1, 0.05]
     first, second = told["groups"]
     assert first["seeds"] == second["seeds"] == [0, 1, 2]
-    expected = paired([0.28, 0.29, 0.30], [0.30, 0.32, 0.31])
+    expected = paired_difference([0.28, 0.29, 0.30], [0.30, 0.32, 0.31])
     assert second["difference"]["mean"] == pytest.approx(expected.mean)
     assert second["difference"]["high"] == pytest.approx(expected.high)
     assert second["cost"] == 2.0

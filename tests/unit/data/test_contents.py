@@ -17,7 +17,7 @@ from evenly.errors import DataError
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("EVENLY_CACHE", str(tmp_path / "cache"))
-    contents._parsed.cache_clear()
+    contents._parse.cache_clear()
     return tmp_path / "cache"
 
 
@@ -94,7 +94,7 @@ def test_a_change_that_keeps_size_and_modification_time_is_found(
 def test_what_changed_within_a_tick_of_the_clock_is_not_remembered(cache: Path, folder: Path) -> None:
     # The files are new: another change may leave every time stamp as it is, so none of them is remembered.
     contents.digests(folder, NAMES[:3])
-    assert not contents._remembered(contents._memory_of(folder))
+    assert not contents._read_memory(contents._memory_of(folder))
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"[" * 100_000, b"\xff\xfe", b'{"0.bin": [1]}'])
@@ -112,7 +112,7 @@ def test_a_damaged_memory_is_forgotten(
         whole.replace(b"9", b"8"),
     ):
         memory.write_bytes(content)
-        contents._parsed.cache_clear()
+        contents._parse.cache_clear()
         assert contents.digests(folder, NAMES) == first
 
 

@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from evenly.data import Labelled, load
-from evenly.data.stacking import stacked
+from evenly.data.stacking import stack
 
 
 def pictures(values: list[int], labels: list[int]) -> Labelled:
@@ -17,7 +17,7 @@ def pictures(values: list[int], labels: list[int]) -> Labelled:
 
 def test_the_upper_picture_has_the_class_of_the_lower_and_each_lower_one_is_used_once() -> None:
     easy, hard = pictures([1, 2, 3], [0, 1, 1]), pictures(list(range(10, 16)), [0, 0, 0, 1, 1, 1])
-    both = stacked(easy, hard, balanced=False, rng=torch.Generator().manual_seed(0))
+    both = stack(easy, hard, balanced=False, rng=torch.Generator().manual_seed(0))
     upper, lower = both.inputs[:, 0, 0, 0], both.inputs[:, 0, 2, 0]
     assert sorted(lower.tolist()) == list(range(10, 16))
     assert torch.equal((upper > 1).long(), (lower > 12).long())

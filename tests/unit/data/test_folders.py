@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evenly.data.formats.listing import dropped
+from evenly.data.formats.listing import list_dropped
 from evenly.data.formats.locate import Missing
 from evenly.data.held_out import with_validation
 from evenly.data.own.folders import folder
@@ -101,7 +101,7 @@ def test_broken_image_stops_reading_unless_it_is_skipped_and_listed(tmp_path: Pa
     assert (splits | {"more": splits.train}).remarks == splits.remarks
     assert with_validation(splits, share=0.5).remarks == splits.remarks
     assert folder(tree(tmp_path / "whole", ["a/1.png"])).remarks == ()
-    [(path, reason)] = dropped(splits)
+    [(path, reason)] = list_dropped(splits)
     assert (path, reason) == (tmp_path / "a/1.png", "not in an image format that is known")
 
 

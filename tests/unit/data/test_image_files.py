@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from evenly.data.formats.image_files import ImageFiles, decode, opened, scan
+from evenly.data.formats.image_files import ImageFiles, decode, open_images, scan
 from evenly.data.labelled import Labelled, Lazy
 from evenly.errors import DataError, UsageError
 
@@ -26,7 +26,7 @@ NAMES = [f"{number}.png" for number in range(5)]
 
 
 def test_pixels_are_those_that_were_saved(folder: Path) -> None:
-    files = opened(folder, NAMES)
+    files = open_images(folder, NAMES)
     assert isinstance(files, Lazy)
     expected = np.random.default_rng(3).integers(0, 256, (4, 6, 3), dtype=np.uint8).transpose(2, 0, 1)
     assert files.shape == (3, 4, 6)
@@ -35,7 +35,7 @@ def test_pixels_are_those_that_were_saved(folder: Path) -> None:
 
 
 def test_threads_give_what_one_thread_gives(folder: Path) -> None:
-    files = opened(folder, NAMES * 5)
+    files = open_images(folder, NAMES * 5)
     single = files.read(range(25))
     before = torch.get_num_threads()
     torch.set_num_threads(3)
@@ -49,7 +49,7 @@ def test_resizing_averages_over_the_pixels_it_covers(tmp_path: Path) -> None:
     stripes = np.zeros((64, 64), np.uint8)
     stripes[:, ::2] = 255
     Image.fromarray(stripes).save(tmp_path / "a.png")
-    small = opened(tmp_path, ["a.png"], size=(8, 16), mode="L").read([0])
+    small = open_images(tmp_path, ["a.png"], size=(8, 16), mode="L").read([0])
     assert small.shape == (1, 1, 8, 16)
     # Without antialiasing a pixel would be one stripe, 0 or 255.
     assert ((small > 110) & (small < 145)).all()
@@ -57,16 +57,16 @@ def test_resizing_averages_over_the_pixels_it_covers(tmp_path: Path) -> None:
 
 def test_image_of_another_size_is_named_with_both_sizes(folder: Path) -> None:
     Image.new("RGB", (7, 4)).save(folder / "2.png")
-    files = opened(folder, NAMES)
+    files = open_images(folder, NAMES)
     with pytest.raises(DataError, match=r"2.png is 4×7 pixels where the first image is 4×6.*size="):
         files.read([1, 2])
-    assert opened(folder, NAMES, size=4).read([1, 2]).shape == (2, 3, 4, 4)
+    assert open_images(folder, NAMES, size=4).read([1, 2]).shape == (2, 3, 4, 4)
 
 
 @pytest.mark.parametrize("size", [0, (3, -1)])
 def test_size_below_one_pixel_is_refused(folder: Path, size: int) -> None:
     with pytest.raises(UsageError, match="at least 1 pixel"):
-        opened(folder, NAMES, size=size)
+        open_images(folder, NAMES, size=size)
 
 
 def test_grey_palette_and_transparent_images_become_rgb(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_grey_palette_and_transparent_images_become_rgb(tmp_path: Path) -> None:
     palette = Image.new("P", (2, 2), 1)
     palette.putpalette([0, 0, 0, 9, 8, 7])
     palette.save(tmp_path / "palette.png", transparency=b"\x80\x80")
-    read = opened(tmp_path, ["grey.png", "alpha.png", "palette.png"]).read([0, 1, 2])
+    read = open_images(tmp_path, ["grey.png", "alpha.png", "palette.png"]).read([0, 1, 2])
     assert read[:, :, 0, 0].tolist() == [[7, 7, 7], [1, 2, 3], [9, 8, 7]]
 
 
@@ -89,13 +89,13 @@ def test_sixteen_bit_image_is_refused_rather_than_clipped(tmp_path: Path) -> Non
 def test_broken_image_is_named_with_the_way_out(folder: Path) -> None:
     (folder / "1.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"1.png: does not decode as an image .*skip_broken=True"):
-        opened(folder, NAMES).read([0, 1])
+        open_images(folder, NAMES).read([0, 1])
     (folder / "2.png").unlink()
     with pytest.raises(DataError, match=r"2.png: no such image file"):
-        opened(folder, NAMES).read([2])
+        open_images(folder, NAMES).read([2])
     (folder / "0.png").write_bytes(b"")
     with pytest.raises(DataError, match=r"0.png: does not decode"):
-        opened(folder, NAMES)
+        open_images(folder, NAMES)
 
 
 def test_scan_finds_truncated_files_of_every_format(tmp_path: Path) -> None:
@@ -120,22 +120,22 @@ def test_identity_changes_with_names_sizes_and_decoding_but_not_with_the_place(f
     def digest(files: ImageFiles) -> bytes:
         return b"|".join(files.identity())
 
-    files = opened(folder, NAMES)
+    files = open_images(folder, NAMES)
     first = digest(files)
-    assert digest(opened(folder, NAMES[::-1])) != first
-    assert digest(opened(folder, NAMES, size=3)) != first
+    assert digest(open_images(folder, NAMES[::-1])) != first
+    assert digest(open_images(folder, NAMES, size=3)) != first
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for name in NAMES:
         (elsewhere / name).write_bytes((folder / name).read_bytes())
-    assert digest(opened(elsewhere, NAMES)) == first
+    assert digest(open_images(elsewhere, NAMES)) == first
     with (folder / "4.png").open("ab") as file:
         file.write(b"x")
     assert digest(files) != first
 
 
 def test_workers_of_a_dataloader_read_what_the_main_process_reads(folder: Path) -> None:
-    data = Labelled(opened(folder, NAMES), torch.tensor([0, 1, 0, 1, 0]), ("a", "b"))
+    data = Labelled(open_images(folder, NAMES), torch.tensor([0, 1, 0, 1, 0]), ("a", "b"))
     assert torch.equal(pickle.loads(pickle.dumps(data)).gather([2]), data.gather([2]))
     loaded = torch.cat([x for x, _ in DataLoader(data, batch_size=2, num_workers=1)])
     assert torch.equal(loaded, data.gather(range(5)).float() / 255)

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from evenly.data.formats.image_trees import cinic10, tiny_imagenet
-from evenly.data.formats.listing import dropped
+from evenly.data.formats.listing import list_dropped
 from evenly.data.formats.locate import Missing
 from evenly.errors import DataError
 
@@ -39,10 +39,10 @@ def test_broken_files_are_left_out_and_listed_and_the_others_keep_their_numbers(
     broken = cinic / "CINIC-10/train/airplane/n0123_0.png"
     broken.write_bytes(b"broken")
     after = cinic10(root=cinic, skip_broken=True)
-    assert [b.path for b in dropped(after)] == [broken]
+    assert [b.path for b in list_dropped(after)] == [broken]
     assert after.train.index.tolist() == [i for i in before.train.index.tolist() if i != 1]
     assert after["test"].index.tolist() == before["test"].index.tolist()
-    assert dropped(before) == []
+    assert list_dropped(before) == []
 
 
 def test_splits_with_different_classes_are_refused(cinic: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evenly.data.formats.listing import dropped
+from evenly.data.formats.listing import list_dropped
 from evenly.data.formats.locate import Missing
 from evenly.data.own.manifests import manifest
 from evenly.errors import DataError
@@ -183,7 +183,7 @@ def test_broken_images_are_skipped_and_row_numbers_stay(root: Path) -> None:
     splits = manifest(write(root, FULL), skip_broken=True)
     assert splits.train.index.tolist() == [1]
     assert splits["test"].index.tolist() == [3]
-    assert [b.path.name for b in dropped(splits)] == ["3.png"]
+    assert [b.path.name for b in list_dropped(splits)] == ["3.png"]
     assert splits.remarks == ("1 broken image was left out: images/3.png (not in an image format that is known).",)
 
 

@@ -371,6 +371,6 @@ def test_small_is_full_where_that_is_small_already(capsys):
     assert main(["reproduce", "springer2024/fig2", "--scale", "small", "--dry-run"]) == 0
     told = capsys.readouterr()
     assert "springer2024/fig2 has no scale small: full takes minutes, and is taken." in told.err
-    assert book.scale_given("small", CATALOGUE["springer2024/fig2"]) == "full"
+    assert book.resolve_scale("small", CATALOGUE["springer2024/fig2"]) == "full"
     with pytest.raises(UsageError, match="has no scale 'small'"):
-        book.scale_given("small", CATALOGUE["springer2024/table1-celeba"])
+        book.resolve_scale("small", CATALOGUE["springer2024/table1-celeba"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evenly import atomic
-from evenly.intervals import Interval, interval, paired
+from evenly.intervals import Interval, interval, paired_difference
 from evenly.recipe import Data, Recipe, Resampling, Until, digest, to_mapping
 from evenly.records import Run
 
@@ -76,7 +76,7 @@ def store(root: Path, made: Mapping[tuple[str, int], Run], errors: Mapping[str, 
         }  # fmt: skip
         difference = None
         if method != "plain" and "plain" in errors:
-            found = paired(values, errors["plain"])
+            found = paired_difference(values, errors["plain"])
             verdict = ("helped" if found.mean < 0 else "hurt") if found.excludes_zero else "no difference"
             difference = {"to": "plain", **stored(found), "verdict": verdict, "seeds_to_settle": 7}
         methods.append(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenly.report.chart import Bars, Chart, Line, bar_colours, coloured
+from evenly.report.chart import Bars, Chart, Line, bar_colours, layer_colours
 from evenly.report.palette import EASY, GROUNDS, HARD, METHODS, SERIES, colour_of, is_control, shown
 
 Colour = NDArray[np.float64]
@@ -72,7 +72,7 @@ def test_a_name_means_one_colour_however_it_is_spelled() -> None:
 
 def test_a_method_keeps_its_colour_whatever_turn_it_has() -> None:
     lines = [Line("density", [1], [1]), Line("SAM", [1], [1], colour=0), Line("USEFUL, factor 5", [1], [1])]
-    hues = [colour for _, colour in coloured(Chart("", "", "", lines, "Three lines."))]
+    hues = [colour for _, colour in layer_colours(Chart("", "", "", lines, "Three lines."))]
     assert hues[1:] == [METHODS["sam"].colour, METHODS["useful"].colour]
 
 

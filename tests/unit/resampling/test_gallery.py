@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from evenly.data import Labelled
-from evenly.data.formats.image_files import opened
+from evenly.data.formats.image_files import open_images
 from evenly.resampling import separate
 from evenly.resampling.gallery import gallery
 
@@ -17,7 +17,7 @@ def test_kept_examples_name_their_files_probabilities_and_nearest_easy_example(t
         Image.new("L", (4, 4), 40 * i).save(tmp_path / name)
     labels = torch.tensor([0, 0, 0, 1, 1, 1])
     logits = torch.tensor([[4.0, 0.0], [5.0, 0.0], [0.2, 0.3], [0.0, 4.0], [0.0, 5.0], [0.4, 0.1]])
-    data = Labelled(opened(tmp_path, names), labels, ("cat", "dog"))
+    data = Labelled(open_images(tmp_path, names), labels, ("cat", "dog"))
     separation = separate(logits, labels)
     kept = gallery(separation, logits, data, suspects=torch.tensor([], dtype=torch.int64))
     assert kept["files"].tolist() == [names[i] for i in kept["index"]]

@@ -95,7 +95,7 @@ def test_in_this_process_too_a_failure_ends_only_what_needs_it(monkeypatch: pyte
 def test_a_plan_that_is_carried_out_can_be_watched_from_outside(tmp_path: Path, monkeypatch) -> None:
     with Status(PLAN, Where("ray"), tmp_path / "sweep" / "abc", "runs") as status:
         status.begin(PLAN["sam, seed 0"])
-        assert under_way(tmp_path) == ["0 of 4 runs, 1 running: sam, seed 0 (on ray)"]
+        assert under_way(tmp_path) == ["0 of 4 runs done: sam, seed 0 (on ray)"]
         later = time.time() + 100
         with monkeypatch.context() as patch:
             patch.setattr("evenly.sweep.status.time.time", lambda: later)  # a command that was killed says nothing more

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenly.errors import DataError, UsageError
-from evenly.intervals import paired
+from evenly.intervals import paired_difference
 from evenly.recipe import Data, Model, Optimizer, Recipe, Until
 from evenly.records import Run
 from evenly.records import comparison as stored
@@ -75,7 +75,7 @@ def test_differences_are_paired_by_seed(made: tuple[Path, dict]) -> None:
     _, found = made
     plain, own = (method(found, name) for name in ("plain", "batch"))
     assert plain["difference"] is None
-    gap = paired(*([row["error"] for row in each["runs"].values()] for each in (own, plain)))
+    gap = paired_difference(*([row["error"] for row in each["runs"].values()] for each in (own, plain)))
     assert own["difference"]["mean"] == pytest.approx(gap.mean)
     assert own["difference"]["high"] == pytest.approx(gap.high)
     assert (own["difference"]["to"], own["difference"]["n"]) == ("plain", 2)

@@ -25,12 +25,12 @@ def class_folders(folder: Path) -> dict[str, list[str]]:
     empty = [name for name, files in found.items() if not files]
     if len(empty) == len(names):
         raise DataError(
-            f"{folder}: no images were found in its {len(names)} folders ({listed(names)}). "
+            f"{folder}: no images were found in its {len(names)} folders ({quote_names(names)}). "
             f"Files with these endings are taken: {' '.join(SUFFIXES)}."
         )
     if empty:
         raise DataError(
-            f"{folder}: no images in class folder {listed(empty)}. Put images in it, or remove it. "
+            f"{folder}: no images in class folder {quote_names(empty)}. Put images in it, or remove it. "
             f"Files with these endings are taken: {' '.join(SUFFIXES)}."
         )
     return found
@@ -57,15 +57,15 @@ def require_files(source: Path, root: Path, names: Iterable[str]) -> None:
     absent = [name for name in names if not os.path.isfile(os.path.join(root, name))]
     if absent:
         raise DataError(
-            f"{source}: names {len(absent):,} files that do not exist under {root}: {listed(absent)}. "
+            f"{source}: names {len(absent):,} files that do not exist under {root}: {quote_names(absent)}. "
             "Correct the paths, or put the files there."
         )
 
 
-def listed(names: Sequence[str]) -> str:
+def quote_names(names: Sequence[str]) -> str:
     """The first few names in quotes, and how many more there are.
 
-    >>> listed(["a", "b", "c", "d", "e"])
+    >>> quote_names(["a", "b", "c", "d", "e"])
     "'a', 'b', 'c' and 2 more"
     """
     head = ", ".join(map(repr, names[:_NAMED]))

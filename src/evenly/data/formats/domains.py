@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evenly import rng
-from evenly.data.formats.class_folders import class_folders, listed
+from evenly.data.formats.class_folders import class_folders, quote_names
 from evenly.data.formats.image_files import Size
-from evenly.data.formats.listing import Listing, by_split, grouped
+from evenly.data.formats.listing import Listing, by_split, number_groups
 from evenly.data.formats.locate import locate
 from evenly.data.labelled import Splits
 from evenly.errors import DataError, UsageError, did_you_mean
@@ -82,7 +82,7 @@ def _domains(
     for domain, files in found.items():
         lacking = [c for c in classes if c not in files]
         if lacking:
-            raise DataError(f"{folder / domain}: has no folder for class {listed(lacking)}, other domains do.")
+            raise DataError(f"{folder / domain}: has no folder for class {quote_names(lacking)}, other domains do.")
     names: list[str] = []
     labels: list[int] = []
     domain_of: list[int] = []
@@ -100,7 +100,7 @@ def _domains(
         names,
         labels,
         classes,
-        {"domain": domain_of, "group": grouped(labels, domain_of, num_values=len(domains)).tolist()},
+        {"domain": domain_of, "group": number_groups(labels, domain_of, num_values=len(domains)).tolist()},
         {"domain": domains, "group": tuple(f"{c}, {d}" for c in classes for d in domains)},
     )
-    return by_split(name, listing.labelled(size=size, skip_broken=skip_broken), split_of)
+    return by_split(name, listing.to_labelled(size=size, skip_broken=skip_broken), split_of)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evenly.data.formats.class_folders import require_files
 from evenly.data.formats.image_files import Size
-from evenly.data.formats.listing import Listing, by_split, grouped
+from evenly.data.formats.listing import Listing, by_split, number_groups
 from evenly.data.formats.locate import locate
 from evenly.data.labelled import Splits
 from evenly.errors import DataError
@@ -106,7 +106,7 @@ def _pairs(
     skip_broken: bool,
 ) -> Splits:
     require_files(source, *files)
-    group = grouped(labels, attribute, num_values=2).tolist()
+    group = number_groups(labels, attribute, num_values=2).tolist()
     listing = Listing(
         *files,
         labels,
@@ -119,7 +119,7 @@ def _pairs(
             "group": tuple(f"{label}{joined}{value}" for label in classes for value in values),
         },
     )
-    return by_split(name, listing.labelled(size=size, skip_broken=skip_broken), split_of)
+    return by_split(name, listing.to_labelled(size=size, skip_broken=skip_broken), split_of)
 
 
 def _column(path: Path, table: Table, column: str) -> list[str]:

@@ -53,7 +53,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     >>> read_idx(path).tolist()
     [7, 8, 9]
     """
-    with _opened(path) as file:
+    with _open(path) as file:
         magic = file.read(4)
         if len(magic) < 4 or magic[:3] != b"\0\0\x08" or magic[3] == 0:
             raise DataError(
@@ -103,7 +103,7 @@ def _either_name(name: str, folder: Path, stem: str) -> Path:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _open(path: Path) -> Iterator[IO[bytes]]:
     """The file's bytes, unpacked if its name ends in .gz; damage becomes a `DataError`."""
     if path.suffix != ".gz":
         with open_regular(path) as plain:

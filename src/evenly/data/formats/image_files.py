@@ -51,7 +51,7 @@ class ImageFiles:
     root, names
         The folder, and the files relative to it.
     size
-        Height and width, as `opened` found or was told.
+        Height and width, as `open_images` found or was told.
     resize
         Whether images of another size are resized (bilinear, antialiased); if not, they are an error.
     mode
@@ -64,7 +64,7 @@ class ImageFiles:
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> Image.new("RGB", (6, 4), "red").save(folder / "a.png")
-    >>> files = opened(folder, ["a.png"])
+    >>> files = open_images(folder, ["a.png"])
     >>> files.shape, files.read([0])[0, :, 0, 0].tolist()
     ((3, 4, 6), [255, 0, 0])
     """
@@ -128,7 +128,7 @@ class ImageFiles:
         target_CHW[...] = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
-def opened(
+def open_images(
     root: Path,
     names: Sequence[str],
     *,
@@ -138,7 +138,7 @@ def opened(
 ) -> ImageFiles:
     """`ImageFiles` over `names`, resized to `size`; without one, all must have the size of the first.
 
-    >>> opened(Path("x"), ["a.png"], size=32).shape
+    >>> open_images(Path("x"), ["a.png"], size=32).shape
     (3, 32, 32)
     """
     if size is not None:
@@ -232,7 +232,7 @@ def misfits(files: ImageFiles) -> list[Broken]:
     >>> folder = Path(tempfile.mkdtemp())
     >>> for width in (4, 5):
     ...     Image.new("L", (width, 4)).save(folder / f"{width}.png")
-    >>> [(path.name, reason) for path, reason in misfits(opened(folder, ["4.png", "5.png"]))]
+    >>> [(path.name, reason) for path, reason in misfits(open_images(folder, ["4.png", "5.png"]))]
     [('5.png', '4×5')]
     """
     if files.resize:

@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from evenly.data.formats.class_folders import class_folders, listed, require_files
+from evenly.data.formats.class_folders import class_folders, quote_names, require_files
 from evenly.data.formats.listing import Listing, by_split
 from evenly.data.formats.locate import locate
 from evenly.data.labelled import Splits
@@ -32,7 +32,7 @@ def cinic10(*, root: Path, skip_broken: bool = False) -> Splits:
         if tuple(files) != classes:
             differing = sorted(set(classes) ^ set(files))
             raise DataError(
-                f"{folder}: train and {below} have different classes ({listed(differing)}): unpack it again."
+                f"{folder}: train and {below} have different classes ({quote_names(differing)}): unpack it again."
             )
         for label, inside in enumerate(files.values()):
             names += [f"{below}/{name}" for name in inside]
@@ -40,7 +40,7 @@ def cinic10(*, root: Path, skip_broken: bool = False) -> Splits:
             split_of += [split] * len(inside)
     source = [0 if Path(name).name.startswith("cifar10-") else 1 for name in names]
     listing = Listing(folder, names, labels, classes, {"source": source}, {"source": ("CIFAR-10", "ImageNet")})
-    return by_split("cinic10", listing.labelled(size=None, skip_broken=skip_broken), split_of)
+    return by_split("cinic10", listing.to_labelled(size=None, skip_broken=skip_broken), split_of)
 
 
 def tiny_imagenet(*, root: Path, skip_broken: bool = False) -> Splits:
@@ -59,7 +59,9 @@ def tiny_imagenet(*, root: Path, skip_broken: bool = False) -> Splits:
     files = class_folders(locate("train, a folder of Tiny-ImageNet,", folder, ["train"]))
     if set(files) != set(numbers):
         differing = sorted(set(files) ^ set(numbers))
-        raise DataError(f"{folder}: wnids.txt and the folders of train differ: {listed(differing)}. Unpack it again.")
+        raise DataError(
+            f"{folder}: wnids.txt and the folders of train differ: {quote_names(differing)}. Unpack it again."
+        )
     names = [f"train/{name}" for number in numbers for name in files[number]]
     labels = [label_of[number] for number in numbers for _ in files[number]]
     num_train = len(names)
@@ -72,7 +74,9 @@ def tiny_imagenet(*, root: Path, skip_broken: bool = False) -> Splits:
         names.append(f"val/images/{name}")
         labels.append(label_of[number])
     require_files(folder / "val/val_annotations.txt", folder, names[num_train:])
-    whole = Listing(folder, names, labels, _class_names(folder, numbers)).labelled(size=None, skip_broken=skip_broken)
+    whole = Listing(folder, names, labels, _class_names(folder, numbers)).to_labelled(
+        size=None, skip_broken=skip_broken
+    )
     return by_split("tiny-imagenet", whole, ["train"] * num_train + ["test"] * (len(names) - num_train))
 
 

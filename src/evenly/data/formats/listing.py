@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from evenly.data.formats.image_files import Broken, ImageFiles, Size, opened, scan
+from evenly.data.formats.image_files import Broken, ImageFiles, Size, open_images, scan
 from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
 
@@ -26,7 +26,7 @@ class Listing:
     attributes: Mapping[str, Sequence[int] | Tensor] = field(default_factory=dict)
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def labelled(self, *, size: Size | None, skip_broken: bool) -> Labelled:
+    def to_labelled(self, *, size: Size | None, skip_broken: bool) -> Labelled:
         """All files as one `Labelled`, numbered as listed; with `skip_broken`, without those that do not decode.
 
         The numbers of the others do not change when a broken file is left out.
@@ -40,7 +40,9 @@ class Listing:
                 f"{self.root}: none of the {len(broken):,} images decodes. The first, {path.name}: {reason}."
             )
         whole = Labelled(
-            opened(self.root, self.names if kept is None else [self.names[i] for i in kept], size=size, dropped=broken),
+            open_images(
+                self.root, self.names if kept is None else [self.names[i] for i in kept], size=size, dropped=broken
+            ),
             self._column(self.labels, kept),
             self.classes,
             attributes={name: self._column(values, kept) for name, values in self.attributes.items()},
@@ -82,10 +84,10 @@ def remarks_on(whole: Labelled) -> tuple[str, ...]:
     return left_out(files.dropped, root=files.root) if isinstance(files, ImageFiles) else ()
 
 
-def dropped(splits: Splits) -> list[Broken]:
+def list_dropped(splits: Splits) -> list[Broken]:
     """The broken image files that `skip_broken=True` left out of `splits`, each once.
 
-    >>> dropped(Splits("x", {"train": Labelled(torch.zeros(1, 2), torch.tensor([0]), ("a",))}))
+    >>> list_dropped(Splits("x", {"train": Labelled(torch.zeros(1, 2), torch.tensor([0]), ("a",))}))
     []
     """
     found = {}
@@ -104,13 +106,13 @@ def left_out(broken: Sequence[Broken], *, root: Path) -> tuple[str, ...]:
     if not broken:
         return ()
     count = "1 broken image was" if len(broken) == 1 else f"{len(broken):,} broken images were"
-    return (f"{count} left out: {named(broken, root=root)}.",)
+    return (f"{count} left out: {describe_broken(broken, root=root)}.",)
 
 
-def named(broken: Sequence[Broken], *, root: Path = Path()) -> str:
+def describe_broken(broken: Sequence[Broken], *, root: Path = Path()) -> str:
     """The first few broken images, relative to `root`, each with its reason, and how many more there are.
 
-    >>> named([Broken(Path(f"pets/{i}.png"), "cut short") for i in range(5)], root=Path("pets"))
+    >>> describe_broken([Broken(Path(f"pets/{i}.png"), "cut short") for i in range(5)], root=Path("pets"))
     '0.png (cut short), 1.png (cut short), 2.png (cut short) and 2 more'
     """
     names = [path.relative_to(root) if path.is_relative_to(root) else path for path, _ in broken[:_NAMED]]
@@ -118,10 +120,10 @@ def named(broken: Sequence[Broken], *, root: Path = Path()) -> str:
     return f"{head} and {len(broken) - _NAMED:,} more" if len(broken) > _NAMED else head
 
 
-def grouped(labels: Sequence[int], attribute: Sequence[int], *, num_values: int) -> Tensor:
+def number_groups(labels: Sequence[int], attribute: Sequence[int], *, num_values: int) -> Tensor:
     """Number the combinations of label and attribute: group = num_values · label + attribute.
 
-    >>> grouped([0, 1, 1], [1, 0, 1], num_values=2).tolist()
+    >>> number_groups([0, 1, 1], [1, 0, 1], num_values=2).tolist()
     [1, 2, 3]
     """
     return torch.tensor(labels) * num_values + torch.tensor(attribute)

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evenly.data.formats.class_folders import listed
+from evenly.data.formats.class_folders import quote_names
 from evenly.data.formats.locate import missing
 from evenly.data.labelled import Labelled, Splits, has_channels_last
 from evenly.errors import DataError
@@ -117,7 +117,9 @@ def _classes(
     for split, array in labels.items():
         strange = np.setdiff1d(array, trained)
         if len(strange):
-            raise DataError(f"{path}: class {listed([str(s) for s in strange])} of {split} has no training example.")
+            raise DataError(
+                f"{path}: class {quote_names([str(s) for s in strange])} of {split} has no training example."
+            )
     coded = {split: torch.from_numpy(np.searchsorted(trained, array)) for split, array in labels.items()}
     return coded, tuple(str(label) for label in trained)
 

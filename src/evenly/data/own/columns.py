@@ -34,12 +34,12 @@ def whole_numbers(cells: Column) -> NDArray[np.int64] | None:
     return np.frombuffer(found, np.int64) if found else np.empty(0, np.int64)
 
 
-def numbered(cells: Column) -> tuple[Tensor, tuple[str, ...]]:
+def number_words(cells: Column) -> tuple[Tensor, tuple[str, ...]]:
     """The cells as numbers of the words among them, in sorted order, and these words.
 
     >>> column = Column()
     >>> column.extend(["dog", "cat", "dog"])
-    >>> numbers, words = numbered(column)
+    >>> numbers, words = number_words(column)
     >>> numbers.tolist(), words
     ([1, 0, 1], ('cat', 'dog'))
     """

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from evenly.data.formats.class_folders import class_folders, listed, sub_folders
+from evenly.data.formats.class_folders import class_folders, quote_names, sub_folders
 from evenly.data.formats.image_files import SUFFIXES, Size
 from evenly.data.formats.listing import Listing, by_split
 from evenly.data.formats.locate import missing
@@ -51,14 +51,14 @@ def folder(path: Path, *, size: Size | None = None, skip_broken: bool = False) -
         strange = [name for name in files_by_class if name not in classes]
         if strange:
             raise DataError(
-                f"{path / split_folders[split]}: class {listed(strange)} has no training example: there is no such "
-                f"folder in {path / split_folders['train']}. Add training images, or remove the class."
+                f"{path / split_folders[split]}: class {quote_names(strange)} has no training example: there is no "
+                f"such folder in {path / split_folders['train']}. Add training images, or remove the class."
             )
         for name, files in files_by_class.items():
             names += [Path(split_folders[split], file).as_posix() for file in files]
             labels += [classes.index(name)] * len(files)
             split_of += [split] * len(files)
-    whole = Listing(path, names, labels, classes).labelled(size=size, skip_broken=skip_broken)
+    whole = Listing(path, names, labels, classes).to_labelled(size=size, skip_broken=skip_broken)
     return by_split(path.resolve().name, whole, split_of)
 
 
@@ -71,8 +71,8 @@ def _split_folders(path: Path) -> dict[str, str]:
     unknown = [name for name in names if name.lower() not in SPLIT_NAMES]
     if unknown:
         raise DataError(
-            f"{path}: {listed(unknown)} beside {train!r} is not a split. Expected train, val or validation, and test; "
-            "move it elsewhere, or give a CSV manifest with a column `split`."
+            f"{path}: {quote_names(unknown)} beside {train!r} is not a split. Expected train, val or validation, and "
+            "test; move it elsewhere, or give a CSV manifest with a column `split`."
         )
     splits: dict[str, str] = {}
     for name in names:

@@ -226,7 +226,7 @@ def _tables(source: str) -> Mapping[str, Any]:
         if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
             loaded = datasets.load_from_disk(str(folder))
         else:
-            loaded = _stored(datasets, source)
+            loaded = _load_stored(datasets, source)
     except (SetupError, DataError):
         raise
     except Exception as error:  # whatever datasets does with what is not there or damaged
@@ -239,7 +239,7 @@ def _tables(source: str) -> Mapping[str, Any]:
     return loaded if isinstance(loaded, Mapping) else {str(loaded.split or "train"): loaded}
 
 
-def _stored(datasets: Any, source: str) -> Any:
+def _load_stored(datasets: Any, source: str) -> Any:
     """What `load_dataset` gives without asking the network for anything."""
     config = datasets.config
     before = config.HF_HUB_OFFLINE

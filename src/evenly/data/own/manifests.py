@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evenly.data.formats.class_folders import listed, require_files
+from evenly.data.formats.class_folders import quote_names, require_files
 from evenly.data.formats.image_files import SUFFIXES, Size
 from evenly.data.formats.listing import Listing, by_split
 from evenly.data.formats.locate import missing
 from evenly.data.labelled import Splits
-from evenly.data.own.columns import numbered, whole_numbers
+from evenly.data.own.columns import number_words, whole_numbers
 from evenly.data.own.folders import SPLIT_NAMES
 from evenly.data.own.parquet import read_parquet
 from evenly.data.own.repeats import repeats, with_copies
@@ -89,7 +89,7 @@ def manifest(
             values |= {} if words is None else {name: words}
             del coded
     listing = Listing(path.parent, names, label_N, classes, attributes, values)
-    labelled = listing.labelled(size=size, skip_broken=skip_broken)
+    labelled = listing.to_labelled(size=size, skip_broken=skip_broken)
     del listing, attributes
     return (
         by_split(path.name, labelled, split_of)
@@ -135,7 +135,7 @@ def _classes(path: Path, column: str, cells: Column) -> tuple[Tensor, tuple[str,
             f"{path}: column {column!r} holds {measured!r}: labels are class names or whole numbers, not measurements. "
             "Bin the target into classes."
         )
-    return numbered(cells)
+    return number_words(cells)
 
 
 def _attribute(cells: Column) -> tuple[Tensor, tuple[str, ...] | None] | None:
@@ -144,7 +144,7 @@ def _attribute(cells: Column) -> tuple[Tensor, tuple[str, ...] | None] | None:
         return torch.from_numpy(number_N), None
     if all(is_number(cell) for cell in cells if cell) and not all(is_integer(cell) for cell in cells if cell):
         return None
-    return numbered(cells)
+    return number_words(cells)
 
 
 def _splits(path: Path, column: str, cells: Column) -> Sequence[str]:
@@ -166,7 +166,7 @@ def _refuse_untrained(path: Path, label_N: Tensor, classes: Sequence[str], split
     trained = {label for label, split in zip(label_N.numpy(), split_of, strict=True) if split == "train"}
     strange = [name for label, name in enumerate(classes) if label not in trained]
     if trained and strange:
-        raise DataError(f"{path}: class {listed(strange)} has no training example. Add some, or remove the class.")
+        raise DataError(f"{path}: class {quote_names(strange)} has no training example. Add some, or remove the class.")
 
 
 def _refuse_empty(path: Path, column: str, cells: Column) -> None:

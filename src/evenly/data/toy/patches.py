@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from evenly.data.labelled import Labelled, Splits
-from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, grouped, spawned
+from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, add_groups, spawn_generator
 from evenly.errors import UsageError
 
 NUM_PATCHES = 3
@@ -82,8 +82,8 @@ def patches(
         return Splits("patches", parts)
     for split, kinds in (("balanced", 2), ("groups", len(RELATIONS))):
         parts[split] = draw(num_test, torch.arange(num_test) % kinds)
-    parts = {split: grouped(part, ("-1", "+1")) for split, part in parts.items()}
-    return Splits("patches", {**parts, "train": shares.finished(parts["train"], rng=spawned(rng, "planted"))})
+    parts = {split: add_groups(part, ("-1", "+1")) for split, part in parts.items()}
+    return Splits("patches", {**parts, "train": shares.finish(parts["train"], rng=spawn_generator(rng, "planted"))})
 
 
 def _planted(features_2D: Tensor) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from evenly.data.labelled import Labelled, Splits
-from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, grouped, spawned
+from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, add_groups, spawn_generator
 from evenly.errors import UsageError
 
 SCALE_EASY, SCALE_HARD = 2.0, 0.25
@@ -73,7 +73,7 @@ def spirals(
 
     shares = Shares(alpha, conflict, noise, size)
     planted = shares.planted or shares.agreeing < 1
-    extra = spawned(rng, "planted")
+    extra = spawn_generator(rng, "planted")
 
     def draw(num: int, *, clean: bool = False, relation_N: Tensor | None = None) -> Labelled:
         hard_N = torch.randint(2, (num,), generator=rng)
@@ -105,8 +105,8 @@ def spirals(
     if not planted:
         return Splits("spirals", parts)
     parts["groups"] = draw(num_test, clean=True, relation_N=torch.arange(num_test) % len(RELATIONS))
-    parts = {split: grouped(part, ("-1", "+1")) for split, part in parts.items()}
-    return Splits("spirals", {**parts, "train": shares.finished(parts["train"], rng=extra)})
+    parts = {split: add_groups(part, ("-1", "+1")) for split, part in parts.items()}
+    return Splits("spirals", {**parts, "train": shares.finish(parts["train"], rng=extra)})
 
 
 def line(sign_N: Tensor, *, rng: torch.Generator) -> Tensor:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from evenly.intervals import Interval, holm, paired, power
+from evenly.intervals import Interval, holm, paired_difference, power
 from evenly.papers.atlas.cures import CURES
 from evenly.papers.atlas.tasks import ERRORS
 
@@ -69,4 +69,4 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
 
 def _difference(row: Row, cure: str, error: str) -> Interval:
     own, plain = row["quantities"][f"{cure}.{error}"], row["quantities"][f"plain.{error}"]
-    return paired([own[seed] for seed in own], [plain[seed] for seed in own])
+    return paired_difference([own[seed] for seed in own], [plain[seed] for seed in own])

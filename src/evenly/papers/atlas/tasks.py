@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evenly.intervals import paired
+from evenly.intervals import paired_difference
 from evenly.papers.atlas.cures import CURES
 from evenly.papers.claim import Claim
 from evenly.papers.experiment import Experiment, Measured, Part, Scale
@@ -121,7 +121,7 @@ def draw(measured: Measured) -> list[Chart]:
         named = [name for name in CURES if name != "plain" and f"{name}.{where}" in measured.values]
         own = [measured.values[f"{name}.{where}"] for name in named]
         dots = [[by[seed] - plain[seed] for seed in plain] for by in own]
-        means = [paired(list(by.values()), [plain[seed] for seed in by]) for by in own]
+        means = [paired_difference(list(by.values()), [plain[seed] for seed in by]) for by in own]
         low, high = [each.low for each in means], [each.high for each in means]
         layer = Bars("", named, [each.mean for each in means], low, high, dots, bar=False)
         error = sum(plain.values()) / len(plain)

@@ -29,7 +29,7 @@ def run(
 ) -> dict[str, Tensor]:
     """What `measure` sees before the first epoch and after each, stacked; batches are those of an ensemble's."""
     now = {name: start[name].double().clone().requires_grad_(True) for name in NAMES}
-    seen = [_measured(measure, now)]
+    seen = [_measure(measure, now)]
     num = x_KND.shape[1]
     for epoch in range(epochs):
         order_KN = torch.stack([order(num, seed=seed, epoch=epoch) for seed in seeds])
@@ -40,7 +40,7 @@ def run(
             with torch.no_grad():
                 for value, slope in zip(now.values(), slopes, strict=True):
                     value -= lr * slope
-        seen.append(_measured(measure, now))
+        seen.append(_measure(measure, now))
     return {name: torch.stack([each[name] for each in seen]) for name in seen[0]}
 
 
@@ -70,6 +70,6 @@ def contrastive(hidden_KBM: Tensor, y_KB: Tensor) -> Tensor:
     return (each_KBB * others).sum((1, 2)) / max(1, num * (num - 1))
 
 
-def _measured(measure: Callable[[Weights], dict[str, Tensor]], now: Weights) -> dict[str, Tensor]:
+def _measure(measure: Callable[[Weights], dict[str, Tensor]], now: Weights) -> dict[str, Tensor]:
     with torch.no_grad():
         return measure(now)

@@ -50,11 +50,11 @@ class Behaviour:
 
     def of(self, name: str) -> Identity:
         """The identity of the function that `module:function` names, without the defaults of its parameters."""
-        return self._content(self._named(name))
+        return self._content(self._find(name))
 
     def arguments(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of that function with its defaults filled in."""
-        thing = self._named(name)
+        thing = self._find(name)
         left = [each for each in parameters(self.sources, thing) if each.name not in given and each.default is not None]
         return {each.name: self._value(each) for each in left} | dict(given)
 
@@ -73,7 +73,7 @@ class Behaviour:
         gone, new = one.outside - now.outside, now.outside - one.outside
         return len(new) <= len(gone) and not any(map(self.exists, gone))
 
-    def _named(self, name: str) -> Thing:
+    def _find(self, name: str) -> Thing:
         thing = self._work(name)
         if thing is None:
             raise UsageError(f"{name!r} names nothing under evenly.papers.")
@@ -150,16 +150,16 @@ class _Reading:
     def refer(self, dotted: str, call: ast.Call | None) -> Any:
         """What a name stands for that no scope inside the definition binds."""
         if dotted.startswith("="):  # imported by the function itself
-            return self._imported(dotted[1:], call)
+            return self._import_form(dotted[1:], call)
         module = self.sources.module(self.module)
         first, _, rest = dotted.partition(".")
         if module is not None and first in module.definitions:
-            return self._imported(f"{self.module}:{dotted}", call)
+            return self._import_form(f"{self.module}:{dotted}", call)
         if module is not None and first in module.imports:
-            return self._imported(".".join(filter(None, (module.imports[first], rest))), call)
+            return self._import_form(".".join(filter(None, (module.imports[first], rest))), call)
         return ["builtin", dotted]
 
-    def _imported(self, dotted: str, call: ast.Call | None) -> Any:
+    def _import_form(self, dotted: str, call: ast.Call | None) -> Any:
         if dotted.replace(":", ".").partition(".")[0] != self.sources.package:
             return ["library", dotted.replace(":", ".")]
         thing = self.sources.find(dotted)

@@ -62,7 +62,7 @@ class Bound:
             # Its own variables stay inside, but those of `:=` belong to whom it stands in.
             self.names |= {each.target.id for each in ast.walk(node) if isinstance(each, ast.NamedExpr)}
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            self.imports |= imported(node)
+            self.imports |= imported_names(node)
         elif isinstance(node, ast.Global | ast.Nonlocal):
             self.elsewhere |= set(node.names)
         elif isinstance(node, ast.Name):
@@ -75,10 +75,10 @@ class Bound:
             waiting += ast.iter_child_nodes(node)
 
 
-def imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+def imported_names(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     """The names that an import binds, and what each stands for: a module, or a name in one after a colon.
 
-    >>> imported(ast.parse("from a.b import c as d").body[0])
+    >>> imported_names(ast.parse("from a.b import c as d").body[0])
     {'d': 'a.b:c'}
     """
     if isinstance(node, ast.ImportFrom):

@@ -157,11 +157,11 @@ def toy_reweighting(
                 norm = rho * torch.linalg.vector_norm(readout.phi[place], dim=1).double()
                 values["norm.error"][seed] = worst_error(predicted, norm)
             if place == 0:
-                series[kind] = {"measured": _rounded(truth), "predicted": _rounded(predicted)}
+                series[kind] = {"measured": _round(truth), "predicted": _round(predicted)}
     return Found(dict(values), series)
 
 
-def _rounded(values: "Tensor") -> list[float]:
+def _round(values: "Tensor") -> list[float]:
     return [round(float(value), 5) for value in values]
 
 

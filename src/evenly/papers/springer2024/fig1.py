@@ -77,10 +77,10 @@ def _surface(networks: "SpiralNetworks", member: int, feature: int, x_N2: "Tenso
     inputs = torch.zeros(GRID * GRID, 4)
     inputs[:, 2 * feature], inputs[:, 2 * feature + 1] = columns.flatten(), rows.flatten()
     phi = networks.ensemble.features(inputs)[member, :, feature].view(GRID, GRID)
-    return {"axis": _rounded(axis), "phi": [_rounded(row) for row in phi / phi.abs().max()]}
+    return {"axis": _round(axis), "phi": [_round(row) for row in phi / phi.abs().max()]}
 
 
-def _rounded(values: "Tensor") -> list[float]:
+def _round(values: "Tensor") -> list[float]:
     return [round(float(value), 4) for value in values]
 
 

@@ -157,7 +157,7 @@ def probing_errors_of(seen: "TrainedModel", where: Mapping[str, str], *, seed: i
     return {name: 100 * probe.error for name, probe in final.items()} | {"chosen_by": 100 * sum(held) / len(held)}
 
 
-def chosen(values: Values) -> dict[str, dict[int, float]]:
+def choose_settings(values: Values) -> dict[str, dict[int, float]]:
     """`sgd.…` and `sam.…` of the settings with the least held-out probing error, `…_by_loss.…` by validation loss."""
     return best_settings(values, "chosen_by") | best_settings(values, "validation_loss", suffix="_by_loss")
 
@@ -186,7 +186,7 @@ def chart(measured: Measured) -> list[Chart]:
     ]
 
 
-def stacked(name: str, minutes: float, value: float) -> dict[str, Scale]:
+def stacked_scales(name: str, minutes: float, value: float) -> dict[str, Scale]:
     """The sizes of CIFAR-MNIST and FMNIST-MNIST."""
     recipe = {**image_training.STACKED, "data": {"name": name}}
     reduced = "one learning rate, .01, and ρ in 0, .05, .1, .2, of the paper's three and seven"
@@ -211,7 +211,7 @@ def stacked(name: str, minutes: float, value: float) -> dict[str, Scale]:
     }
 
 
-def fine_tuned(recipe: Mapping[str, Any], name: str, minutes: float) -> dict[str, Scale]:
+def fine_tuned_scales(recipe: Mapping[str, Any], name: str, minutes: float) -> dict[str, Scale]:
     """The size of CelebA and Waterbirds."""
     settings = {
         "recipe": recipe,
@@ -248,21 +248,24 @@ def experiment(
         claims=claims(name, lr, rho),
         scales={"smoke": Scale((0, 1), 0.05, smoke, deviations=image_training.SMOKE_SAYS), **scales},
         charts=chart,
-        derived=chosen,
+        derived=choose_settings,
         errata=errata,
     )
 
 
 EXPERIMENTS = (
-    experiment("cifar-mnist", "CIFAR-MNIST", stacked("cifar-mnist", 35.0, value=6.0), errata=SELECTION),
+    experiment("cifar-mnist", "CIFAR-MNIST", stacked_scales("cifar-mnist", 35.0, value=6.0), errata=SELECTION),
     experiment(
         "fmnist-mnist",
         "FMNIST-MNIST",
-        stacked("fmnist-mnist", 110.0, value=4.0),
+        stacked_scales("fmnist-mnist", 110.0, value=4.0),
         errata=(*SELECTION, "“The digits 0–5” of MNIST are six; the data set has five classes, 0 to 4."),
     ),
-    experiment("celeba", "CelebA", fine_tuned(image_training.CELEBA, "celeba", 80_000.0), fixed=FIXED_TUNED),
+    experiment("celeba", "CelebA", fine_tuned_scales(image_training.CELEBA, "celeba", 80_000.0), fixed=FIXED_TUNED),
     experiment(
-        "waterbirds", "Waterbirds", fine_tuned(image_training.WATERBIRDS, "waterbirds", 25_000.0), fixed=FIXED_TUNED
+        "waterbirds",
+        "Waterbirds",
+        fine_tuned_scales(image_training.WATERBIRDS, "waterbirds", 25_000.0),
+        fixed=FIXED_TUNED,
     ),
 )

@@ -141,7 +141,7 @@ def transfer_accuracies(
     return Found(values, {"rates": list(rates), "rhos": list(rhos)})
 
 
-def chosen(values: Values) -> dict[str, dict[int, float]]:
+def choose_settings(values: Values) -> dict[str, dict[int, float]]:
     """`DOMAIN.sgd.…` and `DOMAIN.sam.…` of the settings with the least validation error, and `mean.sgd.accuracy`."""
     best = best_settings(values, "validation_error")
     for name in ("sgd", "sam"):
@@ -200,7 +200,7 @@ def experiment(name: str, title: str, minutes: float, small: Mapping[str, Scale]
             "full": Scale((0, 1, 2), minutes, full, (name,), (*OPEN, image_training.SWEEP.format(9, 3)), levels=True),
         },
         charts=chart,
-        derived=chosen,
+        derived=choose_settings,
     )
 
 

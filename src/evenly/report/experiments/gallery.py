@@ -103,7 +103,7 @@ def data_uri(picture_HWC: Array, *, exact: bool = False) -> str:
     """
     from markupsafe import Markup
 
-    kind, data = ("png", _png(picture_HWC)) if exact else _compressed(picture_HWC)
+    kind, data = ("png", _png(picture_HWC)) if exact else _compress(picture_HWC)
     # Nothing in base64 needs escaping, and looking for it in half a megabyte takes as long as encoding it.
     return Markup(f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
 
@@ -121,7 +121,7 @@ def _png(picture_HWC: Array) -> bytes:
     )
 
 
-def _compressed(picture_HWC: Array) -> tuple[str, bytes]:
+def _compress(picture_HWC: Array) -> tuple[str, bytes]:
     """The kind of a small file of the picture, and its bytes."""
     from PIL import Image
 

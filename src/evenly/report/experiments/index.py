@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from evenly.errors import DataError, SetupError
-from evenly.intervals import between
+from evenly.intervals import points_with_interval
 from evenly.records import Run
 from evenly.report import palette
 from evenly.report.blocks import Badge, Block, Link, Section, Table
@@ -49,7 +49,7 @@ def _row(name: str, record: Stored, shown: dict[str, str]) -> list[Any]:
         record.get("model"),
         label_of(main) if main else None,
         percent(error) if error else None,
-        between(difference) if difference else None,
+        points_with_interval(difference) if difference else None,
         len(record.get("seeds") or []),
         _date(record.get("created")),
         name,

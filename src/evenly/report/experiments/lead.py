@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.intervals import Interval, between
+from evenly.intervals import Interval, points_with_interval
 from evenly.report import palette
 from evenly.report.blocks import Lead
 from evenly.report.experiments.command import compare_command, stored_command, train_command
@@ -106,7 +106,7 @@ def _facts(record: Mapping[str, Any], main: Mapping[str, Any] | None) -> list[tu
             facts.append((f"error %, {label_of(method)}", percent(error)))
     difference = interval_of((main or {}).get("difference"))
     if difference is not None:
-        facts.append(("difference, points (lower is better)", between(difference)))
+        facts.append(("difference, points (lower is better)", points_with_interval(difference)))
     shares = [cell.get("hard_share") for cell in (main or {}).get("runs", {}).values()]
     known = [share for share in shares if isinstance(share, int | float) and share]
     if known:

@@ -19,11 +19,11 @@ def features_section(measured: Measurements) -> Section | None:
     charts = [figures.probing(last), figures.reliance(last)]
     for label, row in last.items():
         for which in ("real", "phantom"):
-            charts.append(_named(figures.importance_map(row, which=which), label))
-        charts.append(_named(figures.importance_map(row, by_attribute=True), label))
-    charts += [_named(figures.lorenz(row), label) for label, row in last.items()]
+            charts.append(_with_title(figures.importance_map(row, which=which), label))
+        charts.append(_with_title(figures.importance_map(row, by_attribute=True), label))
+    charts += [_with_title(figures.lorenz(row), label) for label, row in last.items()]
     for draw in (figures.layer_probes, figures.worst_groups):
-        charts += [_named(draw(row), label) for label, row in last.items()]
+        charts += [_with_title(draw(row), label) for label, row in last.items()]
     charts += [figures.feature_rank(measured), figures.over_training(measured, "gini", name="Gini of the importance")]
     caption = f"How evenly examples and features count, at the last epoch measured.{_sizes(last)}"
     blocks = [*_table(last, titles("features"), caption), *plots(charts)]
@@ -33,8 +33,8 @@ def features_section(measured: Measurements) -> Section | None:
 def geometry_section(measured: Measurements, stability: Mapping[str, Any]) -> Section | None:
     """The shape of the loss around the weights, and where the learning rate stands."""
     last = {label: rows[-1] for label, rows in measured.items() if rows}
-    charts = [_named(figures.spectrum(row), label) for label, row in last.items()]
-    charts += [_named(figures.mode_connectivity(row), label) for label, row in last.items()]
+    charts = [_with_title(figures.spectrum(row), label) for label, row in last.items()]
+    charts += [_with_title(figures.mode_connectivity(row), label) for label, row in last.items()]
     charts.append(figures.over_training(measured, "lambda_max", name="largest eigenvalue"))
     drawn = [entry for entry in MEASUREMENTS.values() if entry.section == "geometry" and entry.bars]
     charts += [figures.numbers(last, entry) for entry in drawn]
@@ -78,6 +78,6 @@ def _sizes(last: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _named(chart: Chart | None, label: str) -> Chart | None:
+def _with_title(chart: Chart | None, label: str) -> Chart | None:
     """The chart with the method and seed in its title."""
     return replace(chart, title=f"{chart.title}: {label}") if chart is not None else None

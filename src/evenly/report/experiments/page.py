@@ -78,7 +78,7 @@ def page_of(
     folders = [Path(word) for word in which if holds_runs(Path(word))]
     if len(made) == 1 and not left:
         chapter = made[0][0]
-        alone = [_renamed(section, section.id.removeprefix(f"{chapter.id}-")) for section in chapter.sections]
+        alone = [_rename(section, section.id.removeprefix(f"{chapter.id}-")) for section in chapter.sections]
         return Page(chapter.title, chapter.lead, alone, [], remarks, state, over)
     places = {experiment.id: chapter.id for experiment, (chapter, _) in zip(experiments, made, strict=True)}
     indices = [index_section(Folder(folder), places) for folder in folders[:1]]
@@ -104,7 +104,7 @@ def _chapter(experiment: Experiment, wanted: Sequence[str], number: int) -> tupl
         _demand(wanted, parts, experiment, reader)
         parts = [part for part in parts if part.id in wanted]
     name = f"e{number}-{''.join(sign for sign in experiment.id.lower() if sign.isascii() and sign.isalnum())}"
-    own = [_renamed(part, f"{name}-{part.id}") for part in parts]
+    own = [_rename(part, f"{name}-{part.id}") for part in parts]
     return Chapter(name, experiment.title, _lead(experiment, reader), own), remarks
 
 
@@ -125,7 +125,7 @@ def _sections(experiment: Experiment, reader: Reader) -> list[Section | None]:
         return []
     seeds = _separations(experiment, reader)
     names = sections.class_names(seeds[0][2]) if seeds else reader.class_names(shown.run)
-    measured, stability = _measured(experiment, reader), reader.json(shown.run, STABILITY)
+    measured, stability = _measurements(experiment, reader), reader.json(shown.run, STABILITY)
     metrics = [f"{member.id}/{METRICS}" for member in experiment.members]
     measuring, standing = [f"{MEASUREMENTS}/epoch-*.json"] * bool(measured), [f"{shown.id}/{STABILITY}"]
     stored = [f"comparisons/{experiment.id}.json"]
@@ -167,7 +167,7 @@ def _examples(
         blocks = reader.examples(run, called=member.called, names=names, late=member.run)
         if blocks:
             choices[str(member.seed)] = blocks
-    return Section("examples", "Easiest and hardest examples", _switched(choices)) if choices else None
+    return Section("examples", "Easiest and hardest examples", _switch(choices)) if choices else None
 
 
 def _health(seeds: Sequence[tuple[Member, Run, dict[str, Any]]]) -> Section | None:
@@ -175,15 +175,15 @@ def _health(seeds: Sequence[tuple[Member, Run, dict[str, Any]]]) -> Section | No
     for member, _, read in seeds:
         if blocks := sections.separation_blocks(read, sections.class_names(read), member.called):
             choices[str(member.seed)] = blocks
-    return Section("separation", "Health of the separation", _switched(choices)) if choices else None
+    return Section("separation", "Health of the separation", _switch(choices)) if choices else None
 
 
-def _switched(choices: dict[str, Sequence[Block]]) -> Sequence[Block]:
+def _switch(choices: dict[str, Sequence[Block]]) -> Sequence[Block]:
     """The blocks of the only choice, or a switch between the seeds."""
     return next(iter(choices.values())) if len(choices) == 1 else [Switch("Seed", choices)]
 
 
-def _measured(experiment: Experiment, reader: Reader) -> dict[str, list[dict[str, Any]]]:
+def _measurements(experiment: Experiment, reader: Reader) -> dict[str, list[dict[str, Any]]]:
     """The measurements of every method: of the run that is shown, else of the first seed that has some."""
     found = {}
     for label, own in experiment.by_label.items():
@@ -219,5 +219,5 @@ def _demand(wanted: Sequence[str], parts: Sequence[Section], experiment: Experim
             raise DataError(f"{experiment.title} has nothing for the section {name!r}. Make it: {how}")
 
 
-def _renamed(section: Section, name: str) -> Section:
+def _rename(section: Section, name: str) -> Section:
     return replace(section, id=name)

@@ -12,7 +12,7 @@ from evenly.errors import DataError, EvenlyError
 from evenly.files.numpy_files import read_npz
 from evenly.records import Run
 from evenly.records.run import ENVIRONMENT, FAILED
-from evenly.report.blocks import Block, Download, Plot, Section, placed
+from evenly.report.blocks import Block, Download, Plot, Section, iterate_blocks
 from evenly.report.experiments.gallery import gallery, hard_examples_csv
 
 EXAMPLES, SEPARATION, STABILITY, MEASUREMENTS = "examples.npz", "separation.json", "stability.json", "measurements"
@@ -130,7 +130,7 @@ class Reader:
         """The section that `make` gives; where its records are not of the shape they should be, a remark instead."""
         try:
             made = make()
-            for _, block in placed([made] if made is not None else []):
+            for _, block in iterate_blocks([made] if made is not None else []):
                 if isinstance(block, Plot):
                     _ = block.drawn  # what cannot be drawn is found out here
         except DAMAGE as error:

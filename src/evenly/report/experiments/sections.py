@@ -5,7 +5,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.intervals import between
+from evenly.intervals import points_with_interval
 from evenly.report import figures, palette
 from evenly.report.blocks import Block, Download, Plot, Prose, Section, Table
 from evenly.report.chart import Chart, share_y_axes
@@ -58,7 +58,7 @@ def _row(method: Mapping[str, Any]) -> list[Any]:
         f"{name} ({details})" if details else name,
         ", ".join(seed for seed, cell in method["runs"].items() if cell.get("error") is not None),
         percent(error) if error else None,
-        between(difference) if difference else None,
+        points_with_interval(difference) if difference else None,
         f"{100 * sum(worst) / len(worst):.2f}" if worst else None,
         f"{sum(shares) / len(shares):.0%}" if shares else None,
         f"{method['cost']:.2f}×" if isinstance(method.get("cost"), int | float) else None,

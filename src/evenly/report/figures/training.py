@@ -54,7 +54,7 @@ def cluster_curves(rows: Rows, *, metric: str = "error", name: str = "") -> Char
         Line(
             f"{part} examples",
             [row["epoch"] for row in known],
-            [_scaled(row[f"train.{part}.{metric}"], scale) for row in known],
+            [_scale(row[f"train.{part}.{metric}"], scale) for row in known],
             colour=number,
         )
         for number, part in enumerate(("easy", "hard"))
@@ -170,7 +170,7 @@ def _mean_line(name: str, seeds: Sequence[Rows], metric: str, scale: float, numb
     by_epoch: dict[int, list[float]] = {}
     for rows in seeds:
         for row in rows:
-            if "epoch" in row and (value := _scaled(row.get(metric), scale)) is not None:
+            if "epoch" in row and (value := _scale(row.get(metric), scale)) is not None:
                 by_epoch.setdefault(row["epoch"], []).append(value)
     if not by_epoch:
         return None
@@ -191,7 +191,7 @@ def _around(values: Sequence[float]) -> tuple[float, float]:
     return min(values) - margin, max(values) + margin
 
 
-def _scaled(value: Any, scale: float) -> float | None:
+def _scale(value: Any, scale: float) -> float | None:
     return value * scale if isinstance(value, int | float) and math.isfinite(value) else None
 
 

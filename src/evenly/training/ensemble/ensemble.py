@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from evenly.data.labelled import Labelled, scaled
+from evenly.data.labelled import Labelled, scale_pixels
 from evenly.errors import UsageError
 from evenly.models import check
 from evenly.progress import Bar
@@ -18,9 +18,9 @@ from evenly.training.ensemble import arguments, networks
 from evenly.training.ensemble.arguments import Numbers
 from evenly.training.ensemble.feed import Feed
 from evenly.training.ensemble.general import General
-from evenly.training.ensemble.group import grouped
+from evenly.training.ensemble.group import make_groups
 from evenly.training.ensemble.layers import Linear
-from evenly.training.ensemble.layout import Views, layout_of, stacked
+from evenly.training.ensemble.layout import Views, layout_of, stack_parameters
 from evenly.training.ensemble.losses import Given, Terms, loss_of
 from evenly.training.ensemble.networks import Network
 from evenly.training.ensemble.passes import Passes, Rows, forward
@@ -139,9 +139,9 @@ class Ensemble:
         # Inside, the members lie in the plan's order; whatever goes in or out is in the order they were given.
         self._order = torch.tensor(plan.order(), device=layout.device)
         self._place = self._order.argsort()
-        self._w_KP = stacked(models)[self._order]
+        self._w_KP = stack_parameters(models)[self._order]
         self._velocity_KP = torch.zeros_like(self._w_KP) if any(plan.momentum) else None
-        inputs = [self._prepared(each.in_memory().gather(range(len(each)))) for each in distinct]
+        inputs = [self._prepare(each.in_memory().gather(range(len(each)))) for each in distinct]
         num_outputs = self._num_outputs(inputs[0])
         self._loss = loss_of(loss, num_outputs=num_outputs)
         targets = [self._loss.targets(each.labels, num_outputs, layout.dtype) for each in distinct]
@@ -159,7 +159,7 @@ class Ensemble:
             noise_KN=None if noise_KN is None else noise_KN.to(layout.device, layout.dtype)[self._order],
         )
         passes = Passes(self._network, self._loss, layout, self._terms(plan))
-        self._groups = grouped(plan, feed=self._feed, passes=passes, w_KP=self._w_KP, velocity_KP=self._velocity_KP)
+        self._groups = make_groups(plan, feed=self._feed, passes=passes, w_KP=self._w_KP, velocity_KP=self._velocity_KP)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -271,10 +271,10 @@ class Ensemble:
 
     def _forward(self, inputs: Tensor, *, head: bool) -> Tensor:
         if tuple(inputs.shape[1:]) == self._shape:
-            x_N = self._prepared(inputs)
+            x_N = self._prepare(inputs)
             x_KN = x_N.expand(self.num_members, *x_N.shape)
         elif tuple(inputs.shape[2:]) == self._shape and len(inputs) == self.num_members:
-            x_N = self._prepared(inputs.flatten(0, 1))
+            x_N = self._prepare(inputs.flatten(0, 1))
             x_KN = x_N.view(*inputs.shape[:2], *x_N.shape[1:])[self._order]
         else:
             each = " × ".join(map(str, self._shape))
@@ -285,8 +285,8 @@ class Ensemble:
         with torch.no_grad():
             return forward(self._network, Rows(self.layout, self._w_KP), x_KN, head=head)[self._place]
 
-    def _prepared(self, inputs_N: Tensor) -> Tensor:
-        return self._network.prepare(scaled(inputs_N).to(self.layout.device, self.layout.dtype))
+    def _prepare(self, inputs_N: Tensor) -> Tensor:
+        return self._network.prepare(scale_pixels(inputs_N).to(self.layout.device, self.layout.dtype))
 
     def _num_outputs(self, x_N: Tensor) -> int:
         with torch.no_grad():

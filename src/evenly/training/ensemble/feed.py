@@ -84,10 +84,10 @@ class Feed:
         # Full batches are all the same; small ones are gathered for many steps together.
         key = (0, 0) if self.batch_size is None else (epoch, number // self._steps_at_once)
         if key not in self._kept:
-            self._kept = {key: [self.whole()] if self.batch_size is None else self._gathered(*key, self.batch_size)}
+            self._kept = {key: [self.whole()] if self.batch_size is None else self._gather(*key, self.batch_size)}
         return self._kept[key][number % self._steps_at_once]
 
-    def _gathered(self, epoch: int, block: int, size: int) -> list[Batch]:
+    def _gather(self, epoch: int, block: int, size: int) -> list[Batch]:
         many = size * self._steps_at_once
         if self.copies_KN is not None:
             order_KL = self._stream(block * many, (block + 1) * many)

@@ -61,7 +61,7 @@ class Group:
         w_KP.addcmul_(g_KP, self.lr_K1, value=-factor)
 
 
-def grouped(plan: Plan, *, feed: Feed, passes: Passes, w_KP: Tensor, velocity_KP: Tensor | None) -> list[Group]:
+def make_groups(plan: Plan, *, feed: Feed, passes: Passes, w_KP: Tensor, velocity_KP: Tensor | None) -> list[Group]:
     """The groups of a plan, on rows that lie in its order."""
     layout = passes.layout
     names = [plan.rule[member] for member in plan.order()]

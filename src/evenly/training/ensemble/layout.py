@@ -68,10 +68,10 @@ def layout_of(models: Sequence[nn.Module]) -> Layout:
     return Layout(shapes, kind.dtype, kind.device)
 
 
-def stacked(models: Sequence[nn.Module]) -> Tensor:
+def stack_parameters(models: Sequence[nn.Module]) -> Tensor:
     """The parameters of every model as a row, copied.
 
-    >>> stacked([nn.Linear(2, 1), nn.Linear(2, 1)]).shape
+    >>> stack_parameters([nn.Linear(2, 1), nn.Linear(2, 1)]).shape
     torch.Size([2, 3])
     """
     return torch.stack([torch.cat([p.detach().flatten() for p in model.parameters()]) for model in models])

@@ -82,7 +82,7 @@ def loss_of(given: Given, *, num_outputs: int) -> Loss:
         raise UsageError("cross-entropy of one output is always 0: use 'logistic', or a network with two outputs.")
     return {
         "logistic": Loss(_logistic, _logistic_slope, False),
-        "squared": Loss(_squared, torch.sub, num_outputs > 1),
+        "squared": Loss(_squared_error, torch.sub, num_outputs > 1),
         "cross-entropy": Loss(_cross_entropy, _cross_entropy_slope, True),
     }[given]
 
@@ -96,7 +96,7 @@ def _logistic_slope(f: Tensor, y: Tensor) -> Tensor:
     return torch.sigmoid((y * f).neg_()).mul_(y).neg_()
 
 
-def _squared(f: Tensor, y: Tensor) -> Tensor:
+def _squared_error(f: Tensor, y: Tensor) -> Tensor:
     return (f - y).square().sum(-1) / 2
 
 

@@ -58,7 +58,7 @@ def _gradient(name: str, rule: Any = None) -> Make:
     return make
 
 
-def _augmented(*words: str) -> Make:
+def _augment(*words: str) -> Make:
     def make(device: torch.device) -> Tensor:
         x, index = (_batch(device)[0] * 255).to(torch.uint8), torch.arange(EXAMPLES)
         return Augmentation.parse(words)(x, seed=0, epoch=1, index=index)
@@ -81,7 +81,7 @@ def _gram(device: torch.device) -> Tensor:
     return curvature.gram(_model("convnet", device).eval(), _batch(device))
 
 
-def _separated(device: torch.device) -> Tensor:
+def _separate(device: torch.device) -> Tensor:
     rng = generator(0, "gpu", "separate")
     logits, labels = torch.randn(300, 3, generator=rng), torch.randint(3, (300,), generator=rng)
     return separate(logits.to(device), labels.to(device), rng=generator(0, "k")).hard.to(torch.uint8)
@@ -95,12 +95,12 @@ COMPONENTS: dict[str, tuple[str, Make, float]] = {
     "sam": ("SAM's gradient", _gradient("convnet", optim.SAM), 1e-3),
     "asam": ("ASAM's gradient", _gradient("convnet", optim.ASAM), 1e-3),
     "gsam": ("GSAM's gradient", _gradient("convnet", optim.GSAM), 1e-3),
-    "pad-crop, mirror": ("augmented images", _augmented("pad-crop", "mirror"), 0.0),
-    "resized-crop": ("images cropped and resized", _augmented("resized-crop:24"), 0.0),
-    "noise, erase": ("images with noise and erased parts", _augmented("noise:0.1", "erase"), 0.0),
+    "pad-crop, mirror": ("augmented images", _augment("pad-crop", "mirror"), 0.0),
+    "resized-crop": ("images cropped and resized", _augment("resized-crop:24"), 0.0),
+    "noise, erase": ("images with noise and erased parts", _augment("noise:0.1", "erase"), 0.0),
     "copies": ("numbers sent from the host", _copied, 0.0),
-    "trivial": ("images after TrivialAugment", _augmented("trivial"), 0.0),
+    "trivial": ("images after TrivialAugment", _augment("trivial"), 0.0),
     "sharpness": ("the two largest curvatures of a convolutional network", _sharpness, 1e-3),
     "gram": ("the Gram matrix of its gradients", _gram, 1e-3),
-    "separate": ("a separation of outputs", _separated, 0.0),
+    "separate": ("a separation of outputs", _separate, 0.0),
 }

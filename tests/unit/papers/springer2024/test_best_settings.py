@@ -16,21 +16,21 @@ def sweep(errors: dict[tuple[float, float], tuple[float, ...]], under: str = "")
 def test_one_setting_is_chosen_for_all_seeds_by_their_mean():
     # Seed by seed ρ = .05, .1 and .2 would be chosen in turn, and SAM would err 1 % instead of 3.
     errors = {(0.01, 0.0): (5, 5, 5), (0.01, 0.05): (1, 5, 6), (0.01, 0.1): (4, 1, 4), (0.01, 0.2): (6, 6, 1)}
-    best = table1.chosen(sweep(errors))
+    best = table1.choose_settings(sweep(errors))
     assert best["sam.rho"] == {0: 0.1, 1: 0.1, 2: 0.1}
     assert best["sam.hard"] == {0: 4, 1: 1, 2: 4}
     assert best["sgd.hard"] == {0: 5, 1: 5, 2: 5}
 
 
 def test_of_equal_settings_the_first_is_chosen():
-    best = table1.chosen(sweep({(0.1, 0.0): (2.0,), (0.1, 0.05): (1.0,), (0.2, 0.05): (1.0,)}))
+    best = table1.choose_settings(sweep({(0.1, 0.0): (2.0,), (0.1, 0.05): (1.0,), (0.2, 0.05): (1.0,)}))
     assert best["sam.lr"] == {0: 0.1}
 
 
 def test_sgd_too_is_chosen_by_loss_where_sam_is():
     values = sweep({(0.1, 0.0): (1.0,), (0.2, 0.0): (2.0,), (0.1, 0.1): (1.0,)})
     values[at("validation_loss", lr=0.2, rho=0)] = {0: 0.5}
-    best = table1.chosen(values)
+    best = table1.choose_settings(values)
     assert (best["sgd.lr"], best["sgd_by_loss.lr"]) == ({0: 0.1}, {0: 0.2})
 
 

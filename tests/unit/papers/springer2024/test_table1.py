@@ -5,7 +5,7 @@ import pytest
 from evenly.diagnostics import probing_errors
 from evenly.papers.experiment import Context
 from evenly.papers.springer2024.image_training import DIGITS
-from evenly.papers.springer2024.table1 import EXPERIMENTS, chosen, sweep_errors
+from evenly.papers.springer2024.table1 import EXPERIMENTS, choose_settings, sweep_errors
 from evenly.records import Run
 from evenly.rng import generator
 from evenly.training.trained_model import load_trained
@@ -20,7 +20,7 @@ def context(tmp_path_factory) -> Context:
 
 def test_both_features_of_every_setting_are_probed_and_the_best_is_chosen(context):
     result = sweep_errors(context, **GIVEN)
-    values = {name: by[0] for name, by in (result.values | chosen(result.values)).items()}
+    values = {name: by[0] for name, by in (result.values | choose_settings(result.values)).items()}
     for name, rho in (("sgd", 0.0), ("sam", 0.1)):
         assert values[f"{name}.rho"] == rho
         by = {lr: values[f"lr={lr:g}.rho={rho:g}.chosen_by"] for lr in (0.01, 0.1)}

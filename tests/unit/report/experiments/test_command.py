@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evenly.cli import parser
-from evenly.cli.train import resolved
+from evenly.cli.train import resolve_recipe
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Schedule, digest, to_mapping
 from evenly.records import Run
 from evenly.report.experiments import page_of
@@ -48,7 +48,7 @@ def parsed(command: str) -> dict[str, Any]:
 
 def recipe_of(arguments: dict[str, Any]) -> Recipe:
     names = ("data", "config", "model", "optimizer", "changes", "rho", "lr", "epochs", "batch_size", "seed")
-    return resolved(**{name: arguments[name] for name in names if name in arguments})
+    return resolve_recipe(**{name: arguments[name] for name in names if name in arguments})
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -8,7 +8,7 @@ import pytest
 
 from evenly.errors import DataError
 from evenly.records import Run
-from evenly.report.blocks import Gallery, placed
+from evenly.report.blocks import Gallery, iterate_blocks
 from evenly.report.experiments import Page, page_of
 
 Maker = Callable[..., dict[tuple[str, int], Run]]
@@ -144,7 +144,7 @@ def test_pictures_are_made_once_and_again_when_their_file_changes(comparison: Ma
     run = comparison(errors={"useful": (0.1,)})["useful", 0]
 
     def shown() -> Any:
-        return next(block for _, block in placed(page_of([run.path]).sections) if isinstance(block, Gallery))
+        return next(block for _, block in iterate_blocks(page_of([run.path]).sections) if isinstance(block, Gallery))
 
     first = shown()
     assert shown() is first

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenly.cli import parser
-from evenly.demo.findings import compared, growth, headline, hits, image_findings, signed, toy_findings
+from evenly.demo.findings import compare_methods, difference_text, growth, headline, hits, image_findings, toy_findings
 from evenly.demo.page import commands, demo_page
 
 TOY: dict[str, Any] = {
@@ -82,11 +82,13 @@ def test_a_separation_that_misses_is_not_called_exact() -> None:
     ],
 )
 def test_what_images_say_depends_on_both_intervals(useful: list[float], random: list[float], said: str) -> None:
-    assert said in compared(images(useful, random), "balanced")
+    assert said in compare_methods(images(useful, random), "balanced")
 
 
 def test_worse_is_said_with_its_sign() -> None:
-    assert "by +5.00 [+5.00, +5.00] points" in compared(images([0.45, 0.46, 0.47], [0.4, 0.41, 0.42]), "balanced")
+    assert "by +5.00 [+5.00, +5.00] points" in compare_methods(
+        images([0.45, 0.46, 0.47], [0.4, 0.41, 0.42]), "balanced"
+    )
 
 
 def test_the_page_holds_every_finding_and_asks_for_nothing() -> None:
@@ -136,7 +138,7 @@ def test_one_seed_has_no_interval_and_still_a_page() -> None:
 def test_differences_carry_a_real_minus() -> None:
     from evenly.intervals import interval
 
-    assert signed(interval([-1.0])) == "−1.00"
+    assert difference_text(interval([-1.0])) == "−1.00"
 
 
 def test_bars_of_the_toy_are_medians_like_its_tiles_and_no_whisker_leaves_what_is_possible() -> None:

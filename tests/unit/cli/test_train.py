@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evenly.cli import main
-from evenly.cli.train import resolved
+from evenly.cli.train import resolve_recipe
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, digest, settings
 from evenly.rules import RULES
@@ -24,7 +24,7 @@ def test_logits_in_another_kind_of_file_are_a_data_error(tmp_path: Path, capsys:
 
 def test_every_rule_of_ascent_is_an_optimizer_by_name() -> None:
     for name, (_, rho) in RULES.items():
-        recipe = resolved(data="digits", config=None, model=None, optimizer=name, changes=[])
+        recipe = resolve_recipe(data="digits", config=None, model=None, optimizer=name, changes=[])
         assert (recipe.ascent.rule, recipe.ascent.rho, recipe.optimizer.name) == (name, rho, "sgd")
 
 
@@ -43,9 +43,9 @@ def test_the_example_of_augmentations_can_be_given() -> None:
 def test_a_named_optimizer_takes_away_the_sam_of_a_file_and_a_radius_is_then_refused(tmp_path: Path) -> None:
     (tmp_path / "sam.yaml").write_text("ascent: {rule: sam, rho: 0.1}\noptimizer: {lr: 0.02}\n")
     config = str(tmp_path / "sam.yaml")
-    kept = resolved(data="digits", config=config, model=None, optimizer=None, changes=[])
+    kept = resolve_recipe(data="digits", config=config, model=None, optimizer=None, changes=[])
     assert (kept.ascent.rule, kept.ascent.rho) == ("sam", 0.1)
-    plain = resolved(data="digits", config=config, model=None, optimizer="sgd", changes=[])
+    plain = resolve_recipe(data="digits", config=config, model=None, optimizer="sgd", changes=[])
     assert digest(plain) == digest(replace(kept, ascent=Ascent()))
     with pytest.raises(UsageError, match=r"--rho 0\.3 is the radius of SAM"):
-        resolved(data="digits", config=config, model=None, optimizer="sgd", changes=[], rho="0.3")
+        resolve_recipe(data="digits", config=config, model=None, optimizer="sgd", changes=[], rho="0.3")

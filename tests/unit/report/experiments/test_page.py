@@ -11,7 +11,7 @@ import pytest
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Data, Recipe, Resampling, Until, digest, to_mapping
 from evenly.records import Run
-from evenly.report.blocks import Gallery, Listing, Plot, Switch, Table, placed
+from evenly.report.blocks import Gallery, Listing, Plot, Switch, Table, iterate_blocks
 from evenly.report.experiments import Page, page_of
 
 Made = dict[tuple[str, int], Run]
@@ -24,11 +24,11 @@ def tables(page: Page, section: str) -> list[Table]:
 
 
 def titles(page: Page) -> list[str]:
-    return [block.chart.title for _, block in placed(page.sections) if isinstance(block, Plot)]
+    return [block.chart.title for _, block in iterate_blocks(page.sections) if isinstance(block, Plot)]
 
 
 def galleries(page: Page) -> list[Gallery]:
-    return [block for _, block in placed(page.sections) if isinstance(block, Gallery)]
+    return [block for _, block in iterate_blocks(page.sections) if isinstance(block, Gallery)]
 
 
 def change(root: Path, **changes: Any) -> None:
@@ -74,7 +74,7 @@ def test_nothing_of_one_experiment_is_in_the_chart_of_another(comparison: Maker,
         "USEFUL on photos: mlp, SGD", *sorted(c.title for c in page.chapters[1:])
     ]  # fmt: skip
     assert len(page.chapters) == 3
-    first = [block for _, block in placed(page.chapters[0].sections) if isinstance(block, Plot)]
+    first = [block for _, block in iterate_blocks(page.chapters[0].sections) if isinstance(block, Plot)]
     assert all("77" not in str(getattr(layer, "y", "")) for block in first for layer in block.chart.layers)
     curves = next(block.chart for block in first if block.chart.title == "Test error")
     assert [layer.name for layer in curves.layers] == ["plain", "USEFUL", "random"]
@@ -367,7 +367,9 @@ def test_a_run_without_a_separation_still_names_its_classes(comparison: Maker, t
     made["plain", 0].close()
     page = page_of([tmp_path / "runs"])
     chart = next(
-        block.chart for _, block in placed(page.sections) if isinstance(block, Plot) and "Conf" in block.chart.title
+        block.chart
+        for _, block in iterate_blocks(page.sections)
+        if isinstance(block, Plot) and "Conf" in block.chart.title
     )
     assert chart.layers[0].x == ("cat", "dog")  # type: ignore[union-attr]
 
