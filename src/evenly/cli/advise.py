@@ -115,12 +115,12 @@ def _signs(seen: "Looks", data: "Splits", named: "Run | None") -> "list[Sign]":
     of_run = signs_of_run(seen.twin)
     if named is not None and named.state == "done" and named.id != seen.twin.id:
         of_run = [*signs_of_run(named), *of_run]
-    outputs = load_outputs(seen.twin)
+    outputs, agreement = load_outputs(seen.twin), seen.features["agreement"]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeparationWarning)
             separation = separate(outputs["logits"], outputs["labels"], classes=data.classes, max_accuracy=1.0)
-        return [*of_run, *signs_of_separation(separation, health(separation, outputs["logits"]))]
+        return [*of_run, *signs_of_separation(separation, health(separation, outputs["logits"]), agreement=agreement)]
     except DataError:  # all outputs of every class are equal: nothing was learned, or everything
         return of_run
 
@@ -237,17 +237,17 @@ def sentences(features: dict[str, float], epochs: int) -> list[str]:
     >>> facts = dict(epoch=4, error=0.1, hard_share=0.2, hard_error=0.4, hard_error_later=0.1, distinctness=0.2,
     ...              disagreement=0.01, agreement=0.8)
     >>> sentences(facts, 15)[0]
-    'The gain in training error shrinks after epoch 4, at an error of 10.0 %.'
+    'The gain in training error shrinks after epoch 4, at an error of 10.0%.'
     """
     distinct = features["distinctness"] > 0
     return [
         f"The gain in training error shrinks after epoch {features['epoch']:.0f}, at an error of "
-        f"{features['error']:.1%}.".replace("%", " %"),
+        f"{features['error']:.1%}.",
         f"{features['hard_share']:.0%} of the examples are in the hard clusters, which are "
         f"{'more' if distinct else 'no more'} distinct than halves of one cloud ({features['distinctness']:+.2f}); "
         f"{features['hard_error']:.0%} of them are predicted wrongly then, and {features['hard_error_later']:.0%} "
-        f"after epoch {epochs}.".replace("%", " %"),
+        f"after epoch {epochs}.",
         f"Another network finds the same hard examples with an agreement of {features['agreement']:.2f} (1: the same, "
         f"0: chance). {features['disagreement']:.1%} of the labels contradict the surest predictions: wrong labels, or "
-        "examples whose easy feature speaks for another class.".replace("%", " %"),
+        "examples whose easy feature speaks for another class.",
     ]

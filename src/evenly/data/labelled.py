@@ -297,12 +297,20 @@ def _compact(where: Tensor) -> Sequence[int]:
 
 
 def has_channels_last(shape: Sequence[int]) -> bool:
-    """Whether an input of this shape is an image H×W×C, as arrays hold it: one or three channels last, and not first.
+    """Whether an input of this shape is an image H×W×C, as arrays hold it.
+
+    One or three channels are last, and not first; or the first two sides are equal and the last is shorter.
 
     >>> has_channels_last((8, 8, 3)), has_channels_last((3, 8, 8)), has_channels_last((3, 8, 3))
     (True, False, False)
+    >>> has_channels_last((8, 8, 5)), has_channels_last((5, 8, 8)), has_channels_last((8, 8, 8))
+    (True, False, False)
     """
-    return len(shape) == 3 and shape[2] in (1, 3) and shape[0] not in (1, 3) and shape[1] > 3
+    if len(shape) != 3:
+        return False
+    first, second, last = shape
+    colours_last = last in (1, 3) and first not in (1, 3) and second > 3
+    return colours_last or first == second > max(last, 3)
 
 
 def scale_pixels(x: Tensor) -> Tensor:

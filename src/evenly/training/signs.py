@@ -13,6 +13,7 @@ FITTED = 0.05  # a training error below this leaves little to learn
 GAP = 0.5  # of the held-out error: a training error below this has been learned by heart, more or less
 WORSE = 2.0  # times the error: a group or class that errs so much more often stands out
 POINTS = 0.05  # and by this much at least
+AGREEMENT = 0.2  # two networks that agree less than this on what is hard have found no group
 
 
 class Sign(NamedTuple):
@@ -43,16 +44,17 @@ def signs_of_run(run: Run) -> list[Sign]:
     return [*_on_curve(run.metrics()), *_on_errors(summary), *_on_sharpness(run)]
 
 
-def signs_of_separation(separation: Separation, found: Health) -> list[Sign]:
-    """What the outputs of an early network suggest: wrong labels first, then whether there is a group to upsample."""
+def signs_of_separation(separation: Separation, found: Health, *, agreement: float | None = None) -> list[Sign]:
+    """What the outputs of an early network suggest: wrong labels first, then whether there is a group to upsample.
+
+    `agreement` is that of its hard examples with another network's, where one was asked: 1 the same, 0 chance.
+    """
     signs = []
     if found.noise:
         assert found.noise.share is not None
         signs.append(
             Sign(
-                f"About {found.noise.share:.1%} of the labels contradict what the network is sure of.".replace(
-                    "%", " %"
-                ),
+                f"About {found.noise.share:.1%} of the labels contradict what the network is sure of.",
                 "Look at them first (`evenly separate` lists them): copies repeat wrong labels. If they are right and "
                 "an easy feature misleads, USEFUL with noise on its copies is for them.",
             )
@@ -65,11 +67,20 @@ def signs_of_separation(separation: Separation, found: Health) -> list[Sign]:
                 "USEFUL has no group to upsample and would repeat noise: try SAM, a smaller batch or augmentation.",
             )
         )
+    elif num and agreement is not None and agreement < AGREEMENT:
+        signs.append(
+            Sign(
+                f"{num - without} of {num} classes fall into two clusters, but another network finds other hard examples "
+                f"(agreement {agreement:.2f}).",
+                "Which examples are hard is a matter of the seed here, so USEFUL would upsample at random: try SAM, a "
+                "smaller batch or augmentation.",
+            )
+        )
     elif num:
         signs.append(
             Sign(
                 f"{num - without} of {num} classes fall into two clusters; {separation.share:.0%} of the examples are "
-                "hard.".replace("%", " %"),
+                "hard.",
                 "USEFUL has a group to upsample: compare it with random upsampling of as many.",
             )
         )
@@ -149,4 +160,4 @@ def _on_sharpness(run: Run) -> list[Sign]:
 
 
 def _percent(share: float) -> str:
-    return f"{share * 100:.1f} %"
+    return f"{share:.1%}"

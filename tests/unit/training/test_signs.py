@@ -30,7 +30,7 @@ def test_a_run_without_anything_odd_has_no_sign(tmp_path: Path) -> None:
 
 
 def test_of_a_run_that_learned_nothing_only_that_is_said(tmp_path: Path) -> None:
-    told = "learned nothing: the training error ended at 75.0 %. Try a lower learning rate than 0.1: --lr 0.01."
+    told = "learned nothing: the training error ended at 75.0%. Try a lower learning rate than 0.1: --lr 0.01."
     (sign,) = signs_of_run(done(tmp_path, [0.75] * 8, collapsed=told, **{"test.error": 0.75, "test.worst.class": 1.0}))
     assert "learned nothing" in sign.seen
     assert "--lr 0.01" in sign.advice
@@ -41,9 +41,9 @@ def test_of_a_run_that_learned_nothing_only_that_is_said(tmp_path: Path) -> None
     [
         ([0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1], SOUND, "still falling", "Train for longer"),
         (FLAT, {}, "No examples were held out", "data.validation=0.2"),
-        ([0.3, 0.1, 0.01, 0.0], {"test.error": 0.2, "test.worst.class": 0.25}, "training error is 0.0 %", "SAM"),
-        (FLAT, {**SOUND, "test.worst.class": 0.4}, "worst class errs at 40.0 %", "its labels"),
-        (FLAT, {**SOUND, "test.worst.group": 0.6}, "worst group of 'group' errs at 60.0 %", "minorities"),
+        ([0.3, 0.1, 0.01, 0.0], {"test.error": 0.2, "test.worst.class": 0.25}, "training error is 0.0%", "SAM"),
+        (FLAT, {**SOUND, "test.worst.class": 0.4}, "worst class errs at 40.0%", "its labels"),
+        (FLAT, {**SOUND, "test.worst.group": 0.6}, "worst group of 'group' errs at 60.0%", "minorities"),
     ],
 )
 def test_each_sign_says_what_was_seen_and_what_to_try(
@@ -80,11 +80,14 @@ def test_outputs_suggest_useful_only_where_there_is_a_group_and_labels_are_looke
     wrong = labels.clone()
     wrong[learned[:, 0].nonzero()[:40, 0]] ^= 1
 
-    def advice(logits: torch.Tensor, labels: torch.Tensor) -> list[str]:
+    def advice(logits: torch.Tensor, labels: torch.Tensor, agreement: float | None = None) -> list[str]:
         with pytest.warns() if logits is cloud else torch.no_grad():
             separation = separate(logits, labels)
-        return [sign.advice for sign in signs_of_separation(separation, health(separation, logits))]
+        signs = signs_of_separation(separation, health(separation, logits), agreement=agreement)
+        return [sign.advice for sign in signs]
 
     assert ["has a group" in each for each in advice(clusters, labels)] == [True]
+    assert ["has a group" in each for each in advice(clusters, labels, agreement=0.8)] == [True]
+    assert ["at random" in each for each in advice(clusters, labels, agreement=0.0)] == [True]
     assert ["repeat noise" in each for each in advice(cloud, labels)] == [True]
     assert "repeat wrong labels" in advice(clusters, wrong)[0]
