@@ -70,8 +70,8 @@ def signs_of_separation(separation: Separation, found: Health, *, agreement: flo
     elif num and agreement is not None and agreement < AGREEMENT:
         signs.append(
             Sign(
-                f"{num - without} of {num} classes fall into two clusters, but another network finds other hard examples "
-                f"(agreement {agreement:.2f}).",
+                f"{num - without} of {num} classes fall into two clusters, but another network finds other hard "
+                f"examples (agreement {agreement:.2f}).",
                 "Which examples are hard is a matter of the seed here, so USEFUL would upsample at random: try SAM, a "
                 "smaller batch or augmentation.",
             )
