@@ -5,7 +5,7 @@ import pickle
 import pickletools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -44,7 +44,8 @@ def load(path: Path) -> Any:
 
 def _check_operations(file: io.BufferedReader, size: int) -> None:
     """Refuse a program that asks for memory its own length cannot account for: a far place in a table, a long frame."""
-    for num, (operation, argument, _) in enumerate(pickletools.genops(_Within(file, size))):
+    within = cast(IO[bytes], _Within(file, size))  # of a file, genops asks no more
+    for num, (operation, argument, _) in enumerate(pickletools.genops(within)):
         if "PUT" in operation.name and argument is not None and argument > num:
             raise ValueError(f"it asks for a table of {argument:,} places")
         if operation.name == "FRAME" and argument is not None and argument > size:
