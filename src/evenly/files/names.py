@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Names(Sequence[str]):
-    """A sequence of names that takes their bytes and eight more for each; a tuple of strings takes sixty more.
+    """A sequence of names that takes their bytes and six more for each; a tuple of strings takes sixty more.
 
     >>> names = Names(["cat/1.png", "dog/1.png"])
     >>> names[1], len(names), list(names.select([1, 1])), names == ("cat/1.png", "dog/1.png")
@@ -25,7 +25,7 @@ class Names(Sequence[str]):
             lengths.append(len(encoded))
         self._text = text
         width = np.uint32 if len(text) < 2**32 else np.uint64
-        self._length: NDArray[Any] = np.array(lengths, np.uint32)
+        self._length: NDArray[Any] = np.array(lengths, np.uint16 if max(lengths, default=0) < 2**16 else np.uint32)
         self._start: NDArray[Any] = np.cumsum(self._length, dtype=width) - self._length
 
     def __len__(self) -> int:

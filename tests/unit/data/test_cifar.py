@@ -255,7 +255,7 @@ def test_truncated_pickle_is_told_with_its_size(tmp_path: Path) -> None:
 def test_damaged_pickle_that_asks_for_all_memory_is_told(tmp_path: Path) -> None:
     path = tmp_path / "p"
     path.write_bytes(b"\x80\x04\x8e" + struct.pack("<Q", 2**60) + b"x.")  # bytes of a length no machine can hold
-    with pytest.raises(DataError, match=r"not a readable pickle .MemoryError"):
+    with pytest.raises(DataError, match=r"not a readable pickle .*but only 2 remain"):
         safe_pickle.load(path)
 
 

@@ -142,6 +142,8 @@ def open_images(
     (3, 32, 32)
     """
     if size is not None:
+        if not isinstance(size, int) and len(size) != 2:
+            raise UsageError(f"size={size!r}: give one number, or height and width, such as size=[64, 96].")
         height_width = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
         if min(height_width) < 1:
             raise UsageError(f"size={size!r}: height and width must be at least 1 pixel.")

@@ -5,7 +5,7 @@ import pickle
 import pickletools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -44,12 +44,24 @@ def load(path: Path) -> Any:
 
 def _check_operations(file: io.BufferedReader, size: int) -> None:
     """Refuse a program that asks for memory its own length cannot account for: a far place in a table, a long frame."""
-    for num, (operation, argument, _) in enumerate(pickletools.genops(file)):
+    within = cast(IO[bytes], _Within(file, size))  # of a file, genops asks no more
+    for num, (operation, argument, _) in enumerate(pickletools.genops(within)):
         if "PUT" in operation.name and argument is not None and argument > num:
             raise ValueError(f"it asks for a table of {argument:,} places")
         if operation.name == "FRAME" and argument is not None and argument > size:
             raise ValueError(f"it promises {argument:,} bytes")
     file.seek(0)
+
+
+class _Within:
+    """A file of which no more is read than there is: a reader of files reserves as many bytes as it is asked for."""
+
+    def __init__(self, file: io.BufferedReader, size: int) -> None:
+        self._file, self._size = file, size
+        self.readline, self.tell = file.readline, file.tell
+
+    def read(self, num: int) -> bytes:
+        return self._file.read(min(num, self._size - self._file.tell()))
 
 
 class _ArraysOnly(pickle.Unpickler):

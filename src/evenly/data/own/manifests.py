@@ -78,16 +78,17 @@ def manifest(
     _refuse_untrained(path, label_N, classes, split_of)
     often = columns.pop(repeat_column, None)
     repeat = None if often is None else repeats(str(path), repeat_column, often, split_of=split_of, place=table.place)
-    require_files(path, path.parent, columns[path_column])
-    names = Names(columns.pop(path_column))
-    del table
+    del often
     attributes: dict[str, Tensor] = {}
     values: dict[str, tuple[str, ...]] = {}
-    for name in list(columns):  # each is let go as soon as it is numbers
+    for name in [each for each in columns if each != path_column]:  # each is let go as soon as it is numbers
         if (coded := _attribute(columns.pop(name))) is not None:
             attributes[name], words = coded
             values |= {} if words is None else {name: words}
             del coded
+    require_files(path, path.parent, columns[path_column])
+    names = Names(columns.pop(path_column))
+    del table
     listing = Listing(path.parent, names, label_N, classes, attributes, values)
     labelled = listing.to_labelled(size=size, skip_broken=skip_broken)
     del listing, attributes

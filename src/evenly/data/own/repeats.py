@@ -44,8 +44,8 @@ def repeats(
     Traceback (most recent call last):
     evenly.errors.DataError: up.csv, line 2: 'repeat' is '0': an example occurs a whole number of times, at least ...
     """
-    found = array.array("q")
-    most, total = _COPIES_PER_ROW * len(split_of) + _COPIES, 0
+    found = array.array("i")
+    most, total = min(_COPIES_PER_ROW * len(split_of) + _COPIES, 2**31 - 1), 0
     for row, (cell, split) in enumerate(zip(cells, split_of, strict=True)):
         number = whole_number(cell)
         if number is None or number < 1:
@@ -66,7 +66,7 @@ def repeats(
                 f"examples, and at most {most:,} are taken. Write smaller numbers."
             )
         found.append(number)
-    return torch.frombuffer(found, dtype=torch.int64) if found else torch.empty(0, dtype=torch.int64)
+    return torch.frombuffer(found, dtype=torch.int32) if found else torch.empty(0, dtype=torch.int32)
 
 
 def with_copies(name: str, whole: Labelled, repeat_N: Tensor, split_of: Sequence[str]) -> Splits:
@@ -123,7 +123,7 @@ def _in_rounds(repeat_N: Tensor) -> Tensor:
     [0, 1, 2, 1, 2, 1]
     """
     copied_K = (repeat_N > 1).nonzero().flatten()
-    more_K = repeat_N[copied_K] - 1
+    more_K = repeat_N[copied_K].long() - 1
     row_L = copied_K.repeat_interleave(more_K)  # the rows of all further copies, those of one row together
     copy_L = torch.arange(len(row_L)) - (more_K.cumsum(0) - more_K).repeat_interleave(more_K)
     row_M = torch.empty(len(repeat_N) + len(row_L), dtype=torch.int64)
