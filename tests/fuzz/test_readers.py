@@ -205,7 +205,7 @@ def try_one(name: str, seed: int, folder: Path, known: Specimens) -> None:
 
 
 NAMES = (
-    "stored npz", "compressed npz", "logits", "matrix", "indices", "exported manifest", "csv manifest", "tsv manifest",
+    "stored npz", "compressed npz", "logits", "matrix", "csv manifest", "tsv manifest",
     "parquet manifest", "idx", "packed idx", "binary cifar", "pickled cifar", "waterbirds", "celeba", "stl10", "tar",
     "packed tar", "zip", "gzip", "safetensors", "torch weights", "separation npz", "separation json", "separation csv",
     "PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM",

@@ -182,6 +182,7 @@ def test_a_row_of_a_scale_that_is_gone_is_stale(tmp_path: Path):
 
 KILLED = """
 from evenly.papers.measurement import measure
+from evenly.sweep.where import Where
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("declared", sys.argv[1])
 declared = importlib.util.module_from_spec(spec)

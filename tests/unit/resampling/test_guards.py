@@ -61,7 +61,7 @@ def test_the_page_and_the_warning_state_the_same_silhouette() -> None:
     for label, facts in found.distinctness.items():
         assert facts.silhouette == shown[label] == separation.splits[label].silhouette
     lowest = min(shown[label] for label in found.indistinct)
-    assert any(f"silhouette {lowest:.2f}" in sentence for sentence in found.sentences)
+    assert any(f"{lowest:.2f} / " in sentence for sentence in found.sentences)
     # A file keeps the silhouettes and not the clouds: what is computed again states the same.
     from dataclasses import replace
 

@@ -7,5 +7,9 @@ PAPER = Paper(
     name="The atlas",
     title="Which cure, when: cures of simplicity bias on tasks with the truth known",
     authors="evenly",
-    bibtex="",
+    bibtex="""@misc{evenly,
+  title  = {evenly: see and cure simplicity bias},
+  author = {{The evenly authors}},
+  note   = {The atlas of cures}
+}""",
 )

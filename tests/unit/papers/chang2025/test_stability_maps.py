@@ -10,7 +10,7 @@ from evenly.papers.experiment import Measured
 from evenly.report.chart import Heat, Line
 from evenly.stability.criteria import chang_theorem_3_2, chang_theorem_3_3
 from evenly.stability.divergence import growth
-from evenly.stability.maps import Method, StabilityMap, overlapping_set, stability_map
+from evenly.stability.maps import MapMethod, StabilityMap, overlapping_set, stability_map
 
 
 def a_map() -> StabilityMap:
@@ -20,7 +20,7 @@ def a_map() -> StabilityMap:
     criterion = torch.tensor([[[0.1, 0.9, 0.9], [0.1, 0.9, 0.9]]] * 2)
     exact = torch.tensor([[[0.1, 0.1, 0.9], [0.1, 0.9, 0.9]]] * 2)
     logs = torch.zeros(2, 2, 3, 2)
-    methods = (Method("SGD"), Method("random", noise=0.1))
+    methods = (MapMethod("SGD"), MapMethod("random", noise=0.1))
     return StabilityMap(
         0.5, methods, (19, 20), (1, 2, 3), diverged, growth(logs, logs, steps=1), criterion, exact, 0.5 - criterion
     )

@@ -30,6 +30,8 @@ def recipes(experiment: Experiment, scale: str) -> list[Recipe]:
 
 @pytest.mark.parametrize("key", [key for key in BY_KEY if key.startswith(("table", "fig3", "fig4", "fig5", "fig8"))])
 def test_full_size_is_the_papers_recipe(key: str) -> None:
+    if BY_KEY[key].scales["full"].stand_in:
+        pytest.skip("another network stands in for the paper's at this size too")
     for recipe in recipes(BY_KEY[key], "full"):
         vit = recipe.model.name == "vit-s"
         assert (recipe.epochs, recipe.batch_size) == (200, 128)
