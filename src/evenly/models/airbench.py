@@ -1,4 +1,4 @@
-"""A small convolutional network that learns CIFAR-10 in minutes, after airbench (Jordan, 2024).
+"""A small convolutional network for natural images, after airbench (Jordan, 2024), which was made to learn quickly.
 
 Most of its speed comes from the first layer, which is not learned: it whitens small patches. Airbench computes its
 filters from the training images. Here they are constants, since natural images all have nearly the same ones: the
