@@ -114,7 +114,7 @@ AIRBENCH = Experiment(
             (
                 "airbench's network at half its width (498,000 parameters) instead of PreAct ResNet-18",
                 "16 epochs at 0.1 with Nesterov's momentum, warmed up for 2, then a cosine, instead of 200 in steps",
-                "separated after epoch 4 of 16, set in advance, instead of after epoch 8 of 200; no rate or epoch was tried before",
+                "separated after epoch 4 of 16, set in advance, instead of after epoch 8 of 200",
             ),
             stand_in=True,
             value=6.0,
