@@ -60,7 +60,7 @@ class Task:
     @property
     def sentence(self) -> str:
         """The task in words."""
-        return f"{100 * self.share:g} % of {self.size:,} examples of {self.data} {_WORDS[self.minority]}"
+        return f"{100 * self.share:g}% of {self.size:,} examples of {self.data} {_WORDS[self.minority]}"
 
     @property
     def group(self) -> str:
@@ -127,11 +127,11 @@ def draw(measured: Measured) -> list[Chart]:
         error = sum(plain.values()) / len(plain)
         charts.append(
             Chart(
-                f"{where.capitalize()}: plain training {error:.2f} %",
+                f"{where.capitalize()}: plain training {error:.2f}%",
                 "",
                 "points of error, minus plain",
                 [layer, Rule(y=0.0, name="plain")],
-                f"Difference to plain training in the error on {words}: mean, 95 % interval, and every seed.",
+                f"Difference to plain training in the error on {words}: mean, 95% interval, and every seed.",
             )
         )
     return charts

@@ -101,7 +101,7 @@ def chart(measured: Measured) -> list[Chart]:
                 f"Φ_{feature} as {name.upper()} has trained it (seed 0), over the plane of that feature, with the "
                 f"{SHOWN} training points of each class."
             )
-            title = f"{name.upper()}: Φ_{feature}, {error:.1f} % misread"
+            title = f"{name.upper()}: Φ_{feature}, {error:.1f}% misread"
             panels.append(Chart(title, f"{feature} feature, first", "second", [heat, *points], sentence))
     return panels
 
