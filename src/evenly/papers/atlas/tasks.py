@@ -123,13 +123,14 @@ def draw(measured: Measured) -> list[Chart]:
         dots = [[by[seed] - plain[seed] for seed in plain] for by in own]
         means = [paired_difference(list(by.values()), [plain[seed] for seed in by]) for by in own]
         low, high = [each.low for each in means], [each.high for each in means]
-        layer = Bars("", named, [each.mean for each in means], low, high, dots, bar=False)
+        labels = [CURES[name].label for name in named]
+        layer = Bars("", labels, [each.mean for each in means], low, high, dots, bar=False)
         error = sum(plain.values()) / len(plain)
         charts.append(
             Chart(
                 f"{where.capitalize()}: plain training {error:.2f}%",
                 "",
-                "points of error, minus plain",
+                "difference to plain training, points",
                 [layer, Rule(y=0.0, name="plain")],
                 f"Difference to plain training in the error on {words}: mean, 95% interval, and every seed.",
             )
