@@ -1,4 +1,4 @@
-"""The last layer, fitted again on data whose groups are balanced (DFR).
+"""Deep feature reweighting (DFR): refit the last layer on data with balanced groups.
 
 Shapes: N examples, D features, C classes.
 """
@@ -20,10 +20,10 @@ def retrain_last_layer(
     batch_size: int = 512,
     rng: torch.Generator | None = None,
 ) -> nn.Linear:
-    """A last layer fitted by logistic regression to what the model's own last layer sees on held-out `split`.
+    """A last layer fitted by logistic regression to the inputs of the model's last layer on a held-out `split`.
 
-    Deep feature reweighting (Kirichenko et al., 2022): networks that lean on an easy feature have often learned the
-    hard one too, and only weigh it little. It minimises
+    Networks that rely on an easy feature have often learned the hard one too, but give it little weight (Kirichenko et
+    al., 2022). The layer minimises
 
         strength · Σ_i cross-entropy(W·φ̂(x_i) + b, y_i) + ½‖W‖²
 
@@ -31,7 +31,7 @@ def retrain_last_layer(
     takes features as they are. With `by`, the name of an attribute such as `group`, as many examples of each of its
     values are taken. The authors use an ℓ1 penalty chosen on held-out data and average over ten such subsets.
 
-    The model is left as it is: put the layer in its place with `setattr`, or call it on features.
+    The model does not change: put the layer in its place with `setattr`, or call it on features.
 
     >>> from evenly.data import load
     >>> data = load("spirals")
@@ -108,7 +108,7 @@ def _balanced_subset(split: Labelled, by: str | None, rng: torch.Generator | Non
 
 @torch.no_grad()
 def _features(model: nn.Module, layer: nn.Linear, split: Labelled, rows: Tensor, batch_size: int) -> Tensor:
-    """What the layer is given for each example, in eval mode; the model is left as it was."""
+    """The layer's input for each example, in eval mode; the model is unchanged."""
     seen: list[Tensor] = []
     modes = {module: module.training for module in model.modules()}
     hook = layer.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach().double().cpu()))

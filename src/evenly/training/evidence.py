@@ -1,7 +1,7 @@
-"""What a separation leaves in a run's folder so that a page can be drawn from it, without the data and without torch.
+"""The files of a separation in a run's folder, from which a page can be drawn without the data and without torch.
 
-`separation.csv` has a row per example, `separation.json` what was found of classes, suspects and the moment, and
-`examples.npz` the easiest and hardest examples of each class as they look.
+`separation.csv` has a row per example, `separation.json` the results for classes, suspects and the moment, and
+`examples.npz` pictures of the easiest and hardest examples of each class.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ EVIDENCE, EXAMPLES = "separation.json", "examples.npz"
 def write_evidence(
     run: Run, separation: Separation, *, early: Run, data: Labelled, found: Health | None = None
 ) -> Health:
-    """Write a separation by the outputs of `early` into `run`, which may be the same run; return its health."""
+    """Write the separation of the outputs of `early` into `run`, which may be the same run; return its health."""
     logits = load_outputs(early)["logits"]
     found = found or health(separation, logits)
     with run.replacing("separation.csv", "w") as file:
@@ -33,7 +33,7 @@ def write_evidence(
 
 
 def moment_record(early: Run, data: Labelled) -> dict[str, Any]:
-    """When an early run was separated, and the curve by which that was decided: from chance on."""
+    """When an early run was separated, and the error curve, from chance on, that decided it."""
     epoch = outputs_epoch(early)
     errors = errors_from_chance(early.metrics(), num_classes=data.num_classes)
     return {

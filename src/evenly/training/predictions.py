@@ -1,7 +1,7 @@
-"""What a trained network says of each example, kept beside its run so that pages can show what changed.
+"""A trained network's prediction for each example, kept with its run so that pages can show what changed.
 
 `predictions.npz` holds, for each split but `train`, `SPLIT.index`, `SPLIT.label`, `SPLIT.predicted` and
-`SPLIT.probability` (of the predicted class); and the same of those training examples whose pictures the run keeps.
+`SPLIT.probability` (of the predicted class); and the same for the training examples whose pictures the run keeps.
 """
 
 from typing import Any
@@ -21,11 +21,11 @@ from evenly.training.loop import Loop
 from evenly.training.objective import predictions
 
 PREDICTIONS = "predictions.npz"
-MOST = 100_000  # examples of a split: of more nothing is kept
+MOST = 100_000  # larger splits are not recorded
 
 
 def final_predictions(loop: Loop) -> dict[str, NDArray[Any]]:
-    """The predictions of the network as it is now, as arrays; on several devices all of them must call this."""
+    """The current predictions of the network, as arrays; every process must call it."""
     arrays: dict[str, NDArray[Any]] = {}
     for split, data in loop.parts.splits.items():
         if split != "train" and len(data) <= MOST:
