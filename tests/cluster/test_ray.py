@@ -90,10 +90,9 @@ def test_a_lost_node_costs_nothing_but_time(cluster, tmp_path):
 
 
 def test_a_node_that_just_went_away_does_not_count(cluster, tmp_path):
-    """The cluster still lists it, though nothing answers there."""
+    """The cluster may still list it, though nothing answers there."""
     gone = cluster.add_node(num_cpus=1)
     cluster.remove_node(gone, allow_graceful=False)
-    assert len([node for node in ray.nodes() if node["Alive"]]) == 3
     assert launch(Plan([Job("one", "evenly.sweep.worker:nothing")]), Where("ray", threads=1), runs=tmp_path)
 
 
