@@ -118,7 +118,7 @@ def main(num_seeds=5, picture="one_page.png"):
 
     difficult = {method: [curve[method][-1][1] for curve in curves] for method in METHODS}
     easy = {method: [curve[method][-1][0] for curve in curves] for method in METHODS}
-    print(f"\n{'':8}{'easy':>6}{'difficult':>11}{'test error %':>14}   difficult, against GD (mean, 95 % interval)")
+    print(f"\n{'':8}{'easy':>6}{'difficult':>11}{'test error %':>14}   difficult, against GD (mean, 95% interval)")
     for method in METHODS:
         error = statistics.mean(each[1][method] for each in found)
         row = (

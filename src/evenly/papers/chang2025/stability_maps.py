@@ -145,11 +145,11 @@ def map_chart(measured: Measured, method: str, title: str, *, lines: Sequence[st
         for line in lines
     ]
     sentence = (
-        f"{title} diverges in {mean(measured, f'{method}.diverged'):.1f} % of the cells, below the curves. "
+        f"{title} diverges in {mean(measured, f'{method}.diverged'):.1f}% of the cells, below the curves. "
         f"Cells that each line gets right, for batches below {LARGER} and from {LARGER} on: "
         + ", ".join(
             f"{LINES[line]} {mean(measured, f'{method}.agrees.{line}.small'):.1f} and "
-            f"{mean(measured, f'{method}.agrees.{line}.large'):.1f} %"
+            f"{mean(measured, f'{method}.agrees.{line}.large'):.1f}%"
             for line in lines
         )
         + "."
@@ -165,7 +165,7 @@ def boundary_chart(measured: Measured, methods: Mapping[str, str], title: str) -
         for number, (label, method) in enumerate(methods.items())
     ]
     shares = ", ".join(
-        f"{mean(measured, f'{method}.diverged'):.1f} % of the cells with {label}" for label, method in methods.items()
+        f"{mean(measured, f'{method}.diverged'):.1f}% of the cells with {label}" for label, method in methods.items()
     )
     return Chart(title, "batch size B", "coherence σ", lines, f"Diverged, below the curves: {shares}.")
 
