@@ -60,7 +60,7 @@ class ClassSplit:
         return self.num_hard / self.num
 
     def with_easy(self, more: "ClassSplit") -> "ClassSplit":
-        """This split, with the easy examples of another one that was not clustered."""
+        """The split with the easy examples of another one that was not clustered."""
         num = self.num_easy + more.num_easy
         total = more.loss_easy * more.num_easy + (self.loss_easy * self.num_easy if self.num_easy else 0.0)
         return replace(self, num_easy=num, loss_easy=total / num)
