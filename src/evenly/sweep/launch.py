@@ -66,9 +66,9 @@ def check_available(where: Where, *, memory: int = 0) -> Where:
     this machine holds, where that was left open.
     """
     if where.engine == "ray":
-        from evenly.sweep import on_ray
+        from evenly.sweep import ray_cluster
 
-        on_ray.check(where)
+        ray_cluster.check(where)
     elif where.engine == "slurm":
         from evenly.sweep import on_slurm
 

@@ -50,7 +50,7 @@ def load(run: Run, name: str, *, device: torch.device | str = "cpu") -> dict[str
             skeleton = json.loads(said["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, and not iterable
             state = _rebuild(skeleton, tensors)
-    except (SafetensorError, LookupError, ValueError, TypeError, RecursionError) as error:
+    except (SafetensorError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{path} is damaged ({error}). {_BEGIN_AGAIN}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from error

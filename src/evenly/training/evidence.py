@@ -4,14 +4,11 @@
 `examples.npz` pictures of the easiest and hardest examples of each class.
 """
 
-import zipfile
-from collections.abc import Mapping
-from typing import IO, Any
-
-import numpy as np
+from typing import Any
 
 from evenly.data import Labelled
 from evenly.records import Run
+from evenly.records.arrays import write_arrays
 from evenly.resampling import Separation
 from evenly.resampling.evidence import evidence
 from evenly.resampling.gallery import gallery
@@ -31,18 +28,8 @@ def write_evidence(
     with run.replacing("separation.csv", "w") as file:
         write_rows(separation, file)
     run.write_json(EVIDENCE, {**evidence(separation, logits, found), **moment_record(early, data)})
-    with run.replacing(EXAMPLES) as file:
-        arrays: dict[str, Any] = {**gallery(separation, logits, data, suspects=found.suspects.rows)}
-        _write_npz(file, arrays)
+    write_arrays(run, EXAMPLES, gallery(separation, logits, data, suspects=found.suspects.rows))
     return found
-
-
-def _write_npz(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    """Like `numpy.savez_compressed`, which refuses an array called `file`; never a pickle."""
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w") as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def moment_record(early: Run, data: Labelled) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class ModelRecord:
             model, classes = mapping["model"], tuple(map(str, mapping["classes"]))
             inputs = InputFormat.from_record(mapping["inputs"])
             return cls(str(model["name"]), dict(model["options"]), classes, inputs, dict(mapping.get("data", {})))
-        except (LookupError, TypeError, ValueError, OverflowError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
             if isinstance(error, DataError) and str(source) in str(error):
                 raise
             raise DataError(f"{source} does not describe a network ({error}). Restore it, or train again.") from error
