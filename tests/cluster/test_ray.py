@@ -6,18 +6,20 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from evenly.errors import SetupError, UsageError
 from evenly.recipe import Recipe, Until, from_mapping
 from evenly.records import Run
-from evenly.sweep import Job, Plan, Where, launch, on_ray
+from evenly.sweep import Job, Plan, Where, launch, ray_cluster
 from evenly.sweep.launch import JobsFailed
 from evenly.training.comparison import Design, compare
 
 ray = pytest.importorskip("ray", reason='needs Ray: pip install "evenly[ray]"')
 JOBS = "tests.cluster.jobs"
+WAITS = {"until": "go", "seconds": 120.0}
 ROOT = Path(__file__).parents[2]
 RECIPE = {"data": {"name": "parity", "options": {"dim": 5}}, "model": {"name": "mlp"}, "epochs": 2, "batch_size": 50}
 
@@ -54,7 +56,7 @@ def test_tasks_on_ray_give_the_bits_of_this_process(cluster, tmp_path):
 
 
 def test_where_no_folder_is_shared_runs_come_back_through_the_object_store(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(on_ray, "_is_shared", lambda ray, where, runs: False)
+    monkeypatch.setattr(ray_cluster, "is_shared", lambda ray, where, runs: False)
     here = launch(seeds(0, 1), Where(at_once=1, threads=1), runs=tmp_path / "here")
     there = launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path / "there")
     assert here == there
@@ -89,6 +91,37 @@ def test_a_lost_node_costs_nothing_but_time(cluster, tmp_path):
     assert begun == [1, 1, 2]
 
 
+def test_what_an_actor_that_was_lost_with_its_node_had_begun_goes_on_with_another(cluster, tmp_path, monkeypatch):
+    """The cluster knows the lost actor by its name for a while."""
+    doomed = cluster.add_node(num_cpus=0)
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(get_node_id=lambda: doomed.node_id))
+    plan = Plan([Job("one", "evenly.sweep.worker:nothing"), Job("slow", f"{JOBS}:wait", WAITS, needs=("one",))])
+
+    def kill() -> None:
+        _until(lambda: list(tmp_path.glob("sweep/*/slow.log")))
+        cluster.remove_node(doomed, allow_graceful=False)
+        (tmp_path / "go").touch()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    assert launch(plan, Where("ray", threads=1), runs=tmp_path) == {"one": {}, "slow": "go"}
+    killer.join()
+
+
+def _until(holds) -> None:
+    deadline = time.monotonic() + 200
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_node_that_just_went_away_does_not_count(cluster, tmp_path):
+    """The cluster may still list it, though nothing answers there."""
+    gone = cluster.add_node(num_cpus=1)
+    cluster.remove_node(gone, allow_graceful=False)
+    assert launch(Plan([Job("one", "evenly.sweep.worker:nothing")]), Where("ray", threads=1), runs=tmp_path)
+
+
 def test_tasks_work_where_the_command_was_given_and_with_its_data(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EVENLY_DATA", "/somewhere/else")
@@ -97,7 +130,7 @@ def test_tasks_work_where_the_command_was_given_and_with_its_data(cluster, tmp_p
 
 
 def test_without_a_shared_folder_the_same_command_finds_what_is_done(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(on_ray, "_is_shared", lambda ray, where, runs: False)
+    monkeypatch.setattr(ray_cluster, "is_shared", lambda ray, where, runs: False)
     first = launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path)
     stamps = {name: Run(tmp_path / name).stamps() for name in first.values()}
     assert launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path) == first

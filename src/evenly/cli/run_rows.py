@@ -79,7 +79,7 @@ def start_time(run: Any) -> str | None:
     for stamp in run.stamps()[:1]:
         try:
             return datetime.fromisoformat(str(stamp["time"])).astimezone().isoformat(timespec="seconds")
-        except (KeyError, ValueError):
+        except (LookupError, TypeError, ValueError, OverflowError):
             break
     try:
         return datetime.fromtimestamp((run.path / "recipe.yaml").stat().st_mtime).astimezone().isoformat("T", "seconds")
