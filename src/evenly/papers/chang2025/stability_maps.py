@@ -20,7 +20,7 @@ LARGER = 20  # batches from here on are called large
 #: On this set the line of theorem 3.3 is the exact mean-square boundary.
 LINES = {"criterion": "theorem 3.2", "mean_square": "theorem 3.3, exact mean square", "almost_sure": "almost sure"}
 # Seen on the dark of what diverges and on the light of what does not.
-_COLOURS = {"criterion": "#CC79A7", "mean_square": "#0072B2", "almost_sure": "#D55E00"}
+_COLOURS = {"criterion": 3, "mean_square": 0, "almost_sure": 1}  # of the series of the palette
 SCALES = {
     "smoke": Scale((0, 1), 0.1, {"stride": 12, "steps": 200, "repeats": 4, "each": 1}, deviations=("every 12th cell",)),
     "full": Scale(
@@ -161,7 +161,13 @@ def boundary_chart(measured: Measured, methods: Mapping[str, str], title: str) -
     """The simulated boundary of each method: for every batch size the largest σ at which most seeds diverge."""
     batches = _parts(measured)[0]["batches"]
     lines = [
-        Line(label, batches, boundary(measured, method), dashed=method == "random", colour=number)
+        Line(
+            label,
+            batches,
+            boundary(measured, method),
+            dashed=method == "random",
+            colour=2 if method == "random" else number,
+        )
         for number, (label, method) in enumerate(methods.items())
     ]
     shares = ", ".join(
