@@ -1,4 +1,4 @@
-"""Models of others: timm's and torchvision's by name where they are installed, and the user's own functions."""
+"""Models from elsewhere: timm's and torchvision's by name, if installed, and the user's own functions."""
 
 import contextlib
 import difflib
@@ -101,7 +101,7 @@ def _published(models: Any, inner: str, weights: Any) -> Any:
 
 
 def _made(name: str, make: Callable[[], nn.Module]) -> nn.Module:
-    """What `make` makes; an argument that it does not take is the user's, and the library's words say which."""
+    """The result of `make`; an argument that it does not take raises a `UsageError` with the library's message."""
     try:
         return _fetched(name, make)
     except SetupError:
@@ -131,7 +131,7 @@ def _fetched(name: str, fetch: Callable[[], Any]) -> Any:
 
 
 def _is_from_network(error: BaseException) -> bool:
-    """Whether an error comes from fetching a file: of the operating system's kinds, or of a library that fetches."""
+    """Whether an error comes from fetching a file: an operating system error, or one of a library that downloads."""
     seen: BaseException | None = error
     while seen is not None:
         library = type(seen).__module__.partition(".")[0]
@@ -142,7 +142,7 @@ def _is_from_network(error: BaseException) -> bool:
 
 
 def _near(name: str, known: list[str]) -> str:
-    """A hint only where something is near: these libraries know more names than a person reads."""
+    """A hint only if some name is close: these libraries have too many names to list."""
     near = difflib.get_close_matches(name, known, n=3)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
@@ -160,7 +160,7 @@ def _library(library: str, name: str) -> Any:
             f"{name} needs {library}, which is installed but imports {error.name!r}, which is not. Install that too."
         ) from error
     except Exception as error:
-        # What was half imported must not make the next attempt fail with other words.
+        # A half-imported module must not make the next attempt fail with another error.
         for half in [key for key in set(sys.modules) - loaded if key.partition(".")[0] in EXTRAS]:
             del sys.modules[half]
         raise _setup_error(library, name, error) from error
@@ -230,7 +230,7 @@ def _hint(module_name: str) -> str:
 
 @contextlib.contextmanager
 def _current_folder_last() -> Iterator[None]:
-    """A console script does not look in the folder it is called from; last, so that no package can be shadowed."""
+    """Add the current folder, which console scripts do not search; last, so that it can shadow no package."""
     here = os.getcwd()
     sys.path.append(here)
     try:
@@ -252,7 +252,7 @@ def _function(module: ModuleType, module_name: str, function_name: str) -> Calla
 def _arguments(
     name: str, function: Callable[..., Any], facts: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Of the facts what the function asks for, and all options: each must be one that it takes."""
+    """The facts that the function has parameters for, and all options, each of which it must accept."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # some functions in C do not say what they take
