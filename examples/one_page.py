@@ -34,7 +34,7 @@ def alignment(model, v):
 
 
 def train(data, seed, *, rho=0.0, repeat=None, iterations=ITERATIONS):
-    """Full-batch descent from the weights of `seed`; returns the network and the (easy, difficult) alignments over time.
+    """Full-batch descent from the weights of `seed`; returns the network and its (easy, difficult) alignments.
 
     `repeat` says how often each example counts. SAM is one changed line: `sam.backward` in place of `loss.backward`;
     with rho = 0 the two are the same.

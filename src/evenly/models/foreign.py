@@ -103,7 +103,8 @@ def _published(models: Any, inner: str, weights: Any) -> Any:
 def _made(name: str, make: Callable[[], nn.Module]) -> nn.Module:
     """The result of `make`; an argument that it does not take raises a `UsageError` with the library's message."""
     try:
-        return _fetched(name, make)
+        model: nn.Module = _fetched(name, make)
+        return model
     except SetupError:
         raise
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
