@@ -68,14 +68,16 @@ class Ascent(Settings):
     """Where the gradient is taken: at the weights, or at a worse point near them (the SAM family)."""
 
     rule: str = setting("none", "How the worse point is found, a rule of the SAM family; `none` is ordinary training.")
-    rho: float | None = setting(None, "How far it is from the weights; null is the rule's own default.", least=0)
+    rho: float | None = setting(
+        None, "How far it is from the weights; null is the rule's own default.", least=0, most=1e6
+    )
     options: Mapping[str, Any] = setting({}, "What this rule alone understands.")
     schedule: Literal["constant", "linear", "cosine", "lr"] = setting(
         "constant",
         "How rho goes to rho_end over training; `lr` follows the learning rate, as GSAM does.",
         absent="constant",
     )
-    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0, absent=0.0)
+    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0, most=1e6, absent=0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""What a network is given: how image files, arrays and tensors become the inputs it was trained on.
+"""The input format of a network: how image files, arrays and tensors become the inputs it was trained on.
 
 Shapes: N examples, C channels, H × W pixels.
 """

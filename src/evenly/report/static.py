@@ -1,4 +1,4 @@
-"""Charts as figures for papers: matplotlib, with the colours and the look of the page."""
+"""Charts as figures for papers: matplotlib, in the colours and style of the page."""
 
 import math
 import os
@@ -32,14 +32,14 @@ WIDTH, HEIGHT = 4.6, 3.4  # inches of a panel
 LABEL = 0.24  # inches of a row with its label
 TITLE, PANEL_TITLE = 12, 10.5  # points
 INK = "#24292F"
-# More marks than these are drawn as an image inside the SVG, which would be megabytes otherwise.
+# More marks than this are rasterised inside the SVG, which would otherwise be megabytes.
 MANY, DENSE = 1000, 100  # cells of a heat map, dots of bars
 
 
 def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title: str = "", note: str = "") -> "Figure":
-    """The charts as panels of one figure, which `save` writes; `note` stands small below, as the number of seeds.
+    """The charts as panels of one figure, which `save` writes; `note`, such as the number of seeds, stands below.
 
-    Titles wrap at the width of what they stand over. Panels with the same y axis share its range.
+    Titles wrap at the width of their panel. Panels with the same y axis share its range.
 
     >>> chart = Chart("Error", "epoch", "%", [Line("SGD", [1, 2, 3], [9, 5, None])], "The error falls.")
     >>> len(figure([chart, chart, chart], columns=2).axes)
@@ -82,20 +82,20 @@ def save(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 150) -> N
     known = figure.canvas.get_supported_filetypes()
     if suffix not in known:
         raise UsageError(f"cannot draw a .{suffix} file: {path}. Known: {', '.join(sorted(known))}.")
-    # The time of day and random names of marks would make every drawing another file.
+    # Time stamps and random names of marks would make every file different.
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "ps": {}, "eps": {}}
     with (
         atomic.replacing(path) as file,
         matplotlib.rc_context({"svg.hashsalt": "evenly"}),
         warnings.catch_warnings(),
     ):
-        # A letter of a class name that the font lacks is drawn as a box: that is all there is to see.
+        # A letter of a class name that the font lacks is drawn as a box, which needs no warning.
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from", category=UserWarning)
         figure.savefig(file, dpi=dpi, format=suffix, metadata=undated.get(suffix))
 
 
 def wrap(text: str, *, points: float, inches: float, bold: bool = False) -> list[str]:
-    """A text in lines no wider than `inches` at this size of the letters, as the font measures them.
+    """A text in lines no wider than `inches` at this font size, by the font's own metrics.
 
     >>> wrap("one two three", points=12, inches=0.8)
     ['one two', 'three']
@@ -189,7 +189,7 @@ def _row_marks(axes: "Axes", layer: Bars, colours: list[str], rows: list[int]) -
 
 
 def _scales(axes: "Axes", chart: Chart) -> None:
-    # Before the layers: a scale that is set later would move what is drawn already.
+    # Before the layers: setting a scale later would move what is already drawn.
     if chart.x_log:
         axes.set_xscale("log")
     if chart.y_log:
@@ -259,7 +259,7 @@ def _heat(axes: "Axes", layer: Heat, places: dict[str, int], heights: dict[str, 
     z = [_numbers(row) for row in layer.z]
     low, high = layer.limits
     cmap: Any = LinearSegmentedColormap.from_list("diverging", list(DIVERGING)) if layer.diverging else "viridis"
-    # What is unknown lets the hatched ground show through.
+    # Unknown cells let the hatched background show through.
     axes.patch.set_facecolor("#E6E6E6")
     axes.patch.set_hatch("////")
     axes.patch.set_edgecolor("#BDBDBD")
@@ -314,7 +314,7 @@ def _along(layer: Layer) -> Sequence[Any]:
 
 
 def spreading(num: int, width: float) -> list[float]:
-    """Sideways places for the dots of one bar, so that equal ones are both seen.
+    """Horizontal offsets for the dots of one bar, so that equal ones are both visible.
 
     >>> spreading(1, 0.6), [round(d, 2) for d in spreading(3, 0.6)]
     ([0.0], [-0.15, 0.0, 0.15])
