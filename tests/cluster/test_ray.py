@@ -1,5 +1,6 @@
 """A real Ray cluster of two nodes: the same bits, a lost node, no shared folder, and what cannot be."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -162,6 +163,46 @@ def test_runs_that_were_left_on_the_cluster_are_found_by_the_same_command(cluste
     plan = Plan([Job("slow", f"{JOBS}:moments", {"seconds": 60.0})])
     begun, _ = launch(plan, Where("ray", threads=1), runs=runs)["slow"]
     assert begun < left  # the one that was left, not another
+
+
+CANCELLED = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from evenly.sweep import Job, Plan, Where, launch
+job = Job("slow", "tests.cluster.jobs:wait", {"until": "go", "seconds": 120.0})
+launch(Plan([job]), Where("ray", address=sys.argv[1], threads=1), runs=sys.argv[2])
+"""
+
+
+def test_a_second_interrupt_cancels_the_runs_and_the_same_command_goes_on(cluster, tmp_path):
+    given = [sys.executable, "-c", CANCELLED, cluster.address, str(tmp_path)]
+    command = subprocess.Popen(given, stderr=subprocess.PIPE, text=True)
+    _until(lambda: list(tmp_path.glob("sweep/*/slow.log")))
+    command.send_signal(signal.SIGINT)
+    for line in command.stderr:
+        if "Ctrl-C again cancels them" in line:
+            command.send_signal(signal.SIGINT)
+            break
+    assert "Cancelled. What is done is kept" in command.communicate(timeout=120)[1]
+    assert not ray.util.list_named_actors(all_namespaces=True)
+    _until(lambda: ray.available_resources().get("CPU") == ray.cluster_resources()["CPU"])  # nothing runs any more
+    (tmp_path / "go").touch()
+    plan = Plan([Job("slow", f"{JOBS}:wait", WAITS)])
+    assert launch(plan, Where("ray", threads=1), runs=tmp_path) == {"slow": "go"}
+
+
+def test_the_command_line_on_a_cluster_says_what_it_says_here(cluster, tmp_path):
+    words = ["useful", "digit-dominoes", "--model", "mlp", "--epochs", "2", "--at-epoch", "1", "--seeds", "0-1"]
+    words += ["--device", "cpu", "--threads-per-run", "1", "--json"]
+    found = []
+    for on in ("local:1", f"ray:{cluster.address}"):
+        given = [sys.executable, "-m", "evenly", *words, "--runs", str(tmp_path / on[:3]), "--on", on]
+        found.append(json.loads(subprocess.run(given, capture_output=True, text=True, check=True).stdout))
+    assert found[0]["methods"] == found[1]["methods"]
+    assert list((tmp_path / "ray" / "sweep").glob("*/state.json"))
+    for method in found[0]["methods"]:
+        for row in method["runs"].values():
+            assert weights(tmp_path / "loc", row["run"]) == weights(tmp_path / "ray", row["run"])
 
 
 def test_a_failure_ends_only_what_needs_it(cluster, tmp_path):
