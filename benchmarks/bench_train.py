@@ -13,7 +13,9 @@ from torch.utils.data import DataLoader
 from benchmarks.bench_data import PlainPyTorch, cifar10_root
 from benchmarks.harness import benchmark, interleaved
 from evenly.data import Splits, load
-from evenly.recipe import Model, Recipe, Resampling, digest, to_mapping
+from evenly.papers.nguyen2024.recipes import Case
+from evenly.papers.nguyen2024.recipes import recipe as full_recipe
+from evenly.recipe import Model, Recipe, Resampling, digest, from_mapping, to_mapping
 from evenly.records import Run
 from evenly.training.build import Parts, build_parts
 from evenly.training.distributed import World
@@ -150,6 +152,25 @@ def overhead_mlp_fused() -> Iterator[float]:
 @benchmark("train-overhead-convnet-fused", claim="the same, convnet: time", at_most=1.05, repeats=15)
 def overhead_convnet_fused() -> Iterator[float]:
     yield from overhead("convnet", 25_600, own_step=True)
+
+
+@benchmark(
+    "train-fig7",
+    claim="an epoch of Nguyen's figure 7 as its row is run (3-layer perceptron, CIFAR-10, evaluation included), on one "
+    "core, against bare forward, backward and a step of torch.optim.SGD as it comes: time",
+    at_most=1.15,
+    repeats=9,
+)
+def figure_7() -> Iterator[float]:
+    torch.set_num_threads(1)
+    settings = figure_7_recipe(epochs=1)
+    made = build_parts(settings, world=World(), splits=load("cifar10", root=cifar10_root()))
+    yield from interleaved(whole_loop(made, pace=60.0), bare(made))
+
+
+def figure_7_recipe(*, epochs: int) -> Recipe:
+    """The recipe of the row nguyen2024/fig7 at full scale, for fewer epochs."""
+    return from_mapping(Recipe, {**full_recipe(Case("sgd", model="mlp"), "full"), "epochs": epochs})
 
 
 @benchmark(

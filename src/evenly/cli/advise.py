@@ -46,7 +46,7 @@ def fill(parser: Parser) -> None:
 
 
 def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
-    """Look at an early network, find the tasks of the atlas that are like it, and say what to try."""
+    """Measure an early network, find similar tasks of the atlas, and say what to try."""
     from evenly.cli.reproduce import kept_in
     from evenly.papers.atlas.advice import advise as advice_of
     from evenly.papers.atlas.advice import left_out
@@ -83,7 +83,7 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
 
 
 def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":
-    """The recipe and data of the run that is named, or those that the arguments describe."""
+    """The recipe and data of the named run, or those that the arguments describe."""
     from evenly.training.build import load_data
 
     run = _run(given["data"], runs)
@@ -105,7 +105,7 @@ def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[R
 
 
 def _signs(seen: "Looks", data: "Splits", named: "Run | None") -> "list[Sign]":
-    """What to try first and why: by the run that was named, or the early one, and by what the twin separates."""
+    """What to try first and why: from the named or the early run, and from the separation of its twin."""
     from evenly.resampling import separate
     from evenly.resampling.health import health
     from evenly.resampling.separation import SeparationWarning
@@ -121,12 +121,12 @@ def _signs(seen: "Looks", data: "Splits", named: "Run | None") -> "list[Sign]":
             warnings.simplefilter("ignore", SeparationWarning)
             separation = separate(outputs["logits"], outputs["labels"], classes=data.classes, max_accuracy=1.0)
         return [*of_run, *signs_of_separation(separation, health(separation, outputs["logits"]), agreement=agreement)]
-    except DataError:  # all outputs of every class are equal: nothing was learned, or everything
+    except DataError:  # all outputs of a class are equal: the network learned nothing, or everything
         return of_run
 
 
 def _settings(run: "Run") -> dict[str, Any]:
-    """What a command line says to train as a run was trained: its data, model, epochs and learning rate."""
+    """The command-line words that repeat a run's training: its data, model, epochs and learning rate."""
     recipe = run.recipe
     options = [f"{name}={value}" for name, value in (recipe["data"].get("options") or {}).items()]
     return {
@@ -151,11 +151,11 @@ def _run(word: str | None, runs: str) -> Any:
     try:
         return Run.open(word, runs)
     except UsageError:
-        return None  # a data set that does not exist is answered as by every other verb
+        return None  # other verbs report a missing data set in the same way
 
 
 def _command(given: dict[str, Any], found: "Advice") -> str:
-    """The comparison that would tell: the first choice, and what could explain its gain."""
+    """The comparison that would decide: the first choice, and the methods that could explain its gain."""
     from evenly.papers.atlas.advice import METHODS
     from evenly.training.methods import parse
 
@@ -232,7 +232,7 @@ def _range(choice: "Choice", found: "Advice") -> str:
 
 
 def sentences(features: dict[str, float], epochs: int) -> list[str]:
-    """What the early network shows, in words.
+    """The features of the early network, in words.
 
     >>> facts = dict(epoch=4, error=0.1, hard_share=0.2, hard_error=0.4, hard_error_later=0.1, distinctness=0.2,
     ...              disagreement=0.01, agreement=0.8)

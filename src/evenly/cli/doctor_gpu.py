@@ -7,7 +7,7 @@ from evenly.errors import SetupError
 
 
 def report(*, json: bool) -> int:
-    """Ask the first and the last GPU all questions; exit code 4 where there is none, 1 where an answer is wrong."""
+    """Run all checks on the first and the last GPU; exit code 4 without a GPU, 1 if a check fails."""
     from evenly.device import accelerator, facts
     from evenly.environment import stamp
     from evenly.training.gpu.checks import CHECKS, ask, asked_of

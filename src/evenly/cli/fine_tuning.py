@@ -7,7 +7,7 @@ from evenly.errors import UsageError
 
 
 def starting_from(which: str, model: str | None) -> list[str]:
-    """The settings for a start from run `which`, a folder or an ID in `runs`; `model` is what the person asked for.
+    """The settings to start from run `which`, a folder or an ID in `runs`; `model` is the user's choice, if any.
 
     The recipe then holds the absolute path of the weights, and the run's identity a digest of their content.
     """

@@ -1,4 +1,4 @@
-"""`evenly measure`: the instruments, pointed at a run; what they find goes into its records."""
+"""`evenly measure`: measurements of a run, stored in its records."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,7 @@ def measure(
     data_root: str | None,
     json: bool,
 ) -> None:
-    """Measure a run at its kept epochs, and write down what was found."""
+    """Measure a run at its kept epochs, and record the results."""
     from evenly.device import choose_device
     from evenly.memory import explained
     from evenly.training.trained_model import load_trained, open_run
@@ -92,7 +92,7 @@ def measure(
         if other is not None:
             measured |= _line_to(stored, run_id, other, examples=examples, runs=runs, data_root=data_root)
         if refused.keys() >= set(what) > set():
-            break  # nothing is left to write down, at any epoch
+            break  # no results to record, at any epoch
         numbers = {"epoch": stored.epoch, **measured}
         name = f"measurements/epoch-{stored.epoch:04d}.json"
         before = run.read_json(name) if run.file(name).exists() else {}
@@ -164,7 +164,7 @@ def _line_to(
 
 
 def _options(changes: list[str]) -> dict[str, dict[str, Any]]:
-    """What `--set WHAT.K=V` gives, by measurement."""
+    """The options of `--set WHAT.K=V`, by measurement."""
     options: dict[str, dict[str, Any]] = {}
     for path, value in assignments(changes).items():
         name, dot, option = path.partition(".")
@@ -186,7 +186,7 @@ def _epochs(text: str | None) -> list[int | None]:
 
 
 def _words(name: str, value: Any) -> str:
-    """A value as a table shows it: a curve or a map as a phrase, since a page draws it."""
+    """A value for the table: a curve or a map becomes a phrase, since pages draw it."""
     if name == "density":
         return f"{len(value['grid'])} points from {value['grid'][0]:.3g} to {value['grid'][-1]:.3g}"
     if name == "tail":

@@ -1,4 +1,4 @@
-"""`evenly predict`: the classes of new images, by a run that is done; the training data need not be there."""
+"""`evenly predict`: the classes of new images by a finished run, without its training data."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ EXAMPLES = """
   evenly predict runs/3f2a91c04b7d cat.jpg
   evenly predict exported/ photos/ --probabilities --json
 """
-_NAMED = 5  # how many broken files are named before the rest is counted
+_NAMED = 5  # broken files that are named before the rest is counted
 
 
 def fill(parser: Parser) -> None:

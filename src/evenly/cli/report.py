@@ -115,7 +115,7 @@ def writable(path: Path, *, force: bool) -> Path:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file is a page that evenly wrote."""
+    """Whether evenly wrote this page."""
     try:
         with path.open("rb") as file:
             return MARK in file.read(4096).decode("utf-8", "replace")
@@ -124,7 +124,7 @@ def is_ours(path: Path) -> bool:
 
 
 def show(address: str, *, open: bool) -> None:
-    """Open an address in a browser where that is wanted, else say how to."""
+    """Open an address in a browser if requested, else say how to."""
     if not open:
         say(f"Open {address} in a browser, or give --open.")
         return
@@ -188,12 +188,12 @@ def _serve(run_ids: list[str], runs: str, wanted: list[str], port: int | None, o
     def page() -> Page:
         return page_of(run_ids, runs=runs, wanted=wanted)
 
-    page()  # what cannot be shown is said before anyone is sent to look
+    page()  # report errors before sending the user to the page
     with Server(page, port=PORT if port is None else port) as server:
         print(server.address, flush=True)
         say("The page follows training until all is done. Ctrl-C ends it.")
         if open:
             show(server.address, open=True)
-        # Ctrl-C is how a server is meant to end: that is no error.
+        # Ctrl-C is the usual way to end a server, not an error.
         with suppress(KeyboardInterrupt):
             server.serve_forever(poll_interval=0.2)

@@ -1,4 +1,4 @@
-"""`evenly reproduce`: any figure or table of the papers, run and judged; what the ledger says of all of them."""
+"""`evenly reproduce`: run and judge any figure or table of the papers, or list the verdicts in the ledger."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evenly.papers.experiment import Experiment
 
 EXAMPLES = """
-  evenly reproduce --list                                        every claim, and what became of it
+  evenly reproduce --list                                        every claim with its verdict
   evenly reproduce nguyen2024/fig2 --scale full                  one figure, at the paper's size
   evenly reproduce springer2024/table1-cifar-mnist --dry-run     what it would do, and how long
   evenly reproduce --all --scale smoke --check                   exit 5 where a verdict is worse than in the ledger
@@ -25,7 +25,7 @@ EXAMPLES = """
 
 
 class ClaimWorsened(EvenlyError):
-    """It ran, and a claim that held does not hold any more."""
+    """The experiments ran, and a claim that held before no longer holds."""
 
     exit_code = 5
 
@@ -144,7 +144,7 @@ def reproduce(
         against = kept_in(ledger)
         worse = reproduction.regressions(rows, against)
         unknown = [row for row in rows if book.read(against, row["key"], row["scale"]) is None]
-        # What cannot be compared must not look like what was compared and found well.
+        # A row that cannot be compared must not look like one that passed.
         worse += [
             f"{row['key']} at {row['scale']}: not in the ledger; without --check it is written" for row in unknown
         ]
@@ -195,7 +195,7 @@ def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":
 
 
 def _select(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experiment, str]]":
-    """Experiments with their scales; of many, those that have the scale at all."""
+    """Experiments with their scales; of several, only those that have the scale."""
     from evenly.papers.catalogue import PAPERS
     from evenly.papers.ledger import resolve_scale
 
@@ -215,7 +215,7 @@ def _select(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experime
 def _plans(
     chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None, data_root: str | None
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """What would be done, and which data are missing; all that can be wrong is found here, before anything runs."""
+    """The plan and the missing data; every mistake is reported here, before anything runs."""
     from evenly.papers.measurement import check
     from evenly.report.wording import duration
 
@@ -331,7 +331,7 @@ def _print(row: dict[str, Any]) -> None:
     ]
     title = f"{row['key']} at {row['scale']}, n = {len(row['seeds'])}: {verdict_words(row['verdict'], row['kind'])}"
     print_table(lines, ["claim", "paper", "ours", "difference", "verdict"], title=title)
-    # The questions of the atlas are many, and a cell of it is read as a whole.
+    # The atlas has many claims, and its cells are read as a whole.
     for claim in row["claims"] if row["kind"] != "atlas" else ():
         if left_open := open_question(claim):
             print(f"{claim['says']}: {left_open}.")
@@ -339,7 +339,7 @@ def _print(row: dict[str, Any]) -> None:
 
 
 def kept_in(given: Path | None) -> Path:
-    """The ledger that was given, else the one of the folder one stands in, else the one that came with the software."""
+    """The given ledger, else the one in the current folder, else the one that came with the software."""
     from evenly.papers.ledger import shipped_ledger
 
     if given is not None:

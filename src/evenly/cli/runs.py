@@ -1,4 +1,4 @@
-"""`evenly runs`: what has been run, and what came of it; show, compare and remove runs."""
+"""`evenly runs`: list runs and their results; show, compare and remove runs."""
 
 import os
 import sys
@@ -30,8 +30,8 @@ _REMOVE = """
   evenly runs rm 3f2a 91c0
   evenly runs rm 3f2a --yes
 """
-_PAUSE = 3.0  # seconds from one look to the next
-EVERY = 30.0  # seconds from one line to the next where there is no terminal
+_PAUSE = 3.0  # seconds between two refreshes
+EVERY = 30.0  # seconds between two lines without a terminal
 
 
 def fill(parser: Parser) -> None:
@@ -58,7 +58,7 @@ def fill(parser: Parser) -> None:
 
 
 def _alone(run: "Callable[..., None]") -> "Callable[..., None]":
-    """An inner verb, which takes none of the options that choose rows of the table."""
+    """Refuse the options that filter the table for an inner verb."""
 
     def check_filters(*, data: str | None, model: str | None, since: str | None, watch: bool, **given: Any) -> None:
         options = {"--data": data, "--model": model, "--since": since, "--watch": watch or None}
@@ -74,7 +74,7 @@ def table(*, data: str | None, model: str | None, since: str | None, watch: bool
     from evenly import records
     from evenly.sweep.status import under_way
 
-    due = 0.0  # when to say again that runs are going on, where no table can be drawn over another
+    due = 0.0  # when to print the next line, where the table cannot be redrawn in place
     while True:
         rows = kept(rows_of(records.runs(runs)), data=data, model=model, since=since)
         if json:
@@ -183,7 +183,7 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
 
 
 def _verdict(names: "Sequence[str]", lines: "Sequence[Any]", split: str) -> str:
-    """What the differences say, in a sentence each."""
+    """The conclusion from each difference, in a sentence."""
     told = []
     for name, line in zip(names, lines, strict=True):
         num = len(line.group.runs)
@@ -204,7 +204,7 @@ def _verdict(names: "Sequence[str]", lines: "Sequence[Any]", split: str) -> str:
 
 
 def _name_in(runs: str, path: Path) -> str:
-    """The name of a run's folder, which must lie in `runs`: one of the same name there may be another copy."""
+    """The name of a run's folder, which must be in `runs`: a folder of the same name there may be another copy."""
     path = Path(os.path.abspath(path))
     if path.parent.resolve() != Path(runs).resolve():
         raise UsageError(f"{path} is not in {runs}. Name the folder that it is in: --runs {path.parent}")

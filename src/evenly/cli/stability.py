@@ -1,4 +1,4 @@
-"""`evenly stability`: which learning rates SGD, noisy SGD and SAM can stay at, by every criterion and exactly."""
+"""`evenly stability`: learning rates at which SGD, noisy SGD and SAM are stable, by every criterion and exactly."""
 
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,7 @@ def threshold(
     data_root: str | None,
     json: bool,
 ) -> None:
-    """Print where a learning rate stands among the criteria."""
+    """Print a learning rate beside the criteria."""
     if (run_id is None) == (gram is None):
         raise UsageError("give either --run RUN or --gram FILE.")
     if gram is not None:
@@ -226,7 +226,7 @@ def _of_run(
 
 
 def _judged_at(lr: float | None, first: float, last: float | None) -> str:
-    """Which learning rate the report is about, as a sentence."""
+    """A sentence that says which learning rate the report judges."""
     if last is None or last == first:
         course = f"the run had {first:.3g}"
     else:
@@ -280,7 +280,7 @@ def _matrix(path: Path) -> Any:
 
 
 def _words(value: Any) -> str:
-    """A critical learning rate as people read it: none is infinite."""
+    """A critical learning rate in words; None is infinite."""
     return "∞" if value is None or value == float("inf") else shown(value)
 
 

@@ -1,8 +1,9 @@
-"""Models of others: timm's and torchvision's by name where they are installed, and the user's own functions."""
+"""Models from elsewhere: timm's and torchvision's by name, if installed, and the user's own functions."""
 
 import contextlib
 import difflib
 import inspect
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +14,12 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from evenly.errors import EvenlyError, SetupError, UsageError, did_you_mean
+from evenly.errors import DataError, EvenlyError, SetupError, UsageError, did_you_mean
+from evenly.models.weights import fill
 
 _FETCHING = ("huggingface_hub", "requests", "httpx", "httpx2", "httpcore", "httpcore2", "urllib3", "urllib")
+# Options that have a library fetch or read weights.
+_OF_WEIGHTS = {"timm": ("pretrained", "checkpoint_path"), "torchvision": ("weights",)}
 EXTRAS = {"timm": "timm", "torchvision": "vision"}
 
 
@@ -38,12 +42,31 @@ def foreign(name: str, input_shape: tuple[int, ...], num_classes: int, options: 
     return _users(name, source, inner, {"input_shape": input_shape, "num_classes": num_classes}, options)
 
 
+def without_fetching(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options but for those that fetch weights: a network that is filled with its own afterwards needs none.
+
+    >>> without_fetching("timm:resnet18", {"pretrained": True, "drop_rate": 0.1})
+    {'drop_rate': 0.1}
+    """
+    library, colon, _ = name.partition(":")
+    left_out = _OF_WEIGHTS.get(library, ()) if colon else ()
+    return {option: value for option, value in options.items() if option not in left_out}
+
+
 def _timm(
     name: str, inner: str, input_shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]
 ) -> nn.Module:
+    if inner.startswith(("hf-hub:", "hf_hub:")):
+        known = inner.rpartition("/")[2]
+        raise UsageError(
+            f"model {name!r}: timm's models are given by their own names, and their published weights by an option: "
+            f"--model timm:{known} --set model.options.pretrained=true."
+        )
     timm = _library("timm", name)
     if not timm.is_model(inner):
         raise UsageError(f"timm has no model {inner!r}.{_near(inner, timm.list_models())}")
+    if (file := options.get("checkpoint_path")) and not os.path.isfile(file):
+        raise DataError(f"there is no weights file {file}, which checkpoint_path names.")
     given = {"pretrained": False, "num_classes": num_classes, "in_chans": input_shape[0], **options}
     return _made(name, lambda: timm.create_model(inner, **given))
 
@@ -53,29 +76,63 @@ def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, 
     names = models.list_models(module=models)
     if inner not in names:
         raise UsageError(f"torchvision has no classification model {inner!r}.{_near(inner, names)}")
-    given = {"weights": None, "num_classes": num_classes, **options}
-    return _made(name, lambda: models.get_model(inner, **given))
+    given = {"num_classes": num_classes, **options, "weights": None}
+    published = _published(models, inner, options.get("weights"))
+    model = _made(name, lambda: models.get_model(inner, **given))
+    if published is not None:
+        # torchvision itself refuses weights for other than their own classes: all but the head is filled.
+        weights = _fetched(name, lambda: published.get_state_dict(progress=False, check_hash=True))
+        fill(model, weights, source=str(published))
+    return model
+
+
+def _published(models: Any, inner: str, weights: Any) -> Any:
+    """The weights that torchvision publishes for a model under a name, such as DEFAULT or IMAGENET1K_V1."""
+    if weights is None:
+        return None
+    known = models.get_model_weights(inner).__members__
+    short = str(weights).rpartition(".")[2]
+    if short not in known:
+        raise UsageError(
+            f"torchvision has no weights {weights!r} of {inner}. {did_you_mean(short, known)} A file of weights goes "
+            "to model.weights."
+        )
+    return known[short]
 
 
 def _made(name: str, make: Callable[[], nn.Module]) -> nn.Module:
-    """What `make` makes; an argument that it does not take is the user's, and the library's words say which."""
+    """The result of `make`; an argument that it does not take raises a `UsageError` with the library's message."""
     try:
-        return make()
-    except Exception as error:
-        if _is_from_network(error):
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-            raise SetupError(
-                f"the published weights of {name} are not on this machine and could not be fetched: {reason:.200}. "
-                "Connect to the internet and repeat the command once, give a file of weights (--set "
-                "model.weights=FILE), or leave the option out to start from random weights."
-            ) from error
-        if isinstance(error, TypeError | ValueError | AssertionError | RuntimeError):
-            raise UsageError(f"{name} could not be made with these options: {error}") from error
+        model: nn.Module = _fetched(name, make)
+        return model
+    except SetupError:
         raise
+    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
+        raise UsageError(f"{name} could not be made with these options: {error}") from error
+
+
+def _fetched(name: str, fetch: Callable[[], Any]) -> Any:
+    """What `fetch` gives, which may ask the network for weights: that it did not answer is said in words."""
+    hub = logging.getLogger("huggingface_hub")
+    before = hub.level
+    hub.setLevel(logging.ERROR)  # its remarks on every attempt say no more than the error at the end
+    try:
+        return fetch()
+    except Exception as error:
+        if not _is_from_network(error):
+            raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
+        raise SetupError(
+            f"the published weights of {name} are not on this machine and could not be fetched: {reason:.200}. "
+            "Connect to the internet and repeat the command once, give a file of weights (--set "
+            "model.weights=FILE), or leave the option out to start from random weights."
+        ) from error
+    finally:
+        hub.setLevel(before)
 
 
 def _is_from_network(error: BaseException) -> bool:
-    """Whether an error comes from fetching a file: of the operating system's kinds, or of a library that fetches."""
+    """Whether an error comes from fetching a file: an operating system error, or one of a library that downloads."""
     seen: BaseException | None = error
     while seen is not None:
         library = type(seen).__module__.partition(".")[0]
@@ -86,7 +143,7 @@ def _is_from_network(error: BaseException) -> bool:
 
 
 def _near(name: str, known: list[str]) -> str:
-    """A hint only where something is near: these libraries know more names than a person reads."""
+    """A hint only if some name is close: these libraries have too many names to list."""
     near = difflib.get_close_matches(name, known, n=3)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
@@ -104,7 +161,7 @@ def _library(library: str, name: str) -> Any:
             f"{name} needs {library}, which is installed but imports {error.name!r}, which is not. Install that too."
         ) from error
     except Exception as error:
-        # What was half imported must not make the next attempt fail with other words.
+        # A half-imported module must not make the next attempt fail with another error.
         for half in [key for key in set(sys.modules) - loaded if key.partition(".")[0] in EXTRAS]:
             del sys.modules[half]
         raise _setup_error(library, name, error) from error
@@ -151,7 +208,7 @@ def _module(module_name: str, name: str) -> ModuleType:
         if error.name is not None and (module_name + ".").startswith(error.name + "."):
             raise UsageError(
                 f"model {name!r}: there is no module {error.name!r} in {os.getcwd()} or among the installed packages. "
-                "A model of your own is given as module:function; evenly's own are in the catalogue without a colon."
+                f"{_hint(module_name)}"
             ) from None
         raise UsageError(
             f"model {name!r}: {module_name} was found, but it imports {error.name!r}, which is not installed."
@@ -162,9 +219,19 @@ def _module(module_name: str, name: str) -> ModuleType:
         ) from error
 
 
+def _hint(module_name: str) -> str:
+    if module_name in ("hf", "hf-hub", "hf_hub", "huggingface", "transformers"):
+        return (
+            "Models of the Hugging Face Hub are given by the names that timm has for them, with the option that "
+            "fetches their weights: --model timm:NAME --set model.options.pretrained=true. Others need a "
+            "module:function of your own."
+        )
+    return "A model of your own is given as module:function; evenly's own are in the catalogue without a colon."
+
+
 @contextlib.contextmanager
 def _current_folder_last() -> Iterator[None]:
-    """A console script does not look in the folder it is called from; last, so that no package can be shadowed."""
+    """Add the current folder, which console scripts do not search; last, so that it can shadow no package."""
     here = os.getcwd()
     sys.path.append(here)
     try:
@@ -186,7 +253,7 @@ def _function(module: ModuleType, module_name: str, function_name: str) -> Calla
 def _arguments(
     name: str, function: Callable[..., Any], facts: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Of the facts what the function asks for, and all options: each must be one that it takes."""
+    """The facts that the function has parameters for, and all options, each of which it must accept."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # some functions in C do not say what they take

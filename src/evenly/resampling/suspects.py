@@ -18,9 +18,9 @@ from evenly.resampling.outputs import Array, Outputs, check_outputs
 class Suspects:
     """Rows that look mislabelled, the most suspicious first: label, the class predicted, how surely, and the loss.
 
-    `ranking` orders all rows, whether suspected or not: who has time for a hundred looks at its first hundred.
-    `reason` says why the number of suspects could not be estimated from the outputs, where it could not: then only
-    those stand here of which the network is sure.
+    `ranking` orders all rows, suspected or not: a user with time for a hundred looks at its first hundred. `reason`
+    says why the number of suspects could not be estimated from the outputs, if so; then only the rows of which the
+    network is sure are suspects.
     """
 
     rows: Tensor
@@ -51,14 +51,15 @@ def suspects(
 
     All examples are ranked by the posterior of their label in a linear discriminant of the outputs, P(label | z) under
     N(μ_c, Σ) with the class means and the shared covariance of all outputs: calibrated to the network, which early in
-    training is sure of nothing. (Of 3 % wrong labels in 3,000 pictures of CIFAR-10 it has more among its first 3 %
-    than the order of losses.) Of the ranking, those are suspects that the network predicts confidently as another
-    class (with at least the mean probability that examples of that class have), as many as `label_noise` says are
-    wrong.
+    training is sure of nothing. (With 3 % wrong labels in 3,000 pictures of CIFAR-10, its first 3 % contain more of
+    them than the 3 % of highest loss.) The suspects are the first in this ranking that the network confidently predicts
+    as another class (with at least the mean probability of that class's own examples), as many as `label_noise`
+    estimates.
 
-    Where that abstains, only the surest are: predicted as another class with probability ≥ `sure`, with a loss beyond
-    Tukey's outer fence (1977) of their class, the third quartile plus `fence` times the distance between the quartiles.
-    Early in training the network has not yet fitted wrong labels, which is what makes them show (Arpit et al., 2017).
+    If `label_noise` gives no estimate, only the surest are suspects: examples predicted as another class with
+    probability ≥ `sure`, and with a loss beyond Tukey's outer fence (1977) of their class, the third quartile plus
+    `fence` times the interquartile range. Wrong labels show because an early network has not yet fitted them (Arpit et
+    al., 2017).
 
     >>> z = torch.tensor([[5.0, 0.0], [4.0, 0.0], [4.5, 0.0], [5.5, 0.0], [0.0, 6.0], [0.0, 4.0], [0.0, 5.0]])
     >>> found = suspects(z, [0, 0, 0, 0, 0, 1, 1])
@@ -114,7 +115,7 @@ def posteriors(outputs: Outputs) -> Tensor:
     for (_, _, x_KD), mean_D in zip(found, mean_CD, strict=True):
         within_DD += (x_KD - mean_D).T @ (x_KD - mean_D)
     within_DD /= len(outputs)
-    # Softmax does not see what is added to all outputs alike, so that the covariance may be singular.
+    # Softmax is invariant to a constant added to all outputs, so the covariance may be singular.
     within_DD.diagonal().add_(1e-3 * within_DD.diagonal().mean() + 1e-12)
     weight_CD = torch.linalg.solve(within_DD, mean_CD.T).T
     offset_C = -0.5 * (weight_CD * mean_CD).sum(dim=1)

@@ -60,7 +60,7 @@ class Task:
     @property
     def sentence(self) -> str:
         """The task in words."""
-        return f"{100 * self.share:g} % of {self.size:,} examples of {self.data} {_WORDS[self.minority]}"
+        return f"{100 * self.share:g}% of {self.size:,} examples of {self.data} {_WORDS[self.minority]}"
 
     @property
     def group(self) -> str:
@@ -123,15 +123,16 @@ def draw(measured: Measured) -> list[Chart]:
         dots = [[by[seed] - plain[seed] for seed in plain] for by in own]
         means = [paired_difference(list(by.values()), [plain[seed] for seed in by]) for by in own]
         low, high = [each.low for each in means], [each.high for each in means]
-        layer = Bars("", named, [each.mean for each in means], low, high, dots, bar=False)
+        labels = [CURES[name].label for name in named]
+        layer = Bars("", labels, [each.mean for each in means], low, high, dots, bar=False)
         error = sum(plain.values()) / len(plain)
         charts.append(
             Chart(
-                f"{where.capitalize()}: plain training {error:.2f} %",
+                f"{where.capitalize()}: plain training {error:.2f}%",
                 "",
-                "points of error, minus plain",
+                "difference to plain training, points",
                 [layer, Rule(y=0.0, name="plain")],
-                f"Difference to plain training in the error on {words}: mean, 95 % interval, and every seed.",
+                f"Difference to plain training in the error on {words}: mean, 95% interval, and every seed.",
             )
         )
     return charts

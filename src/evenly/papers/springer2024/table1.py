@@ -35,7 +35,7 @@ PROBE = (
 )
 PILOT = (
     "a pilot on CIFAR-MNIST with seed 0, learning rate .01 and ρ in 0, .05, .1, .2 came first: hard probing errors, "
-    "with another probe, were 16.7, 17.1, 15.6 and 14.6 %"
+    "with another probe, were 16.7, 17.1, 15.6 and 14.6%"
 )
 SELECTION = (
     "The paper selects hyperparameters “based on the validation set” and does not say by which error: on the training "

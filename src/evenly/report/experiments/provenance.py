@@ -1,4 +1,4 @@
-"""Where the numbers come from: the runs, the recipe, the environment, and what to know before using them."""
+"""Where the numbers come from: the runs, the recipe, the environment, and warnings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ def warnings(experiment: Experiment, reader: Reader) -> list[str]:
     lines = []
     runs = [run for member in experiment.members for run in (member.run, member.early) if run is not None]
     stamps = [stamps[-1] for run in {run.path: run for run in runs}.values() if (stamps := reader.stamps(run))]
-    # Toy data are drawn by the seed: that their fingerprints differ is as it should be.
+    # Toy data depend on the seed, so their fingerprints differ as they should.
     changes = [line for stamp in stamps for line in environment.difference(stamps[0], stamp)]
     if names := {line.split(":")[0] for line in changes} - {"data"}:
         lines.append(f"The runs were not all made in the same environment: {', '.join(sorted(names))} differ.")

@@ -25,14 +25,14 @@ class Network(Protocol):
 
     @property
     def width(self) -> int:
-        """How many numbers the widest layer makes of one example: what a pass is cut into pieces by."""
+        """The numbers that the widest layer computes per example, which decides how a pass is cut into pieces."""
 
     @property
     def head(self) -> "Linear | Sum | Nothing":
-        """The layer that makes outputs of features."""
+        """The layer from features to outputs."""
 
     def prepare(self, inputs_N: Tensor) -> Tensor:
-        """What every pass would otherwise do again, once for a data set."""
+        """Preprocessing that every pass would otherwise repeat, done once per data set."""
 
     def features(self, p: Views, x_KN: Tensor) -> tuple[Tensor, Any]:
         """The features, K × N × F, and what `backward` needs."""
@@ -45,7 +45,7 @@ class Network(Protocol):
 
 
 class Sum:
-    """`cubic`'s head: what the body makes, added up per output; a product with fixed zeros and ones."""
+    """`cubic`'s head: the features summed per output; a product with fixed zeros and ones."""
 
     def __init__(self, outputs: int, num_filters: int, num_patches: int) -> None:
         mine_CJ = torch.eye(outputs).repeat_interleave(num_filters // outputs, dim=1)
@@ -63,7 +63,7 @@ class Sum:
 
 
 class Nothing:
-    """The head of a network that is not divided: its outputs are the body's."""
+    """The head of a network without a separate head: its outputs are the body's."""
 
     def forward(self, p: Views, features_KNF: Tensor) -> tuple[Tensor, None]:
         """The features."""
