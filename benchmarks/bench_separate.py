@@ -60,7 +60,11 @@ def ten_classes() -> Iterator[float]:
     yield from race(10)
 
 
-@benchmark("separate-100", claim="the same for 50,000 × 100 outputs in 100 classes: speed", at_least=4)
+@benchmark(
+    "separate-100",
+    claim="separating 50,000 × 100 outputs in 100 classes against scikit-learn's KMeans class by class: speed",
+    at_least=4,
+)
 def hundred_classes() -> Iterator[float]:
     yield from race(100)
 

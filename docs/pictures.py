@@ -1,9 +1,9 @@
 """Draw the pictures of README and documentation.
 
-`python docs/pictures.py DEMO/toy.json` draws the landing page's figure from the numbers that `evenly demo` leaves:
+`python docs/pictures.py DEMO/toy.json` draws the figure of the landing page from the numbers that `evenly demo` leaves:
 both features, four methods, medians and interquartile ranges over seeds. `python docs/pictures.py PAGE.html` takes the
-picture of "Reading the report" from a page that `evenly report` wrote, and numbers its parts (this needs playwright and
-chromium).
+picture in "Reading the report" from a page that `evenly report` wrote, and numbers its parts. It needs playwright and
+chromium.
 """
 
 import json

@@ -22,7 +22,7 @@ SEEDS = tuple(range(20, 30))  # fresh: the cures and their settings were explore
 AT_ONCE = 5  # seeds in one part
 _WORDS = {
     "lacking": "lack the easy feature",
-    "conflicting": "have an easy feature that speaks for another class",
+    "conflicting": "have an easy feature that indicates another class",
     "noisy": "have a wrong label, and a fifth lack the easy feature",
 }
 

@@ -53,7 +53,7 @@ def claims(name: str, lr: float, rho: float) -> tuple[Claim, ...]:
         columns.append(
             Claim(
                 what,
-                f"{says}: SAM's is {'that of SGD' if same else 'below that of SGD'}, %",
+                f"SAM has {'the same' if same else 'a lower'} {says} {'as' if same else 'than'} SGD, %",
                 f"sam.{what}",
                 "equal" if same else "less",
                 f"sgd.{what}",
