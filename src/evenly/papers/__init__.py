@@ -1,4 +1,4 @@
-"""The three papers: every figure and table as one command, each with a verdict by rule.
+"""The three papers: every figure and table as one command, with a verdict by a fixed rule.
 
 Nothing here imports torch before an experiment runs.
 """

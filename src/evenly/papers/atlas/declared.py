@@ -1,4 +1,4 @@
-"""The tasks of the atlas as they are declared, and the rows that measure them."""
+"""The declared tasks of the atlas, and the rows that measure them."""
 
 import os
 
@@ -11,7 +11,7 @@ TASKS = {task.key: task for maps in (map_digit_dominoes, map_convolution, map_fm
 
 
 def measured(ledger: str | os.PathLike[str]) -> list[Row]:
-    """The rows of the atlas in a ledger, in the order of its tasks: what was run as it is declared now.
+    """The rows of the atlas in a ledger that match the current declarations, in the order of the tasks.
 
     >>> measured("nowhere")
     []
