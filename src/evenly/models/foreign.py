@@ -45,7 +45,7 @@ def _timm(
     if not timm.is_model(inner):
         raise UsageError(f"timm has no model {inner!r}.{_near(inner, timm.list_models())}")
     given = {"pretrained": False, "num_classes": num_classes, "in_chans": input_shape[0], **options}
-    return _made(name, lambda: timm.create_model(inner, **given))
+    return _call_maker(name, lambda: timm.create_model(inner, **given))
 
 
 def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, Any]) -> nn.Module:
@@ -54,10 +54,10 @@ def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, 
     if inner not in names:
         raise UsageError(f"torchvision has no classification model {inner!r}.{_near(inner, names)}")
     given = {"weights": None, "num_classes": num_classes, **options}
-    return _made(name, lambda: models.get_model(inner, **given))
+    return _call_maker(name, lambda: models.get_model(inner, **given))
 
 
-def _made(name: str, make: Callable[[], nn.Module]) -> nn.Module:
+def _call_maker(name: str, make: Callable[[], nn.Module]) -> nn.Module:
     """The result of `make`; an argument that it does not take raises a `UsageError` with the library's message."""
     try:
         return make()

@@ -95,10 +95,10 @@ def advise(features: Mapping[str, float], rows: Sequence[Row]) -> Advice:
     nearest = dict([first, *(pair for pair in others if pair[1] <= NEAR)])
     if first[1] > FAR:
         return Advice(nearest)
-    return Advice(nearest, *ranked(cells([row for row in rows if row["key"] in nearest])))
+    return Advice(nearest, *rank_cures(cells([row for row in rows if row["key"] in nearest])))
 
 
-def ranked(own: Sequence[Cell]) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
+def rank_cures(own: Sequence[Cell]) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
     """The cures that did no harm to the ordinary error, best first, and those that did."""
     harmful = tuple(dict.fromkeys(cell.cure for cell in own if cell.error == "test" and cell.difference.low > 0))
     choices = [Choice("plain", 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)]
@@ -112,7 +112,7 @@ def ranked(own: Sequence[Cell]) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
     return tuple(sorted(choices, key=lambda each: (each.score, each.cost))), harmful
 
 
-def left_out(rows: Sequence[Row]) -> dict[str, bool]:
+def leave_one_out(rows: Sequence[Row]) -> dict[str, bool]:
     """For every task, whether the advice from all other tasks is as good as the best cure there.
 
     The best cure is the one that the task itself would recommend. The first choice is as good if the means of its
@@ -123,7 +123,7 @@ def left_out(rows: Sequence[Row]) -> dict[str, bool]:
     for row in rows:
         ranking = advise(features_of(row), [each for each in rows if each["key"] != row["key"]]).ranking
         first, own = ranking[0].cure if ranking else "plain", cells([row])
-        best = ranked(own)[0][0].cure
+        best = rank_cures(own)[0][0].cure
         found = {(cell.cure, cell.error): cell.difference for cell in own}
         good[row["key"]] = first == best or all(
             (found[first, error].mean if first != "plain" else 0.0)
@@ -133,11 +133,11 @@ def left_out(rows: Sequence[Row]) -> dict[str, bool]:
     return good
 
 
-def reached(rows: Sequence[Row]) -> str:
+def accuracy_in_words(rows: Sequence[Row]) -> str:
     """How good the advice is on unseen tasks, in words."""
     if len(rows) < 2:
         return "One task cannot advise on another: run more of them."
-    good = left_out(rows)
+    good = leave_one_out(rows)
     misses = [key.partition("/")[2] for key, hit in good.items() if not hit]
     told = f" It was not on {', '.join(misses)}." if misses else ""
     return (

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from evenly import atomic
 from evenly.errors import UsageError
-from evenly.papers.atlas.advice import METHODS, ranked, reached
+from evenly.papers.atlas.advice import METHODS, accuracy_in_words, rank_cures
 from evenly.papers.atlas.cells import Cell, Row, cells
 from evenly.papers.atlas.cures import CURES
 from evenly.papers.atlas.tasks import ERRORS, TITLES, Task, draw
@@ -59,7 +59,7 @@ def map_page(rows: Sequence[Row], found: Sequence[Cell], tasks: Mapping[str, Tas
     for error in SHOWN:
         own = {(cell.task, cell.cure): cell for cell in found if cell.error == error}
         sections.append(Section(error, f"Map: {TITLES[error].lower()}", [_map(own, shown, ERRORS[error])]))
-    sections.append(Section("advice", "Advice, tested", [Prose(reached(rows))]))
+    sections.append(Section("advice", "Advice, tested", [Prose(accuracy_in_words(rows))]))
     if missing:
         listed = [[task.key, f"{task.sentence}, {task.model}"] for task in missing]
         told = "Declared, and not measured yet: nothing is said of these."
@@ -82,7 +82,7 @@ def _in_short(found: Sequence[Cell], shown: Sequence[Task]) -> Table:
     rows = []
     for minority, own in groupby(sorted(shown, key=_place), key=lambda task: task.minority):
         keys = {task.key for task in own}
-        ranking, _ = ranked([cell for cell in found if cell.task in keys])
+        ranking, _ = rank_cures([cell for cell in found if cell.task in keys])
         for cure in [choice.cure for choice in ranking if choice.score < 0][:FEW]:
             mine = [cell for cell in found if cell.cure == cure and cell.task in keys]
             words = [_MINORITIES[minority], CURES[cure].label, METHODS[cure]]
