@@ -177,7 +177,7 @@ def _row_marks(axes: "Axes", layer: Bars, colours: list[str], rows: list[int]) -
     if layer.bar:
         axes.barh(rows, values, 0.66, color=colours, alpha=0.55)
     for row, dots, hue in zip(rows, layer.dots or (), colours, strict=False):
-        spread = [row + d for d in spreading(len(dots), 0.6)]
+        spread = [row + d for d in dot_offsets(len(dots), 0.6)]
         dense = len(rows) * len(dots) > DENSE
         axes.plot(_numbers(dots), spread, "o", ms=2.6, color=hue, alpha=0.45, mew=0, rasterized=dense)
     if layer.low is not None and layer.high is not None:
