@@ -128,12 +128,12 @@ def upload(tensor: Tensor, device: torch.device | str) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def sent_ahead(tensors: Iterable[Tensor], device: torch.device | str) -> Iterator[Tensor]:
+def prefetch(tensors: Iterable[Tensor], device: torch.device | str) -> Iterator[Tensor]:
     """Yield the tensors on the device; where memory can be pinned, each is copied while the previous one is in use.
 
     The copies have their own stream: on the computation's stream they would queue behind it.
 
-    >>> list(sent_ahead([torch.ones(1), torch.zeros(1)], "cpu"))
+    >>> list(prefetch([torch.ones(1), torch.zeros(1)], "cpu"))
     [tensor([1.]), tensor([0.])]
     """
     device = torch.device(device)
@@ -148,13 +148,13 @@ def sent_ahead(tensors: Iterable[Tensor], device: torch.device | str) -> Iterato
         with torch.cuda.stream(beside):
             sent = upload(tensor, device), beside.record_event()
         if ahead is not None:
-            yield _arrived(*ahead)
+            yield _await_copy(*ahead)
         ahead = sent
     if ahead is not None:
-        yield _arrived(*ahead)
+        yield _await_copy(*ahead)
 
 
-def _arrived(tensor: Tensor, sent: Any) -> Tensor:
+def _await_copy(tensor: Tensor, sent: Any) -> Tensor:
     """The tensor, ready for the computations that the device is given from now on."""
     now = torch.cuda.current_stream(tensor.device)
     now.wait_event(sent)

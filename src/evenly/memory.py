@@ -59,10 +59,10 @@ def is_out(error: BaseException) -> bool:
 
 
 @contextlib.contextmanager
-def explained(device: torch.device | str, advice: str) -> Iterator[None]:
+def explain(device: torch.device | str, advice: str) -> Iterator[None]:
     """Within the context, running out of memory raises a `SetupError` that names the device and what to try.
 
-    >>> with explained("cuda:0", "Try --examples 500."):
+    >>> with explain("cuda:0", "Try --examples 500."):
     ...     raise torch.OutOfMemoryError("CUDA out of memory.")
     Traceback (most recent call last):
     evenly.errors.SetupError: cuda:0 ran out of memory. Try --examples 500.

@@ -22,15 +22,16 @@ def can_show_bar() -> bool:
 
 def tell(sentence: str) -> None:
     """Print a message to stderr; results go to stdout."""
-    print(wrapped(sentence), file=sys.stderr, flush=True)
+    print(wrap_text(sentence), file=sys.stderr, flush=True)
 
 
-def wrapped(text: str, *, stream: TextIO | None = None, width: int | None = None) -> str:
+def wrap_text(text: str, *, stream: TextIO | None = None, width: int | None = None) -> str:
     """Text wrapped to the terminal's width, each line keeping its indent; unchanged where there is no terminal.
 
     A line that is a command stays whole, so that it can be copied.
 
-    >>> print(wrapped("Too early to say.\\n  - two seeds cannot tell\\n  evenly compare digits --seeds 0-4", width=20))
+    >>> text = "Too early to say.\\n  - two seeds cannot tell\\n  evenly compare digits --seeds 0-4"
+    >>> print(wrap_text(text, width=20))
     Too early to say.
       - two seeds cannot
         tell

@@ -18,7 +18,7 @@ from evenly import __version__
 from evenly.cli.parser import Parser
 from evenly.consent import trusting
 from evenly.errors import EvenlyError
-from evenly.progress import wrapped
+from evenly.progress import wrap_text
 
 EXAMPLES = """
   evenly demo                                 see it work on embedded data
@@ -73,10 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         with trusting(arguments.pop("trust_code", False), command=f"evenly {shlex.join(words)}"):
             return int(run(**arguments) or 0)
     except EvenlyError as error:
-        print(wrapped(f"evenly: {error}"), file=sys.stderr)
+        print(wrap_text(f"evenly: {error}"), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt as interrupt:
-        print(wrapped(f"evenly: {interrupt}" if str(interrupt) else "evenly: interrupted"), file=sys.stderr)
+        print(wrap_text(f"evenly: {interrupt}" if str(interrupt) else "evenly: interrupted"), file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader has gone (`evenly data list | head`): that is no error. Python would complain at exit.
@@ -88,7 +88,7 @@ class _Wrapped(logging.Formatter):
     """A log message wrapped to the width of the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return wrapped(super().format(record))
+        return wrap_text(super().format(record))
 
 
 def _speak_plainly() -> None:
@@ -103,4 +103,4 @@ def _speak_plainly() -> None:
     for each in logger.handlers:
         if type(each) is logging.StreamHandler:
             each.stream = sys.stderr  # which may have changed since the last command in this process
-    warnings.formatwarning = lambda message, *_, **__: wrapped(f"evenly: {message}") + "\n"
+    warnings.formatwarning = lambda message, *_, **__: wrap_text(f"evenly: {message}") + "\n"

@@ -47,18 +47,18 @@ def fill(parser: Parser) -> None:
 
 def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     """Measure an early network, find similar tasks of the atlas, and say what to try."""
-    from evenly.cli.reproduce import kept_in
+    from evenly.cli.reproduce import find_ledger
     from evenly.papers.atlas.advice import advise as advice_of
-    from evenly.papers.atlas.advice import left_out
-    from evenly.papers.atlas.declared import measured
+    from evenly.papers.atlas.advice import leave_one_out
+    from evenly.papers.atlas.declared import atlas_rows
     from evenly.papers.atlas.early_run import look
 
-    folder, how = kept_in(ledger), running(given)
-    rows = measured(folder)
-    recipe, data = _asked(given, runs=runs, how=how)
+    folder, how = find_ledger(ledger), running(given)
+    rows = atlas_rows(folder)
+    recipe, data = _resolve(given, runs=runs, how=how)
     seen = look(recipe, data, runs=runs, **how)
     signs = _signs(seen, data, _run(given["data"], runs))
-    found, tested = advice_of(seen.features, rows), left_out(rows) if len(rows) > 1 else {}
+    found, tested = advice_of(seen.features, rows), leave_one_out(rows) if len(rows) > 1 else {}
     if not leads():
         return
     named = _run(given["data"], runs)
@@ -82,7 +82,7 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     _show(seen.features, seen.epochs, found, tested, folder, command, signs)
 
 
-def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":
+def _resolve(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":
     """The recipe and data of the named run, or those that the arguments describe."""
     from evenly.training.build import load_data
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust, assignments
-from evenly.cli.train import shown
+from evenly.cli.train import short_number
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.measurements import MEASUREMENTS
 
@@ -70,7 +70,7 @@ def measure(
 ) -> None:
     """Measure a run at its kept epochs, and record the results."""
     from evenly.device import choose_device
-    from evenly.memory import explained
+    from evenly.memory import explain
     from evenly.training.trained_model import load_trained, open_run
 
     where = choose_device(device)
@@ -84,7 +84,7 @@ def measure(
         stored = load_trained(run, epoch=epoch, data_root=data_root)
         rates = (row["lr"] for row in run.metrics() if row.get("epoch") == stored.epoch and "lr" in row)
         lr = next((float(rate) for rate in rates if isinstance(rate, int | float)), None)
-        with explained(where, f"Measure on fewer examples, such as --examples {examples // 2}, or with --device cpu."):
+        with explain(where, f"Measure on fewer examples, such as --examples {examples // 2}, or with --device cpu."):
             stored.model.to(where)
             measured = _numbers(
                 stored, what, examples=examples, rho=rho, layer=layer, lr=lr, given=given, refused=refused
@@ -209,4 +209,4 @@ def _words(name: str, value: Any) -> str:
         return (
             f"loss {value['losses'][0]:.3g}, at most {max(value['losses']):.3g}, {value['losses'][-1]:.3g} on the line"
         )
-    return ", ".join(map(shown, value)) if isinstance(value, list) else shown(value)
+    return ", ".join(map(short_number, value)) if isinstance(value, list) else short_number(value)

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.progress import wrapped
+from evenly.progress import wrap_text
 
 
 def say(text: str) -> None:
-    """Print a message on stderr, wrapped to the width of the terminal."""
-    print(wrapped(text), file=sys.stderr)
+    """Print a message on stderr, wrap_text to the width of the terminal."""
+    print(wrap_text(text), file=sys.stderr)
 
 
 def print_json(value: Any) -> None:

@@ -135,13 +135,13 @@ def show(address: str, *, open: bool) -> None:
 
 
 def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bool) -> None:
-    from evenly.cli.reproduce import kept_in
+    from evenly.cli.reproduce import find_ledger
     from evenly.papers import ledger as book
     from evenly.papers.catalogue import PAPERS
     from evenly.papers.reproduction import overview
     from evenly.report.claims import write_site
 
-    folder = kept_in(ledger)
+    folder = find_ledger(ledger)
     if not folder.is_dir():
         raise UsageError(f"there is no ledger in {folder}. `evenly reproduce KEY` writes one, or name it: --ledger DIR")
     rows = book.rows(folder)
@@ -161,12 +161,12 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
 
 
 def _atlas(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bool) -> None:
-    from evenly.cli.reproduce import kept_in
-    from evenly.papers.atlas.declared import TASKS, measured
+    from evenly.cli.reproduce import find_ledger
+    from evenly.papers.atlas.declared import TASKS, atlas_rows
     from evenly.papers.atlas.page import write_atlas
 
-    folder = kept_in(ledger)
-    rows = measured(folder)
+    folder = find_ledger(ledger)
+    rows = atlas_rows(folder)
     if not rows:
         raise UsageError(
             f"{folder} holds no task of the atlas: nothing can be drawn. `evenly reproduce atlas --scale small` "

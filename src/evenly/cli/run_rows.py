@@ -87,7 +87,7 @@ def start_time(run: Any) -> str | None:
         return None
 
 
-def kept(
+def filter_rows(
     rows: Sequence[dict[str, Any]], *, data: str | None, model: str | None, since: str | None
 ) -> list[dict[str, Any]]:
     """The rows of this data set, model, and of a time not before `since`."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, verb
-from evenly.cli.run_rows import kept, rows_of, shown_rows
-from evenly.cli.train import shown
+from evenly.cli.run_rows import filter_rows, rows_of, shown_rows
+from evenly.cli.train import short_number
 from evenly.errors import EvenlyError, UsageError
 
 if TYPE_CHECKING:
@@ -43,13 +43,23 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--watch", action="store_true", help="draw the table again until nothing is going on")
     inner = parser.add_subparsers(metavar="VERB", title="verbs")
     one = verb(
-        inner, "show", _alone(show), help="one run: its recipe, metrics and state", examples="evenly runs show 3f2a"
+        inner,
+        "show",
+        _refuse_filters(show),
+        help="one run: its recipe, metrics and state",
+        examples="evenly runs show 3f2a",
     )
     one.add_argument("id", metavar="ID", help="the ID of a run, its beginning, or its folder")
-    two = verb(inner, "compare", _alone(compare), help="runs beside each other, paired by seed", examples=_COMPARE)
+    two = verb(
+        inner,
+        "compare",
+        _refuse_filters(compare),
+        help="runs beside each other, paired by seed",
+        examples=_COMPARE,
+    )
     two.add_argument("ids", metavar="ID", nargs="+", help="runs of different settings; their other seeds are found")
     two.add_argument("--split", help="where the error is taken (default: test, or validation)")
-    gone = verb(inner, "rm", _alone(remove), help="delete runs, after asking", examples=_REMOVE)
+    gone = verb(inner, "rm", _refuse_filters(remove), help="delete runs, after asking", examples=_REMOVE)
     gone.add_argument("ids", metavar="ID", nargs="+", help="the ID of a run, or its beginning")
     gone.add_argument("--yes", action="store_true", help="do not ask")
     for each in (parser, one, two, gone):
@@ -57,7 +67,7 @@ def fill(parser: Parser) -> None:
         add_json(each)
 
 
-def _alone(run: "Callable[..., None]") -> "Callable[..., None]":
+def _refuse_filters(run: "Callable[..., None]") -> "Callable[..., None]":
     """Refuse the options that filter the table for an inner verb."""
 
     def check_filters(*, data: str | None, model: str | None, since: str | None, watch: bool, **given: Any) -> None:
@@ -76,7 +86,7 @@ def table(*, data: str | None, model: str | None, since: str | None, watch: bool
 
     due = 0.0  # when to print the next line, where the table cannot be redrawn in place
     while True:
-        rows = kept(rows_of(records.runs(runs)), data=data, model=model, since=since)
+        rows = filter_rows(rows_of(records.runs(runs)), data=data, model=model, since=since)
         if json:
             print_json(rows)
             return
@@ -122,7 +132,7 @@ def show(*, id: str, runs: str, json: bool) -> None:
     print(yaml_text.render(run.recipe))
     if metrics:
         chosen = [name for name in metrics[-1] if name.rpartition(".")[2] in ("epoch", "lr", "loss", "error")]
-        print_table([{k: shown(v) for k, v in row.items()} for row in metrics], chosen[:8])
+        print_table([{k: short_number(v) for k, v in row.items()} for row in metrics], chosen[:8])
     told = [run.failure(), f"It {summary['collapsed']}" if "collapsed" in summary else None]
     say(f"\nRun {run.id} is {run.state}: {run.path}" + "".join(f"\n{line}" for line in told if line))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust, verb
-from evenly.cli.train import shown
+from evenly.cli.train import short_number
 from evenly.errors import DataError, UsageError
 
 EXAMPLES = """
@@ -144,13 +144,15 @@ def threshold(
 def _print_report(report: dict[str, Any]) -> None:
     facts = ("num_examples", "population", "draws", "batch", "sampling", "lr", "lr_initial", "lr_last",
              "rho_over_alpha", "trace", "lambda_max", "rank")  # fmt: skip
-    print_table([{"what": k, "value": shown(report[k])} for k in facts if report.get(k) is not None], ["what", "value"])
+    print_table(
+        [{"what": k, "value": short_number(report[k])} for k in facts if report.get(k) is not None], ["what", "value"]
+    )
     for name, method in report["methods"].items():
         print()
         judged = any(row["lr_over_eta"] is not None for row in method["criteria"])
         rows = [
             {"criterion": row["name"], "critical lr": _words(row["eta"])}
-            | ({"lr over it": shown(row["lr_over_eta"])} if judged else {})
+            | ({"lr over it": short_number(row["lr_over_eta"])} if judged else {})
             for row in method["criteria"]
         ]
         facing = [f"σ = {method['sigma']:.4g}"] if method.get("sigma") is not None else []
@@ -281,7 +283,7 @@ def _matrix(path: Path) -> Any:
 
 def _words(value: Any) -> str:
     """A critical learning rate in words; None is infinite."""
-    return "∞" if value is None or value == float("inf") else shown(value)
+    return "∞" if value is None or value == float("inf") else short_number(value)
 
 
 def _whole(text: str, option: str) -> list[int]:

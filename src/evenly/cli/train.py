@@ -195,7 +195,7 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
         if json:
             print_json({"id": run.id, "folder": str(run.path), **summary})
         else:
-            rows = [{"metric": k, "value": shown(v)} for k, v in summary.items() if k != "collapsed"]
+            rows = [{"metric": k, "value": short_number(v)} for k, v in summary.items() if k != "collapsed"]
             print_table(rows, ["metric", "value"])
             told = f" It {summary['collapsed']}" if "collapsed" in summary else ""
             say(f"\nRun {run.id} is done: {run.path}.{told}")
@@ -208,7 +208,7 @@ def leads() -> bool:
     return int(os.environ.get("RANK", 0)) == 0
 
 
-def shown(value: Any) -> str:
+def short_number(value: Any) -> str:
     """A number in short form."""
     return f"{value:.5g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 

@@ -22,7 +22,7 @@ from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
 from evenly.data.labelled import Labelled, Lazy, Splits, scale_pixels
 from evenly.data.targeted import Targeted
-from evenly.device import pins, sent_ahead, upload
+from evenly.device import pins, prefetch, upload
 from evenly.errors import UsageError
 
 
@@ -178,7 +178,7 @@ class Batches:
         groups = [slice(first, first + together) for first in range(0, len(lengths), together)]
         spans = list(itertools.pairwise([0, *itertools.accumulate(sum(lengths[group]) for group in groups)]))
         begin, draws = 0, Draws(self.seed, epoch, index_K[:_AHEAD], copy_K[:_AHEAD])
-        inputs = sent_ahead(self._inputs([position_K[first:last] for first, last in spans]), self.device)
+        inputs = prefetch(self._inputs([position_K[first:last] for first, last in spans]), self.device)
         for x_L, group, (first, last) in zip(inputs, groups, spans, strict=True):
             if last - begin > len(draws):
                 begin, ahead = first, slice(first, max(last, first + _AHEAD))

@@ -68,7 +68,7 @@ def _timm(
     if (file := options.get("checkpoint_path")) and not os.path.isfile(file):
         raise DataError(f"there is no weights file {file}, which checkpoint_path names.")
     given = {"pretrained": False, "num_classes": num_classes, "in_chans": input_shape[0], **options}
-    return _made(name, lambda: timm.create_model(inner, **given))
+    return _call_maker(name, lambda: timm.create_model(inner, **given))
 
 
 def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, Any]) -> nn.Module:
@@ -78,10 +78,10 @@ def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, 
         raise UsageError(f"torchvision has no classification model {inner!r}.{_near(inner, names)}")
     given = {"num_classes": num_classes, **options, "weights": None}
     published = _published(models, inner, options.get("weights"))
-    model = _made(name, lambda: models.get_model(inner, **given))
+    model = _call_maker(name, lambda: models.get_model(inner, **given))
     if published is not None:
         # torchvision itself refuses weights for other than their own classes: all but the head is filled.
-        weights = _fetched(name, lambda: published.get_state_dict(progress=False, check_hash=True))
+        weights = _fetch(name, lambda: published.get_state_dict(progress=False, check_hash=True))
         fill(model, weights, source=str(published))
     return model
 
@@ -100,10 +100,10 @@ def _published(models: Any, inner: str, weights: Any) -> Any:
     return known[short]
 
 
-def _made(name: str, make: Callable[[], nn.Module]) -> nn.Module:
+def _call_maker(name: str, make: Callable[[], nn.Module]) -> nn.Module:
     """The result of `make`; an argument that it does not take raises a `UsageError` with the library's message."""
     try:
-        model: nn.Module = _fetched(name, make)
+        model: nn.Module = _fetch(name, make)
         return model
     except SetupError:
         raise
@@ -111,8 +111,8 @@ def _made(name: str, make: Callable[[], nn.Module]) -> nn.Module:
         raise UsageError(f"{name} could not be made with these options: {error}") from error
 
 
-def _fetched(name: str, fetch: Callable[[], Any]) -> Any:
-    """What `fetch` gives, which may ask the network for weights: that it did not answer is said in words."""
+def _fetch(name: str, fetch: Callable[[], Any]) -> Any:
+    """The result of `fetch`, which may download weights; a failed download raises a `SetupError` in words."""
     hub = logging.getLogger("huggingface_hub")
     before = hub.level
     hub.setLevel(logging.ERROR)  # its remarks on every attempt say no more than the error at the end

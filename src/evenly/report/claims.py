@@ -150,7 +150,7 @@ def experiment_page(
     for row in rows:
         blocks: list[Block] = []
         if row["figure"]:
-            words = " ".join(_begun(claim["says"]) + "." for claim in row["claims"])
+            words = " ".join(_capitalise(claim["says"]) + "." for claim in row["claims"])
             # By the row's key: a row may come from a stranger, and must not name another file.
             drawn = Path(ledger) / f"{key.replace('/', '-')}-{row['scale']}.svg"
             blocks.append(Drawing(_picture(drawn), f"{row['title']}. {words}"))
@@ -292,14 +292,14 @@ def _kind(claim: Mapping[str, Any]) -> str:
 
 def _note(claim: Mapping[str, Any]) -> str:
     note = claim["note"]
-    begun = _begun(note)
+    begun = _capitalise(note)
     return "" if not note else f"; {note}" if begun[0].islower() else f". {begun}"
 
 
-def _begun(text: str) -> str:
+def _capitalise(text: str) -> str:
     """A sentence with a capital letter, unless it begins with a symbol.
 
-    >>> _begun("the paper shows it"), _begun("a_j as printed"), _begun("σ falls")
+    >>> _capitalise("the paper shows it"), _capitalise("a_j as printed"), _capitalise("σ falls")
     ('The paper shows it', 'a_j as printed', 'σ falls')
     """
     return text[:1].upper() + text[1:] if re.match(r"[a-z]{2,}\b", text) else text

@@ -64,7 +64,7 @@ class Server(ThreadingHTTPServer):
             self._silent[request] = None
         return super().process_request(request, client_address)
 
-    def has_asked(self, request: Any) -> None:
+    def mark_busy(self, request: Any) -> None:
         """Mark a connection as being answered, so that it is no longer closed for others."""
         with self._guard:
             self._silent.pop(request, None)
@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, its updates, or nothing."""
-        self.server.has_asked(self.request)
+        self.server.mark_busy(self.request)
         self.connection.settimeout(SECONDS_TO_ANSWER)
         port = self.server.server_address[1]
         hosts = self.headers.get_all("Host", [])

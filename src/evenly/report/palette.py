@@ -56,10 +56,10 @@ def method(name: str) -> str | None:
     return key if key in METHODS else None
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """A method's name as pages and tables show it; any other name as it is.
 
-    >>> shown("useful"), shown("original"), shown("useful, factor 5"), shown("lookahead")
+    >>> display_name("useful"), display_name("original"), display_name("useful, factor 5"), display_name("lookahead")
     ('USEFUL', 'plain', 'USEFUL, factor 5', 'lookahead')
     """
     first, comma, rest = name.partition(",")

@@ -177,7 +177,7 @@ def _row_marks(axes: "Axes", layer: Bars, colours: list[str], rows: list[int]) -
     if layer.bar:
         axes.barh(rows, values, 0.66, color=colours, alpha=0.55)
     for row, dots, hue in zip(rows, layer.dots or (), colours, strict=False):
-        spread = [row + d for d in spreading(len(dots), 0.6)]
+        spread = [row + d for d in dot_offsets(len(dots), 0.6)]
         dense = len(rows) * len(dots) > DENSE
         axes.plot(_numbers(dots), spread, "o", ms=2.6, color=hue, alpha=0.45, mew=0, rasterized=dense)
     if layer.low is not None and layer.high is not None:
@@ -239,7 +239,7 @@ def _bars(axes: "Axes", layer: Bars, colours: list[str], places: dict[str, int],
         above = [high - v for v, high in zip(y, _numbers(layer.high), strict=True)]
         axes.errorbar(x, y, [below, above], fmt="none", ecolor=INK, elinewidth=1.4, capsize=4)
     for place, values, hue in zip(x, layer.dots or (), colours, strict=False):
-        spread = spreading(len(values), width)
+        spread = dot_offsets(len(values), width)
         axes.plot(
             [place + d for d in spread],
             _numbers(values),
@@ -313,10 +313,10 @@ def _along(layer: Layer) -> Sequence[Any]:
     return () if isinstance(layer, Rule | Histogram) else layer.x
 
 
-def spreading(num: int, width: float) -> list[float]:
+def dot_offsets(num: int, width: float) -> list[float]:
     """Horizontal offsets for the dots of one bar, so that equal ones are both visible.
 
-    >>> spreading(1, 0.6), [round(d, 2) for d in spreading(3, 0.6)]
+    >>> dot_offsets(1, 0.6), [round(d, 2) for d in dot_offsets(3, 0.6)]
     ([0.0], [-0.15, 0.0, 0.15])
     """
     return [0.0] if num == 1 else [width * 0.5 * (i / (num - 1) - 0.5) for i in range(num)]

@@ -103,7 +103,7 @@ def train_method(
     """Train one method with one seed: `recipe` is that of plain training, `early` that of the early run."""
     base, chosen = from_mapping(Recipe, recipe), parse(method)
     data = load_once(base, data_root=running.get("data_root"))
-    wanted, first = _wanted(runs, base, early, chosen, data, factor=factor, keep_suspects=keep_suspects)
+    wanted, first = _recipe_and_early(runs, base, early, chosen, data, factor=factor, keep_suspects=keep_suspects)
     is_plain = chosen.name == "plain"
     run = train_from(first if is_plain else None, wanted, runs=runs, splits=data, **running)
     if is_plain and first is not None:
@@ -147,10 +147,10 @@ def run_of(runs: str, arguments: Mapping[str, Any]) -> str | None:
         return None
     data = load_once(base, data_root=arguments["running"].get("data_root"))
     how = {name: arguments[name] for name in ("factor", "keep_suspects")}
-    return identify(_wanted(runs, base, arguments["early"], chosen, data, **how)[0], data).id
+    return identify(_recipe_and_early(runs, base, arguments["early"], chosen, data, **how)[0], data).id
 
 
-def _wanted(
+def _recipe_and_early(
     runs: str, base: Recipe, early: Mapping[str, Any] | None, chosen: Method, data: Splits, **settings: Any
 ) -> tuple[Recipe, Run | None]:
     """The recipe of a method, and the early run that it starts from."""

@@ -1,4 +1,4 @@
-"""The identity of a run: its recipe, its data, and every other argument of `train` that decides its result."""
+"""Compute the identity of a run from the arguments of `train`: recipe, data, and all else that decides its result."""
 
 import os
 import sys

@@ -101,10 +101,10 @@ def range_test(
     )
     steps = -(-min(len(order), MOST_EXAMPLES) // recipe.batch_size)
     epochs = min(-(-FEWEST_STEPS // steps), recipe.epochs)
-    trials = _tried(replace(short, epochs=epochs), data, folder, indices=indices, **running)
+    trials = _try_rates(replace(short, epochs=epochs), data, folder, indices=indices, **running)
     while not any(trial.learned for trial in trials) and epochs < recipe.epochs:
         epochs = min(2 * epochs, recipe.epochs)
-        trials = _tried(replace(short, epochs=epochs), data, folder, indices=indices, **running)
+        trials = _try_rates(replace(short, epochs=epochs), data, folder, indices=indices, **running)
     rate = choose(trials) or recipe.optimizer.lr
     path = folder / f"{'-'.join(trial.run[:4] for trial in trials if trial.run)}.json"
     tried = [{"lr": trial.lr, "loss": trial.loss, "learned": trial.learned, "run": trial.run} for trial in trials]
@@ -113,7 +113,7 @@ def range_test(
     return RangeTest(tuple(trials), epochs, rate, path)
 
 
-def _tried(short: Recipe, data: Splits, folder: Path, **running: Any) -> list[Trial]:
+def _try_rates(short: Recipe, data: Splits, folder: Path, **running: Any) -> list[Trial]:
     """Try every rate in its own run."""
     labels = data.train.labels if running["indices"] is None else data.train.labels[running["indices"]]
     guessing = 1 - float(labels.bincount().max()) / len(labels)

@@ -18,7 +18,7 @@ def explain_out_of_memory(recipe: Recipe, device: torch.device | str) -> Iterato
     Traceback (most recent call last):
     evenly.errors.SetupError: cpu ran out of memory. With batch_size=128, try --batch-size 64, or --accumulate 2, ...
     """
-    with memory.explained(device, _advice(recipe, torch.device(device))):
+    with memory.explain(device, _advice(recipe, torch.device(device))):
         yield
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenly.cli import main
+from evenly.sweep.local import usable_cores
 
 SMALL = ["digit-dominoes", "--model", "mlp", "--epochs", "2", "--seeds", "0-1", "--device", "cpu"]
 
@@ -48,6 +49,14 @@ def test_what_the_full_tables_take_on_gpus_is_printed_for_a_cluster(capsys):
     rows = [line.split() for line in told.out.splitlines() if line.startswith("springer2024 ")]
     assert [row[1] for row in rows] == ["8", "64"]
     assert "15 TFLOP/s" in told.err
+
+
+def test_a_forecast_says_how_many_could_be_trained_at_once(capsys):
+    assert main(["useful", *SMALL, "--at-epoch", "1", "--dry-run"]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    cores = usable_cores()
+    assert ("one run after the other (--on local trains " in told) == (cores > 1)
+    assert cores == 1 or f"trains {cores} at once)" in told
 
 
 CAMPAIGN = """

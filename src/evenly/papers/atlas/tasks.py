@@ -11,7 +11,7 @@ from evenly.papers.experiment import Experiment, Measured, Part, Scale
 from evenly.report.chart import Bars, Chart, Rule
 
 Minority = Literal["lacking", "conflicting", "noisy"]
-#: Where errors are taken: as the task is, with the easy feature independent of the label, and in the worst group.
+#: The kinds of error: on the task's own test set, with the easy feature independent of the label, in the worst group.
 ERRORS = {
     "test": "the test set drawn as the training set is",
     "balanced": "test examples whose easy feature says nothing",
@@ -64,7 +64,7 @@ class Task:
 
     @property
     def group(self) -> str:
-        """The group of test examples that the minority is like."""
+        """The group of test examples that corresponds to the minority."""
         return "contradicts" if self.minority == "conflicting" else "lacks"
 
 

@@ -23,7 +23,7 @@ class Member:
     def __init__(self, run: Run, method: str, seed: int, *, early: Run | None = None, label: str = "") -> None:
         self.run, self.method, self.seed, self.early = run, method, seed, early
         self.id = run.id
-        self.label = label or palette.shown(method)
+        self.label = label or palette.display_name(method)
 
     @cached_property
     def recipe(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Member:
         return f"{last} of {self.recipe.get('epochs', '?')}"
 
     @property
-    def called(self) -> str:
+    def description(self) -> str:
         """The run in words, as in captions."""
         return f"run {self.id} ({self.label}, seed {self.seed})"
 
@@ -134,12 +134,12 @@ def of_comparison(
             member = Member(run, method["name"], _number(seed), early=first, label=label_of(method))
             if not (run.path / RECIPE).is_file():
                 if cell.get("state") not in ("planned", "running"):
-                    remarks.append(f"Left out {member.called}: its folder {run.path} is not there.")
+                    remarks.append(f"Left out {member.description}: its folder {run.path} is not there.")
                 continue
             try:
                 member.check()
             except (DataError, SetupError) as error:
-                remarks.append(f"Left out {member.called}: {error}")
+                remarks.append(f"Left out {member.description}: {error}")
                 continue
             members.append(member)
     closely = sorted(members, key=lambda m: (m.id not in asked, palette.is_control(m.method), not m.summary, m.seed))
@@ -157,14 +157,14 @@ def label_of(method: Mapping[str, Any]) -> str:
     ('USEFUL', 'USEFUL, factor 5')
     """
     label = method.get("label")
-    return palette.shown(label if isinstance(label, str) and label else str(method["name"]))
+    return palette.display_name(label if isinstance(label, str) and label else str(method["name"]))
 
 
 def _title(methods: list[str], settings: Mapping[str, Any]) -> str:
     data, model = str(settings.get("data.name", "?")), settings.get("model.name", "?")
     rule = settings.get("ascent.rule", "none")
     optimizer = settings.get("optimizer.name", "sgd") if rule == "none" else rule
-    what = ", ".join(palette.shown(method) for method in methods)
+    what = ", ".join(palette.display_name(method) for method in methods)
     place = data.rstrip("/").rpartition("/")[2] or data
     return f"{what} on {place}: {model}, {str(optimizer).upper()}"
 

@@ -28,7 +28,7 @@ class Folder:
             except (DataError, SetupError, OSError) as error:
                 self.comparisons[file.stem] = str(error)
 
-    def holding(self, run: str) -> list[str]:
+    def comparisons_of(self, run: str) -> list[str]:
         """The comparisons that a run belongs to, as a member or as an early run."""
         return [name for name, record in self.comparisons.items() if run in members(record)]
 
@@ -108,9 +108,9 @@ def find(
         run = Run.open(word, root)
         parent = run.path.parent
         folder = folders.setdefault(parent, Folder(parent))
-        for name in folder.holding(run.path.name):
+        for name in folder.comparisons_of(run.path.name):
             wanted.setdefault((parent, name), set()).add(run.id)
-        if not folder.holding(run.path.name):
+        if not folder.comparisons_of(run.path.name):
             alone[run.path] = True
     return _experiments(folders, wanted, alone)
 

@@ -128,9 +128,9 @@ def _of_run(member: Member, split: str) -> Lead:
         now = last.get(f"{split}.error")
         facts = [("epoch", member.epochs)] if last else []
         facts += [(f"{split} error now", f"{now * 100:.2f}%")] if isinstance(now, float) else []
-        finding = f"{member.called.capitalize()} {words}{at}: what is shown is what is known so far."
+        finding = f"{member.description.capitalize()} {words}{at}: what is shown is what is known so far."
     elif error is None:
-        finding = f"{member.called.capitalize()} is done, and recorded no error."
+        finding = f"{member.description.capitalize()} is done, and recorded no error."
     else:
         facts = [(f"error on {split}", f"{error * 100:.2f}%"), ("seed", str(member.seed))]
         finding = (

@@ -164,7 +164,7 @@ def _examples(
         seeds = [(member, member.run, {}) for member in experiment.members][:1]
     choices: dict[str, Sequence[Block]] = {}
     for member, run, _ in seeds:
-        blocks = reader.examples(run, called=member.called, names=names, late=member.run)
+        blocks = reader.examples(run, called=member.description, names=names, late=member.run)
         if blocks:
             choices[str(member.seed)] = blocks
     return Section("examples", "Easiest and hardest examples", _switch(choices)) if choices else None
@@ -173,7 +173,7 @@ def _examples(
 def _health(seeds: Sequence[tuple[Member, Run, dict[str, Any]]]) -> Section | None:
     choices: dict[str, Sequence[Block]] = {}
     for member, _, read in seeds:
-        if blocks := sections.separation_blocks(read, sections.class_names(read), member.called):
+        if blocks := sections.separation_blocks(read, sections.class_names(read), member.description):
             choices[str(member.seed)] = blocks
     return Section("separation", "Health of the separation", _switch(choices)) if choices else None
 

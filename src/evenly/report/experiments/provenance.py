@@ -44,7 +44,7 @@ def warnings(experiment: Experiment, reader: Reader) -> list[str]:
             lines.append(f"{_capital(member)} failed: {failure}")
     waiting = [member for member in experiment.members if member.run.state in ("stopped", "new")]
     if waiting:
-        words = ", ".join(member.called for member in waiting)
+        words = ", ".join(member.description for member in waiting)
         them = "it" if len(waiting) == 1 else "them"
         lines.append(f"Not done: {words}. The same command continues {them}.")
     return lines
@@ -58,7 +58,7 @@ def _facts(stamp: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _capital(member: Member) -> str:
-    return member.called[:1].upper() + member.called[1:]
+    return member.description[:1].upper() + member.description[1:]
 
 
 def _words(value: Any) -> str:

@@ -27,7 +27,7 @@ def comparison_section(experiment: Experiment) -> Section | None:
     rows = [_row(method) for method in methods]
     groups = {cell.get("worst_group") for method in methods for cell in method["runs"].values()} - {None}
     columns = ["method", "seeds", "error %", "difference to plain", "worst %", "hard", "cost", "verdict"]
-    baseline = palette.shown(str(experiment.record.get("baseline", "plain")))
+    baseline = palette.display_name(str(experiment.record.get("baseline", "plain")))
     columns[3] = f"difference to {baseline}"
     table = Table(
         columns,

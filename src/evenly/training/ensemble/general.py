@@ -60,7 +60,7 @@ class General:
         (found,) = saved(d_KNF)
         torch._foreach_copy_([g[n] for n in self.names], [found[n] for n in self.names])
 
-    def shown(self, features_KNF: Tensor) -> Tensor:
+    def model_features(self, features_KNF: Tensor) -> Tensor:
         """As they are."""
         return features_KNF
 

@@ -40,7 +40,7 @@ class Network(Protocol):
     def backward(self, p: Views, g: Views, saved: Any, d_KNF: Tensor) -> None:
         """Fill `g` with the gradients of the body."""
 
-    def shown(self, features_KNF: Tensor) -> Tensor:
+    def model_features(self, features_KNF: Tensor) -> Tensor:
         """The features as the model's own `features` gives them."""
 
 
@@ -93,7 +93,7 @@ class Chain:
         """Layer by layer, from the last."""
         run_backward(self.layers, p, g, saved, d_KNF)
 
-    def shown(self, features_KNF: Tensor) -> Tensor:
+    def model_features(self, features_KNF: Tensor) -> Tensor:
         """As they are."""
         return features_KNF
 
@@ -153,7 +153,7 @@ class Filters:
         if self.bias:
             g["filters.bias"].copy_(g_KJD[:, :, -1])
 
-    def shown(self, features_KNF: Tensor) -> Tensor:
+    def model_features(self, features_KNF: Tensor) -> Tensor:
         """Summed over the patches, K × N × J."""
         return features_KNF.view(*features_KNF.shape[:2], self.num_patches, self.num_filters).sum(2)
 

@@ -49,10 +49,10 @@ def ask(device: torch.device, *, only: Sequence[str] = ()) -> Iterator[Row]:
         yield {"device": str(device), "check": check.name, "found": found, "right": right}
 
 
-def asked_of(count: int, kind: str) -> list[torch.device]:
+def devices_to_check(count: int, kind: str) -> list[torch.device]:
     """The devices to check: the first and the last, since code that ignores the number works on the first.
 
-    >>> asked_of(4, "cuda"), len(asked_of(1, "cuda"))
+    >>> devices_to_check(4, "cuda"), len(devices_to_check(1, "cuda"))
     ([device(type='cuda', index=0), device(type='cuda', index=3)], 1)
     """
     return [torch.device(kind, index) for index in sorted({0, count - 1})]

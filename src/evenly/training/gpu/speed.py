@@ -125,7 +125,7 @@ def _bare(device: torch.device) -> tuple[str, float]:
     y = torch.zeros(recipe.batch_size, dtype=torch.int64, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, foreach=True)
 
-    def taken(forward: Any) -> Callable[[int], None]:
+    def stepper(forward: Any) -> Callable[[int], None]:
         def take(num: int) -> None:
             for _ in range(num):
                 optimizer.zero_grad()
@@ -138,7 +138,7 @@ def _bare(device: torch.device) -> tuple[str, float]:
 
     for kind, forward in (("compiled", torch.compile(model)), ("eager", model)):
         try:
-            take = taken(forward)
+            take = stepper(forward)
             take(WARM)
         except Exception:  # no compiler here, or none for this device
             continue
