@@ -9,7 +9,7 @@ import contextlib
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,9 +83,11 @@ def range_test(
     """Try learning rates around the optimizer's usual one and choose; `running` is what `train` takes besides.
 
     Chosen is the largest rate whose training loss is within a twentieth of the lowest: rates that are too small look
-    well in a short test and are slow in a long one. Rates whose training error stays that of guessing are not chosen.
+    well in a short test and are slow in a long one. Rates that learned nothing are not chosen: whose training error
+    stays that of guessing, or whose loss is above that of a rate of which this is so. What there is to remark on the
+    data is left to the training that follows.
     """
-    data = splits if splits is not None else load_data(recipe, data_root=running.get("data_root"))
+    data = splits if splits is not None else load_data(recipe, data_root=running.get("data_root"), remark=False)
     folder = Path(runs) / FOLDER
     order = torch.randperm(len(data.train), generator=rng.generator(0, "learning rate test"))
     indices = order[:MOST_EXAMPLES].sort().values if len(order) > MOST_EXAMPLES else None
@@ -131,7 +133,20 @@ def _tried(short: Recipe, data: Splits, folder: Path, **running: Any) -> list[Tr
             loss, error = float(run.summary()["train.loss"]), float(run.summary()["train.error"])
             learned = math.isfinite(loss) and error < NEAR_CHANCE * guessing
             trials.append(Trial(rate, loss if math.isfinite(loss) else None, run.id, learned))
-    return trials
+    return doubted(trials)
+
+
+def doubted(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials, of which none learned that has a larger loss than one that learned nothing.
+
+    Where all errors are near that of guessing, some fall below it by chance; the losses do not.
+
+    >>> trials = [Trial(0.3, 1.41, "a"), Trial(0.1, 1.2, "b"), Trial(0.03, 1.36, "c", learned=False)]
+    >>> [trial.learned for trial in doubted(trials)]
+    [False, True, False]
+    """
+    nothing = min((trial.loss for trial in trials if not trial.learned and trial.loss is not None), default=math.inf)
+    return [replace(trial, learned=trial.learned and (trial.loss or 0.0) < nothing) for trial in trials]
 
 
 def choose(trials: list[Trial]) -> float | None:
