@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.comparison_arguments import add_comparison, design
-from evenly.cli.comparison_shown import print_words, say_default_epochs, say_where, show, show_forecast
+from evenly.cli.comparison_shown import print_words, say_default_epochs, say_networks, say_where, show, show_forecast
 from evenly.cli.output import print_json
 from evenly.cli.parser import Parser
 from evenly.cli.train import add_recipe, leads
@@ -60,6 +60,7 @@ def compare(*, methods: str, seeds: str, runs: str, dry_run: bool, json: bool, *
         print_json(found)
     elif leads():
         show(found)
+        say_networks(found, runs=runs)
         say_where(found, runs=runs)
     if error is not None:
         raise error

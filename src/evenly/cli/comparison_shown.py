@@ -83,6 +83,21 @@ def show_forecast(made: "Design", how: Mapping[str, Any], where: "Where", *, run
     )
 
 
+def say_networks(found: Mapping[str, Any], *, runs: str) -> None:
+    """The networks that were trained, one of each method, and the line that uses one."""
+    done = {
+        method["label"]: next((row["run"] for row in method["runs"].values() if row["state"] == "done"), None)
+        for method in found["methods"]
+    }
+    named = {label: run for label, run in done.items() if run is not None}
+    if not named:
+        return
+    place = "" if runs == "runs" else f" --runs {shlex.quote(runs)}"
+    listed = ", ".join(f"{label} {run}" for label, run in named.items())
+    first = next(iter(named.values()))
+    say(f"To use a network ({listed}):\n  evenly predict {first} PHOTOS{place} --out predictions.csv")
+
+
 def say_where(found: Mapping[str, Any], *, runs: str) -> None:
     """The last lines: the page to open."""
     place = "" if runs == "runs" else f" --runs {shlex.quote(runs)}"

@@ -82,6 +82,11 @@ class TrainedRun:
     record: ModelRecord
     run: Run | None = None
 
+    def __repr__(self) -> str:
+        whose = f"run {self.run.id}" if self.run is not None else "an export"
+        shape = "×".join(map(str, self.preprocess.shape))
+        return f"<network of {whose}: {self.record.name} for inputs of {shape} and {len(self.classes)} classes>"
+
     def predict(self, images: Any, *, batch_size: int = 64, skip_broken: bool = False) -> Predictions:
         """The class of every input, with its probability.
 

@@ -317,3 +317,19 @@ def test_a_comparison_tells_the_default_epochs_before_it_trains(
     assert "runs of 200 epochs, the default." in capsys.readouterr().err
     assert main([*words, "--epochs", "3", "--runs", str(tmp_path)]) == 2
     assert "the default." not in capsys.readouterr().err
+
+
+def test_a_comparison_names_a_network_of_each_method_and_its_own_id_is_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["compare", "digits", *QUICK, "--epochs", "1", "--methods", "plain,sam", "--seeds", "0"]
+    assert main([*words, "--runs", str(tmp_path)]) == 0
+    said = capsys.readouterr().err
+    (line,) = (line for line in said.splitlines() if line.startswith("To use a network"))
+    plain, sam = re.fullmatch(r"To use a network \(plain (\w+), SAM (\w+)\):", line).groups()  # type: ignore[union-attr]
+    assert (tmp_path / plain / "done").exists()
+    assert (tmp_path / sam / "done").exists()
+    assert f"evenly predict {plain} PHOTOS --runs {tmp_path} --out predictions.csv" in said
+    (comparison,) = (tmp_path / "comparisons").glob("*.json")
+    assert main(["predict", comparison.stem, str(tmp_path), "--runs", str(tmp_path)]) == 2
+    assert f"{comparison.stem} is a comparison, not a run" in capsys.readouterr().err
