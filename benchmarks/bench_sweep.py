@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from benchmarks.bench_data import cifar10_root
+from benchmarks.bench_train import figure_7_recipe
 from benchmarks.harness import Missing, benchmark
 from evenly.recipe import Data, Model, Recipe, to_mapping
 from evenly.sweep import Job, Plan, Where, launch
@@ -53,7 +55,11 @@ def seconds_a_run(where: Where, num: int = MANY, *, skip: int = 10) -> float:
 def two_at_once() -> Iterator[float]:
     """Processes are started for each comparison: a comparison of minutes, as people have them, pays for that once."""
     recipe = Recipe(data=Data("digit-dominoes"), model=Model("mlp"), epochs=200, evaluate_every=200)
-    design = Design(recipe, ("plain", "sam"), tuple(range(10)))
+    yield from at_once_against_in_turn(Design(recipe, ("plain", "sam"), tuple(range(10))))
+
+
+def at_once_against_in_turn(design: Design) -> Iterator[float]:
+    """What a comparison takes with two runs at once, over one after the other."""
     while True:
         taken = []
         for at_once in (2, 1):
@@ -62,6 +68,18 @@ def two_at_once() -> Iterator[float]:
                 compare(design, runs=runs, where=Where(at_once=at_once, threads=1), device="cpu")
                 taken.append(time.perf_counter() - start)
         yield taken[0] / taken[1]
+
+
+@benchmark(
+    "sweep-fig7",
+    claim="two seeds of Nguyen's figure 7, three epochs each, by --on local:2 on two cores, one thread each, against "
+    "--on local:1: speed",
+    at_least=1.8,
+    repeats=3,
+)
+def two_of_figure_7() -> Iterator[float]:
+    cifar10_root()
+    yield from at_once_against_in_turn(Design(figure_7_recipe(epochs=3), ("plain",), (0, 1)))
 
 
 @benchmark(

@@ -18,8 +18,8 @@ from evenly.measurements import MEASUREMENTS
 from evenly.models.catalogue import CATALOGUE as MODELS
 from evenly.optim.cost import passes_per_step, rule_class
 from evenly.papers import ledger as book
-from evenly.papers.atlas.advice import reached
-from evenly.papers.atlas.declared import measured
+from evenly.papers.atlas.advice import accuracy_in_words
+from evenly.papers.atlas.declared import atlas_rows
 from evenly.papers.atlas.markdown import markdown as atlas_table
 from evenly.papers.atlas.tasks import ERRORS
 from evenly.papers.catalogue import PAPERS
@@ -81,13 +81,13 @@ def measurements() -> str:
 
 def atlas(error: str) -> str:
     """A row for each cure of the atlas, a column for each of its tasks that was measured."""
-    return atlas_table(measured(PROJECT / "claims"), error)
+    return atlas_table(atlas_rows(PROJECT / "claims"), error)
 
 
 LISTS: Mapping[str, Callable[[], str]] = {
     "rules": rules, "data-sets": data_sets, "models": models, "measurements": measurements,
     **{f"atlas-{error}": partial(atlas, error) for error in ERRORS},
-    "atlas-advice": lambda: reached(measured(PROJECT / "claims")),
+    "atlas-advice": lambda: accuracy_in_words(atlas_rows(PROJECT / "claims")),
 }  # fmt: skip
 
 

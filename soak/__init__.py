@@ -11,3 +11,9 @@ fuzz        damage, read, judge; `cases` keeps the inputs that broke something
 flood       bad clients of the live view
 tally       the table at the end, and its place in docs/reliability.md
 """
+
+import os
+
+# Set before numpy is imported: OpenBLAS starts a thread per core, and a process with threads cannot fork safely.
+ALIKE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "COLUMNS": "100"}
+os.environ.update(ALIKE)

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from soak import ALIKE
+
 ROOT = Path(__file__).resolve().parent.parent
-_ALIKE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "COLUMNS": "100"}
 _PR_SET_PDEATHSIG = 1  # of Linux
 
 
@@ -42,7 +43,6 @@ class Outcome:
 
 def preload() -> None:
     """Import all of evenly, so that a fork starts at once; no arithmetic is done here, so that no thread is started."""
-    os.environ.update(_ALIKE)
     import evenly
 
     for module in pkgutil.walk_packages(evenly.__path__, "evenly."):
@@ -160,7 +160,7 @@ def surroundings(folder: Path) -> dict[str, str]:
     import matplotlib  # whose list of fonts takes seconds to make: it is shared
 
     return (
-        _ALIKE
+        ALIKE
         | {
             "no_proxy": "127.0.0.1",
             "EVENLY_DATA": str(folder / "root"),

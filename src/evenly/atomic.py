@@ -23,10 +23,10 @@ _REMEDIES = {
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "wb", *, parents: bool = True) -> Iterator[IO[Any]]:
-    """Open a temporary neighbour of `path`; on success it takes the name, on failure it vanishes.
+    """Open a temporary file beside `path`; it is renamed to `path` on success and removed on failure.
 
-    A reader sees the old file or the new one, never a part, also across a power cut: the bytes are
-    on the disk before the name is. Folders above `path` are made, unless `parents` says not to.
+    A reader sees the old file or the new one, never a part, even after a power cut: the bytes reach the disk before
+    the rename. Missing parent folders are created, unless `parents` is false.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -50,7 +50,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", *, parents: bool =
                 os.fsync(file.fileno())
                 os.replace(temporary, path)
             except BaseException:
-                # Before the file is closed, and with it the lock by which other processes know it is ours.
+                # Rename before closing: closing releases the lock that tells other processes the file is in use.
                 with contextlib.suppress(OSError):
                     temporary.unlink(missing_ok=True)
                 raise
@@ -62,10 +62,10 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", *, parents: bool =
 
 @contextlib.contextmanager
 def replacing_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A name in a folder beside `path`: the file or folder that is put there takes the place of `path` at the end.
+    """A temporary name beside `path`; the file or folder written there replaces `path` at the end.
 
-    For writers that take a name and no open file. What was at `path` stays until the new is whole and on the disk; on
-    failure nothing is left, and what a killed writer leaves goes with the next that writes `path`.
+    For writers that take a name rather than an open file. The old `path` stays until the new one is complete and on
+    disk. A failure leaves nothing behind; leftovers of a killed writer are removed by the next writer of `path`.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -95,7 +95,7 @@ def replacing_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _work_folder(path: Path) -> tuple[int, Path]:
-    """A new folder beside `path`, locked while it is used, in the place of any that a killed writer left there."""
+    """A new folder beside `path`, locked while in use; it replaces any folder that a killed writer left there."""
     for slot in range(_SLOTS):
         work = path.with_name(f".{path.name}.{slot}{_PART}")
         with contextlib.suppress(FileExistsError, NotADirectoryError):
@@ -129,7 +129,7 @@ def write_json(path: str | os.PathLike[str], value: Any, *, parents: bool = True
 
 
 def unwritable(path: Path, error: OSError) -> SetupError:
-    """The error of a file that cannot be written, with what helps."""
+    """The error for a file that cannot be written, with its remedy."""
     remedy = _REMEDIES.get(error.errno or 0, "Choose a folder that can be written to.")
     return SetupError(f"cannot write {path}: {error.strerror or error}. {remedy}")
 
@@ -152,10 +152,9 @@ def sweep(folder: Path) -> None:
 
 
 def _temporary(path: Path) -> tuple[int, Path]:
-    """A new file beside `path`, locked while it is written, in place of any that a killed writer left there.
+    """A new file beside `path`, locked while it is written; it replaces any file that a killed writer left there.
 
-    The names are few and fixed, so that the next writer of the same file comes upon what was left without
-    having to list the folder.
+    The names are few and fixed, so that the next writer of the same file finds leftovers without listing the folder.
     """
     for slot in range(_SLOTS):
         temporary = path.with_name(f".{path.name}.{slot}{_PART}")
@@ -186,7 +185,7 @@ def _open_unshared(path: Path) -> tuple[int, Path]:
 
 
 def _remove_if_abandoned(temporary: Path) -> bool:
-    """Remove the file unless a live process holds its lock; whether the name is free now."""
+    """Remove the file unless a live process holds its lock; return whether the name is now free."""
     try:
         handle = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -206,7 +205,7 @@ def _remove_if_abandoned(temporary: Path) -> bool:
 
 
 def _lock(handle: int) -> bool | None:
-    """Whether the file is locked for this process now; None where files cannot be locked."""
+    """Try to lock the file for this process; return whether it worked, or None where files cannot be locked."""
     try:
         import fcntl
 

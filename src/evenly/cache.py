@@ -1,4 +1,4 @@
-"""The user's cache folder: its loss costs time and nothing else."""
+"""The user's cache folder: deleting it costs time and nothing else."""
 
 import os
 from contextlib import suppress

@@ -1,9 +1,10 @@
 """Consent to run code: a recipe or a run's folder may name a function, which must not be called without asking.
 
-A model can be given as `module:function`. Importing the module and calling the function run whatever they hold, so a
-name that was read from a file is code from that file. It may run if the person named exactly this code with exactly
-these options on this machine before (on a command line, or by training a recipe made in Python), or trusts the file
-now, by `--trust-code` or `trusting()`. Everything that reads a recipe from a file asks `require` before it imports.
+A model can be given as `module:function`. Importing the module and calling the function can run any code, so a name
+read from a file is as dangerous as code from that file. It may run if the user has already named exactly this code
+with exactly these options on this machine (on a command line, or by training a recipe made in Python), or trusts the
+file now, with `--trust-code` or `trusting()`. Everything that reads a recipe from a file calls `require` before it
+imports the module.
 """
 
 import contextlib
@@ -29,9 +30,9 @@ _named: set[str] = set()  # by this process, whether or not the machine's memory
 
 @contextlib.contextmanager
 def trusting(trust: bool = True, *, command: str = "") -> Iterator[None]:
-    """While this lasts, code that files name is run; with `trust=False`, only what was agreed to before.
+    """Within the context, code named by files may run; with `trust=False`, only code the user agreed to before.
 
-    `command` is the line that a person gave, for the refusal to repeat with `--trust-code`.
+    `command` is the user's command line; the refusal repeats it with `--trust-code`.
     """
     before = _trusting.set(trust), _command.set(command)
     try:
@@ -44,8 +45,8 @@ def trusting(trust: bool = True, *, command: str = "") -> Iterator[None]:
 def is_code(name: str, options: Mapping[str, Any]) -> bool:
     """Whether building this model runs code that its name or options choose.
 
-    Models of the catalogue do not. Those of a library do when an option could have it fetch or read a file, which
-    numbers cannot.
+    Catalogue models do not. A library's models do if an option could make the library fetch or read a file; numbers
+    cannot.
 
     >>> is_code("mlp", {"width": 8}), is_code("os:system", {}), is_code("timm:resnet18", {"drop_rate": 0.1})
     (False, True, False)
@@ -59,7 +60,7 @@ def is_code(name: str, options: Mapping[str, Any]) -> bool:
 
 
 def require(name: str, options: Mapping[str, Any], *, source: str | os.PathLike[str], remedy: str = "") -> None:
-    """Refuse a model that `source`, a file or folder, names as code, unless the person has agreed to it.
+    """Refuse a model that `source`, a file or folder, names as code, unless the user has agreed to it.
 
     >>> require("os:system", {"command": "rm -rf /"}, source="runs/3f2a")
     Traceback (most recent call last):
@@ -77,7 +78,7 @@ def require(name: str, options: Mapping[str, Any], *, source: str | os.PathLike[
 
 
 def has_consent(name: str, options: Mapping[str, Any]) -> bool:
-    """Whether the person has named exactly this code with exactly these options on this machine."""
+    """Whether the user has named exactly this code with exactly these options on this machine."""
     mark = _mark(name, options)
     if mark in _named:
         return True
@@ -88,7 +89,7 @@ def has_consent(name: str, options: Mapping[str, Any]) -> bool:
 
 
 def remember(name: str, options: Mapping[str, Any]) -> None:
-    """The person has named this code: it may run again on this machine, from this place, with these options."""
+    """Record that the user named this code: it may run again on this machine, from this place, with these options."""
     if not is_code(name, options) or has_consent(name, options):
         return
     mark = _mark(name, options)
@@ -112,14 +113,14 @@ def _memory() -> Path:
 def _mark(name: str, options: Mapping[str, Any]) -> str:
     """A digest of the code's name, its options, and where it would be imported from.
 
-    The place counts, so that a module of the same name in a stranger's folder is another one.
+    The place counts, so that a module of the same name in a stranger's folder is a different one.
     """
     facts = [name, _plain(options), _origin(name)]
     return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _origin(name: str) -> str:
-    """Where the outermost package of a module lies; looking does not import it."""
+    """The location of a module's outermost package, found without importing it."""
     package = name.partition(":")[0].partition(".")[0]
     spec = PathFinder.find_spec(package, [*sys.path, os.getcwd()]) if package else None
     if spec is None:

@@ -1,6 +1,6 @@
-"""Devices: which device a name means, what it can do, and how to keep float32 exact.
+"""Devices: which device a name refers to, what it can do, and how to keep float32 exact.
 
-Every question about a kind of device is asked here, so that the rest of evenly never asks for `cuda` by name.
+Everything that depends on the kind of device is here; no other module mentions `cuda` by name.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ _NAMES = "cpu, cuda, cuda:1, mps or auto"
 
 
 def choose_device(name: str = "auto", *, local: int = 0) -> torch.device:
-    """The device that `name` means here; `auto` is the accelerator, or the CPU where there is none.
+    """The device that `name` refers to; `auto` is the accelerator, or the CPU where there is none.
 
-    `local` is the number of this process on its machine: it takes the device of the same number.
+    `local` is the number of this process on its machine: it gets the device of the same number.
 
     >>> choose_device("cpu")
     device(type='cpu')
@@ -66,7 +66,7 @@ def accelerator() -> tuple[str | None, int]:
 
 
 def enter(device: torch.device) -> None:
-    """Make it the device that torch means where no number is given: streams, generators, compiled kernels."""
+    """Make `device` torch's current device, for streams, generators and compiled kernels that name none."""
     module = torch.get_device_module(device)
     if device.type != "cpu" and device.index is not None and hasattr(module, "set_device"):
         module.set_device(device)
@@ -101,7 +101,7 @@ def in_float64(tensor: Tensor) -> Tensor:
 
 
 def has_bfloat16(device: torch.device | str) -> bool:
-    """Whether the device computes in bfloat16 itself: GPUs from Ampere on, Apple's from macOS 14 on, every CPU.
+    """Whether the device computes in bfloat16 natively: GPUs since Ampere, Apple's since macOS 14, every CPU.
 
     >>> has_bfloat16("cpu")
     True
@@ -114,10 +114,10 @@ def has_bfloat16(device: torch.device | str) -> bool:
 
 
 def upload(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """The tensor on the device, without waiting for what the device is doing where pinned memory allows it.
+    """Copy the tensor to the device, without waiting for the device where pinned memory allows it.
 
-    A copy that does not wait must come from pinned memory: Apple's GPUs read other memory when it may hold something
-    else already, and the numbers are wrong without a word.
+    An asynchronous copy must come from pinned memory: Apple's GPUs read unpinned memory late, when it may already hold
+    something else, and the numbers are then wrong without any error.
 
     >>> upload(torch.ones(2), "cpu")
     tensor([1., 1.])
@@ -128,12 +128,12 @@ def upload(tensor: Tensor, device: torch.device | str) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def sent_ahead(tensors: Iterable[Tensor], device: torch.device | str) -> Iterator[Tensor]:
-    """The tensors on the device, one after another; where memory can be pinned, each is sent while the last is used.
+def prefetch(tensors: Iterable[Tensor], device: torch.device | str) -> Iterator[Tensor]:
+    """Yield the tensors on the device; where memory can be pinned, each is copied while the previous one is in use.
 
-    The copies have a stream of their own: on that of the computation they would queue behind it.
+    The copies have their own stream: on the computation's stream they would queue behind it.
 
-    >>> list(sent_ahead([torch.ones(1), torch.zeros(1)], "cpu"))
+    >>> list(prefetch([torch.ones(1), torch.zeros(1)], "cpu"))
     [tensor([1.]), tensor([0.])]
     """
     device = torch.device(device)
@@ -148,17 +148,17 @@ def sent_ahead(tensors: Iterable[Tensor], device: torch.device | str) -> Iterato
         with torch.cuda.stream(beside):
             sent = upload(tensor, device), beside.record_event()
         if ahead is not None:
-            yield _arrived(*ahead)
+            yield _await_copy(*ahead)
         ahead = sent
     if ahead is not None:
-        yield _arrived(*ahead)
+        yield _await_copy(*ahead)
 
 
-def _arrived(tensor: Tensor, sent: Any) -> Tensor:
-    """The tensor, for whatever the device computes from here on."""
+def _await_copy(tensor: Tensor, sent: Any) -> Tensor:
+    """The tensor, ready for the computations that the device is given from now on."""
     now = torch.cuda.current_stream(tensor.device)
     now.wait_event(sent)
-    tensor.record_stream(now)  # its memory is not given away before the computation has used it
+    tensor.record_stream(now)  # its memory must not be reused before the computation has read it
     return tensor
 
 
@@ -178,8 +178,8 @@ def pins(device: torch.device | str) -> bool:
 def exact() -> Iterator[None]:
     """Within the context, float32 is float32: no TF32 or bfloat16 inside products and convolutions.
 
-    By default torch convolves in TF32 on GPUs from Ampere on, with errors of 10⁻³: nothing that states an error, or
-    compares two ways of computing one number, can stand on that.
+    By default torch convolves in TF32 on GPUs from Ampere on, with errors of 10⁻³: too coarse for
+    any measurement that states its error or compares two ways of computing a number.
 
     >>> with exact():
     ...     torch.backends.cudnn.allow_tf32
@@ -189,7 +189,7 @@ def exact() -> Iterator[None]:
     before = [switch.fp32_precision for switch in switches]
     try:
         legacy = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
-    except RuntimeError:  # whoever uses torch's newer switches finds the older ones closed
+    except RuntimeError:  # once torch's newer switches are used, its older ones raise
         legacy = None
     try:
         if legacy is None:
@@ -218,11 +218,11 @@ def _switches() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def repeatable(deterministic: bool, device: torch.device | str) -> Iterator[None]:
-    """Within the context the device uses only algorithms that give the same bits every time; or the quickest ones.
+    """Within the context the device uses only algorithms that give the same bits every time, or else the quickest ones.
 
-    Without `deterministic` cuDNN tries its algorithms on the first batch and keeps the quickest, and sums of a GPU may
-    come in any order: two runs agree to rounding, not to the bit. With it an operator that has no such algorithm is
-    refused by torch, by its name. The CPU is deterministic as it is.
+    Without `deterministic`, cuDNN tries its algorithms on the first batch and keeps the quickest, and a GPU may sum in
+    any order: two runs agree up to rounding, not bit for bit. With it, torch refuses operators that have no
+    deterministic algorithm, by name. The CPU is always deterministic.
 
     >>> with repeatable(True, "cpu"):
     ...     torch.are_deterministic_algorithms_enabled()
@@ -247,7 +247,7 @@ def repeatable(deterministic: bool, device: torch.device | str) -> Iterator[None
 
 
 def facts(device: torch.device | str) -> dict[str, Any]:
-    """What a record says of the device that computed: its name, its libraries, and what they were allowed.
+    """What a record says about the device that computed: its name, its libraries, and which shortcuts they may take.
 
     >>> facts("cpu")["kind"]
     'cpu'

@@ -22,11 +22,11 @@ LIBRARIES = ("torch", "numpy", "scikit-learn", "scipy", "pillow", "safetensors",
 def stamp(*, data: str | None = None, device: Any = None) -> dict[str, Any]:
     """The environment of this process as plain JSON values; `data` is the fingerprint of the data used.
 
-    `device` is the one that computed: its name, its libraries, and whether TF32 and algorithms that are not
-    deterministic were allowed are then part of the stamp.
+    If `device`, the one that computed, is given, the stamp includes its name, its libraries, and whether TF32 and
+    nondeterministic algorithms were allowed.
 
-    Versions come from the installed packages' metadata, so nothing heavy is imported. What only torch can
-    tell (threads, devices) is there if torch was imported before, else `devices` and `threads` are None.
+    Versions come from the installed packages' metadata, so nothing heavy is imported. `devices`
+    and `threads`, which only torch knows, are None unless torch has been imported.
 
     >>> sorted(stamp(data="0123456789abcdef"))
     ['cpu', 'cpus', 'data', 'device', 'devices', 'evenly', 'libraries', 'machine', 'python', 'source', 'system',
@@ -53,7 +53,7 @@ def stamp(*, data: str | None = None, device: Any = None) -> dict[str, Any]:
 
 
 def difference(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What changed from one stamp to another, a line each, the time apart.
+    """The changes from one stamp to another, one line each, ignoring the time.
 
     >>> difference({"cpus": 2, "libraries": {"torch": "2.6.0"}}, {"cpus": 2, "libraries": {"torch": "2.13.0"}})
     ['libraries.torch: 2.6.0 → 2.13.0']
@@ -87,7 +87,7 @@ def _version(name: str) -> str | None:
 
 @functools.cache
 def _cpu() -> str:
-    """The processor's own name, where the system tells it."""
+    """The processor's name, where the system reports it."""
     facts = Path("/proc/cpuinfo")
     if facts.is_file():
         for line in facts.read_text(errors="replace").splitlines():
@@ -111,7 +111,7 @@ def _devices(torch: Any) -> list[str]:
 
 
 def _device_facts(device: Any) -> dict[str, Any] | None:
-    """What is known of the device that computed; None where it is not named."""
+    """The facts about the device that computed; None if no device is named."""
     if device is None:
         return None
     from evenly.device import facts
@@ -120,14 +120,14 @@ def _device_facts(device: Any) -> dict[str, Any] | None:
 
 
 def _source() -> dict[str, Any] | None:
-    """The revision of the checkout that evenly runs from; None for an installed copy, wherever it lies."""
+    """The revision of the checkout that evenly runs from; None for an installed copy."""
     package = Path(evenly.__file__).resolve()
     tracked = _git(package.parent, "ls-files", "--error-unmatch", package.name)
     return None if tracked is None else _revision(package.parent)
 
 
 def _revision(folder: Path) -> dict[str, Any] | None:
-    """Commit and whether tracked files of the whole repository differ from it; None where git cannot tell."""
+    """The commit, and whether tracked files of the repository differ from it; None where git cannot tell."""
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return None
@@ -136,13 +136,13 @@ def _revision(folder: Path) -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    # No lock is taken and no monitor of the repository's choosing is started: asking leaves no trace.
+    # Take no lock and start no file-system monitor: reading the revision must leave no trace.
     return _output(["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments])
 
 
 def _output(command: list[str], *, seconds: float = 5) -> str | None:
-    """What a program prints; None if it is not there, fails or takes too long."""
-    # Set inside git's own hooks, these would point git at another repository than the folder's.
+    """A program's output; None if it is not installed, fails or takes too long."""
+    # Git sets these inside its hooks; they would point it at another repository than the folder's.
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=clean, check=False)

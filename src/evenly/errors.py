@@ -1,4 +1,4 @@
-"""Errors that are not bugs; each has the exit code of the command that it ends.
+"""Errors that are not bugs, each with the exit code it gives a command.
 
 An error says what happened, why, and the line that fixes it. Anything that is not one of these
 is a bug in evenly and ends a command with exit code 1 and a traceback.
@@ -6,7 +6,7 @@ is a bug in evenly and ends a command with exit code 1 and a traceback.
 
 from collections.abc import Iterable
 
-_MANY = 20  # more names than these are no help to whoever mistyped one
+_MANY = 20  # a longer list does not help someone who mistyped a name
 
 
 class EvenlyError(Exception):
@@ -16,13 +16,13 @@ class EvenlyError(Exception):
 
 
 class UsageError(EvenlyError, ValueError):
-    """An argument, option or recipe that cannot be meant."""
+    """An argument, option or recipe that makes no sense."""
 
     exit_code = 2
 
 
 class DataError(EvenlyError, ValueError):
-    """A data set that is missing, damaged or unfit for what is asked of it."""
+    """A data set that is missing, damaged or unfit for its use."""
 
     exit_code = 3
 
@@ -34,13 +34,13 @@ class SetupError(EvenlyError):
 
 
 class Stopped(EvenlyError):
-    """Work that ended early on purpose and continues when the same command is given again."""
+    """Work that stopped early on purpose and continues when the same command is repeated."""
 
     exit_code = 75
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence that names the nearest known words; when none is near it lists them all, or three of very many.
+    """A sentence that names the nearest known words; if none is near, it lists them all, or three of very many.
 
     >>> did_you_mean("cifar-10", ["cifar10", "mnist"])
     "Did you mean 'cifar10'?"
@@ -51,7 +51,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("30", [f"fig{i}" for i in range(80)])
     'The nearest of 80: fig30, fig3, fig0.'
     """
-    import difflib  # only when something is wrong: `evenly --help` need not wait for it
+    import difflib  # imported only for an error: `evenly --help` need not wait for it
 
     known = sorted(set(known))
     near = difflib.get_close_matches(word, known, n=2, cutoff=0.6)

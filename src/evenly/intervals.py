@@ -1,4 +1,4 @@
-"""How sure a mean is: Student's t-intervals, alone and for paired differences, and how many seeds would settle it."""
+"""How certain a mean is: Student's t-intervals, also for paired differences, and how many seeds would settle it."""
 
 import math
 from collections.abc import Sequence
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from evenly.errors import UsageError
 
-#: Beyond this many seeds nobody settles anything by running more of them.
+#: More seeds than this are never recommended.
 MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean of n values and the interval that holds the true one with probability `level`.
+    """The mean of n values, with the interval that covers the true mean with probability `level`.
 
     One value has a mean and no interval: `low` and `high` are NaN.
     """
@@ -25,7 +25,7 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether zero is outside; never with one value."""
+        """Whether zero lies outside the interval; False for a single value."""
         return self.low > 0 or self.high < 0
 
     @property
@@ -110,9 +110,9 @@ def power(effect: float, deviation: float, n: int, *, level: float = 0.95) -> fl
 
 
 def num_seeds(effect: float, deviation: float, *, wanted: float = 0.9, level: float = 0.95) -> int | None:
-    """The smallest number of seeds with which a true `effect` is seen with probability `wanted`.
+    """The smallest number of seeds that detects a true `effect` with probability `wanted`.
 
-    None where even 10,000 would not do, or where nothing is known of the deviation.
+    None if even 10,000 seeds would not do, or if the deviation is unknown.
 
     >>> num_seeds(0.28, 0.405), num_seeds(0.28, 0.2), num_seeds(0.0, 1.0)
     (24, 8, None)
@@ -137,7 +137,7 @@ def num_seeds(effect: float, deviation: float, *, wanted: float = 0.9, level: fl
 def holm(p_values: Sequence[float], *, level: float = 0.95) -> list[bool]:
     """Which of several tests reject, so that the chance of any false rejection is at most 1 − level (Holm, 1979).
 
-    The i-th smallest of m p-values must be at most (1 − level)/(m − i + 1), as all smaller ones are.
+    The i-th smallest of m p-values must be at most (1 − level)/(m − i + 1), and so must all smaller ones.
 
     >>> holm([0.01, 0.04, 0.03])
     [True, False, False]
@@ -151,7 +151,7 @@ def holm(p_values: Sequence[float], *, level: float = 0.95) -> list[bool]:
 
 
 def points(share: float) -> str:
-    """A difference of shares in points, with its sign; the minus is as wide as a plus, and there is no −0.00.
+    """A difference of shares in percentage points, with its sign, a true minus, and never −0.00.
 
     >>> points(0.0123), points(-0.5), points(-0.00001)
     ('+1.23', '−50.00', '+0.00')
@@ -160,7 +160,7 @@ def points(share: float) -> str:
 
 
 def points_with_interval(difference: Interval) -> str:
-    """A difference in points with its interval; that of one seed has none.
+    """A difference in percentage points with its interval; one seed gives no interval.
 
     >>> points_with_interval(Interval(-0.01, -0.02, 0.0, 5))
     '−1.00 [−2.00, +0.00]'
@@ -175,6 +175,6 @@ def points_with_interval(difference: Interval) -> str:
 
 
 def _t_quantile(num: int, level: float) -> float:
-    from scipy.special import stdtrit  # as scipy.stats.t.ppf, without the seconds that takes to import
+    from scipy.special import stdtrit  # equals scipy.stats.t.ppf, which takes seconds to import
 
     return float(stdtrit(num - 1, 0.5 + level / 2))

@@ -13,10 +13,10 @@ from typing import Literal
 class Measurement:
     """A measurement's function, `where` (`module:function` in `evenly.diagnostics`), and how it is presented.
 
-    `numbers` maps the keys shown in the page's table to their titles, `bars` the keys that the page draws side by side,
-    all of one `unit`, with whiskers of twice KEY_error where that is measured (`log`: marks on a logarithmic axis); a
-    measurement with a figure of its own needs none. A `quick` measurement is made by default; then `possible`, a
-    `module:function` of the data's `Splits`, can say whether the data allow it. `source` is the paper.
+    `numbers` maps the keys in the page's table to their titles. `bars` does so for the keys that the page draws side by
+    side, all in one `unit`, with whiskers of twice KEY_error where that is measured (`log`: marks on a logarithmic
+    axis); a measurement with its own figure needs none. A `quick` measurement is made by default, provided that
+    `possible`, a `module:function` of the data's `Splits`, allows it. `source` is the paper.
     """
 
     where: str

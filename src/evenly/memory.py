@@ -1,4 +1,4 @@
-"""Free memory, and how to recognise that it ran out."""
+"""How much memory is free, and whether an error means that it ran out."""
 
 import contextlib
 import os
@@ -9,12 +9,12 @@ import torch
 
 from evenly.errors import SetupError
 
-#: The share of what is free that a computation may plan for: the rest is for what it cannot foresee.
+#: The share of free memory that a computation may plan to use; the rest is for what it cannot foresee.
 SHARE = 0.6
 
 
 def free(device: torch.device | str) -> int | None:
-    """Bytes that can still be allocated on the device; None where the system does not tell.
+    """Bytes that can still be allocated on the device; None where the system does not say.
 
     >>> (free("cpu") or 1) > 0
     True
@@ -27,12 +27,12 @@ def free(device: torch.device | str) -> int | None:
     module = torch.get_device_module(device)
     if not hasattr(module, "mem_get_info"):
         return None
-    # What torch keeps for later allocations is free too, though not to others.
+    # Memory that torch has cached is free for torch, though not for other programs.
     return int(module.mem_get_info(device)[0] + module.memory_reserved(device) - module.memory_allocated(device))
 
 
 def budget(device: torch.device | str) -> int:
-    """Bytes that a computation may plan for: `EVENLY_MEMORY` (in GB) if it is set, else a share of what is free.
+    """Bytes that a computation may plan to use: `EVENLY_MEMORY` (in GB) if set, else a share of free memory.
 
     >>> os.environ["EVENLY_MEMORY"] = "2"
     >>> budget("cpu")
@@ -59,10 +59,10 @@ def is_out(error: BaseException) -> bool:
 
 
 @contextlib.contextmanager
-def explained(device: torch.device | str, advice: str) -> Iterator[None]:
-    """Within the context, running out of memory is a `SetupError` that says where, and what to try.
+def explain(device: torch.device | str, advice: str) -> Iterator[None]:
+    """Within the context, running out of memory raises a `SetupError` that names the device and what to try.
 
-    >>> with explained("cuda:0", "Try --examples 500."):
+    >>> with explain("cuda:0", "Try --examples 500."):
     ...     raise torch.OutOfMemoryError("CUDA out of memory.")
     Traceback (most recent call last):
     evenly.errors.SetupError: cuda:0 ran out of memory. Try --examples 500.
@@ -76,7 +76,7 @@ def explained(device: torch.device | str, advice: str) -> Iterator[None]:
 
 
 def _free_on_host() -> int | None:
-    """What Linux says is available, within the limit of the process's control group."""
+    """The memory that Linux reports as available, within the limit of the process's control group."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         left = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))

@@ -1,4 +1,4 @@
-"""Progress for people, on stderr: a bar with the time left on a terminal, a line every half minute without one."""
+"""Progress on stderr: a bar with the time left on a terminal, a line every half minute elsewhere."""
 
 import os
 import re
@@ -21,16 +21,17 @@ def can_show_bar() -> bool:
 
 
 def tell(sentence: str) -> None:
-    """Say something to the person at the terminal, beside the results on stdout."""
-    print(wrapped(sentence), file=sys.stderr, flush=True)
+    """Print a message to stderr; results go to stdout."""
+    print(wrap_text(sentence), file=sys.stderr, flush=True)
 
 
-def wrapped(text: str, *, stream: TextIO | None = None, width: int | None = None) -> str:
-    """Text broken between words at the width of the terminal, each line with its own indent; as it is without one.
+def wrap_text(text: str, *, stream: TextIO | None = None, width: int | None = None) -> str:
+    """Text wrapped to the terminal's width, each line keeping its indent; unchanged where there is no terminal.
 
     A line that is a command stays whole, so that it can be copied.
 
-    >>> print(wrapped("Too early to say.\\n  - two seeds cannot tell\\n  evenly compare digits --seeds 0-4", width=20))
+    >>> text = "Too early to say.\\n  - two seeds cannot tell\\n  evenly compare digits --seeds 0-4"
+    >>> print(wrap_text(text, width=20))
     Too early to say.
       - two seeds cannot
         tell
@@ -99,7 +100,7 @@ class Bar:
             self._say()
 
     def note(self, *, loss: float, error: float) -> None:
-        """Show how training stands beside the bar; the error is a share."""
+        """Show loss and error (a share) beside the bar."""
         self.describe(f"{self.what}  loss {loss:.4g}  error {error * 100:.2f}%")
 
     def describe(self, text: str) -> None:
@@ -114,13 +115,13 @@ class Bar:
         return self._owns or time.monotonic() - self._began >= PATIENCE
 
     def _say(self) -> None:
-        """A line where there is no terminal, if the last one was long enough ago."""
+        """Print a line, if there is no terminal and the last line was long enough ago."""
         now = time.monotonic()
-        if now - self._said < LINE_EVERY or os.environ.get("RANK", "0") != "0":  # of many processes one speaks
+        if now - self._said < LINE_EVERY or os.environ.get("RANK", "0") != "0":  # only one of several processes prints
             return
         self._said = now
         words = self._text
-        if self.total and self.unit != "runs":  # a plan tells its own numbers
+        if self.total and self.unit != "runs":  # a plan prints its own counts
             left = (self.total - self._done) * (now - self._began) / self._done if self._done else 0.0
             words += f": {self._done / self.total:.0%}" + (f", about {duration(left)} left" if left > 0 else "")
         tell(words)
@@ -163,6 +164,6 @@ def _display(unit: str) -> Any:
 
     counts = [DownloadColumn(), TransferSpeedColumn()] if unit == "bytes" else [MofNCompleteColumn()]
     columns = [TextColumn("{task.description}"), BarColumn(), *counts, TimeRemainingColumn()]
-    if unit == "runs":  # their number and the time left are told in words
+    if unit == "runs":  # the description states their number and the time left
         columns = [TextColumn("{task.description}"), BarColumn()]
     return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -1,7 +1,7 @@
-"""A run, described: frozen and typed, read from YAML, changed from the command line, and named by a hash.
+"""The recipe of a run: frozen and typed, read from YAML, changed from the command line, and named by a hash.
 
 The defaults are those of the USEFUL paper (Nguyen et al., 2024), on data and a model small enough to try; a radius is
-the one that the rule's own authors begin with (`evenly.rules`).
+the default of the rule's authors (`evenly.rules`).
 """
 
 import os
@@ -59,7 +59,7 @@ class Optimizer(Settings):
             )
 
 
-#: The radius that plain runs have always had in their recipes, where nothing reads it: it is part of their identity.
+#: The radius in the recipes of plain runs. Nothing reads it, but it has always been part of their identity.
 _UNUSED = 0.1
 
 
@@ -68,14 +68,16 @@ class Ascent(Settings):
     """Where the gradient is taken: at the weights, or at a worse point near them (the SAM family)."""
 
     rule: str = setting("none", "How the worse point is found, a rule of the SAM family; `none` is ordinary training.")
-    rho: float | None = setting(None, "How far it is from the weights; null is the rule's own default.", least=0)
+    rho: float | None = setting(
+        None, "How far it is from the weights; null is the rule's own default.", least=0, most=1e6
+    )
     options: Mapping[str, Any] = setting({}, "What this rule alone understands.")
     schedule: Literal["constant", "linear", "cosine", "lr"] = setting(
         "constant",
         "How rho goes to rho_end over training; `lr` follows the learning rate, as GSAM does.",
         absent="constant",
     )
-    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0, absent=0.0)
+    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0, most=1e6, absent=0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -210,11 +212,21 @@ class Recipe(Settings):
     logit_penalty: float = setting(
         0.0, "λ of the penalty λ/2·‖outputs‖² on every example (spectral decoupling).", least=0, absent=0.0
     )
+    last_layer: str | None = setting(
+        None,
+        "The held-out split to which the last layer is fitted at the end, its groups balanced (DFR); null leaves it.",
+        absent=None,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if late := [epoch for epoch in self.keep_epochs if epoch > self.epochs]:
             raise UsageError(f"keep_epochs: the run has {self.epochs} epochs, and {late[0]} is beyond them.")
+        if self.last_layer in ("train", "test"):
+            raise UsageError(
+                f"last_layer={self.last_layer}: expected a split that the network was not trained on and is not judged "
+                "by. For example: last_layer=validation with data.validation=0.2"
+            )
         if self.schedule.warmup_epochs >= self.epochs:
             raise UsageError(
                 f"schedule.warmup_epochs: expected fewer than the {self.epochs} epochs of the run, "
@@ -225,8 +237,8 @@ class Recipe(Settings):
 def load(path: str | os.PathLike[str], *, trust_code: bool = False) -> Recipe:
     """The recipe in a YAML file; an error names the file, and its line where YAML itself is broken.
 
-    A recipe whose model is code (`module:function`) is refused unless this machine has been told of it before
-    (`evenly.consent`), or with `trust_code`.
+    A recipe whose model is code (`module:function`) is refused unless the user has agreed to it on this machine
+    (`evenly.consent`), or `trust_code` is set.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "recipe.yaml"
@@ -246,7 +258,7 @@ def load(path: str | os.PathLike[str], *, trust_code: bool = False) -> Recipe:
 
 
 def from_record(mapping: Mapping[str, Any]) -> Recipe:
-    """The recipe of a run, as its folder holds it: written down whole by this version or an older one.
+    """The recipe stored in a run's folder by this version or an older one, with every setting written out.
 
     >>> from_record(to_mapping(Recipe(epochs=3))) == Recipe(epochs=3)
     True
@@ -260,7 +272,7 @@ def dump(recipe: Recipe, path: str | os.PathLike[str], *, defaults: bool = True)
 
 
 def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
-    """The recipe with `--set` changes, each `path=value` with the value in YAML; the last one of a path wins.
+    """The recipe with `--set` changes, each `path=value` with the value in YAML; a later change of a path wins.
 
     >>> changed = override(Recipe(), ["optimizer.lr=5e-2", "data.options.beta_d=0.4", "augment=[pad-crop, mirror]"])
     >>> changed.optimizer.lr, changed.data.options["beta_d"], changed.augment
@@ -274,7 +286,7 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
             raise UsageError(f"--set {change!r}: expected path=value. For example: --set optimizer.lr=0.05")
         _put(mapping, path, yaml_text.parse(text, source=f"--set {path}"))
         set_paths.add(path)
-    # A radius belongs to its rule: another rule begins with its own.
+    # A radius belongs to its rule: a new rule brings its own default.
     other_rule = mapping["ascent"]["rule"] != recipe.ascent.rule
     if other_rule and "ascent.rho" not in set_paths:
         mapping["ascent"]["rho"] = None
@@ -284,8 +296,8 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
 def digest(recipe: Recipe) -> str:
     """Twelve hex digits that name the recipe: equal recipes have equal digests, on any machine, in any version.
 
-    Every setting counts, also at its default, so that a default that changes gives another digest. A setting that is
-    added later, at the value that means what was done without it, counts for nothing (see `typed.identity_settings`).
+    Every setting counts, even at its default, so changing a default changes the digest. A setting added in a later
+    version does not count at the value that reproduces the earlier behaviour (see `typed.identity_settings`).
 
     >>> digest(Recipe(epochs=3)) == digest(from_mapping(Recipe, {"seed": 0, "epochs": 3.0}))
     True

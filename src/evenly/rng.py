@@ -2,7 +2,7 @@
 
 Two kinds. `generator` gives an ordinary `torch.Generator` for drawing in sequence. `uniform` is
 stateless: the numbers of example i are a pure function of a key and i, on any device, in any order,
-for any number of workers; that is what makes exact resume possible.
+for any number of workers; this makes exact resume possible.
 
 Torch itself draws from the global generators of the host and the device: dropout during training, the first weights of
 layers. `seed_global` seeds them for a training step, and `fork_generators` restores them for the caller.
@@ -114,7 +114,7 @@ def uniform(stream: int, counters_N: Tensor, num: int) -> Tensor:
 
 
 def random_words(stream: int, counters_N: Tensor, num: int) -> Tensor:
-    """`num` random 64-bit words for every counter, as int64: what `uniform` is made of.
+    """`num` random 64-bit words for every counter, as int64; `uniform` scales them.
 
     >>> w = random_words(key(0, "noise"), torch.tensor([5, 7]), 2)
     >>> torch.equal(w[1], random_words(key(0, "noise"), torch.tensor([7]), 2)[0])

@@ -41,9 +41,9 @@ def norm(a: Params) -> Tensor:
 
 
 def length(a: Params, *, few: int = _FEW) -> float:
-    """‖a‖₂ over all tensors, as a number on the host: what `norm` gives, a little quicker on the CPU.
+    """‖a‖₂ over all tensors, as a number on the host: the same as `norm`, a little quicker on the CPU.
 
-    Up to `few` norms are read one by one, an operator each; more are put together first.
+    Up to `few` norms are read one by one, an operator each; more are stacked first.
 
     >>> length([torch.tensor([3.0]), torch.tensor([[4.0]])])
     5.0
@@ -93,7 +93,7 @@ def add(a: Params, b: Params, factor: float = 1.0) -> list[Tensor]:
 
 
 def swappable(params: Params) -> bool:
-    """Whether nothing but the parameters themselves knows where their values lie: plain tensors on the CPU.
+    """Whether the parameters' storage may be swapped, since nothing else refers to it: plain tensors on the CPU.
 
     >>> swappable([torch.zeros(1)])
     True
@@ -102,7 +102,7 @@ def swappable(params: Params) -> bool:
 
 
 class Home(NamedTuple):
-    """Where displaced parameters came from: hand it to `restore`."""
+    """The original values of displaced parameters, for `restore`."""
 
     params: list[Tensor]
     values: list[Tensor]
@@ -117,12 +117,12 @@ def displace(
     swap: bool | None = None,
     aside: Params | None = None,
 ) -> Home:
-    """Move `params` to params + size · direction, and return what `restore` needs to bring them back.
+    """Move `params` to params + size · direction, and return what `restore` needs.
 
-    With `swap` the parameters point at the new values for a while and their own storage is not touched: one pass
-    over memory instead of three. Without it the values are copied aside and added to in place, which shards,
-    captured graphs and packed recurrent weights rely on. The default swaps plain tensors on the CPU. `aside` is memory
-    for that copy, the `values` of an earlier displacement: asking a device for it anew takes longer than the copy.
+    With `swap` the parameters point at the new values until restored and their own storage is not written: one pass
+    over memory instead of three. Without it the values are copied and changed in place, which shards, captured graphs
+    and packed recurrent weights rely on. By default plain tensors on the CPU are swapped. `aside` is memory for the
+    copy, the `values` of an earlier displacement: on a device, new memory takes longer than the copy itself.
 
     >>> w = torch.tensor([1.0, 2.0])
     >>> home = displace([w], [torch.tensor([1.0, 1.0])], 0.5)
@@ -140,7 +140,7 @@ def displace(
         values = list(aside) if aside is not None and alike(aside, local) else [torch.empty_like(t) for t in local]
         torch._foreach_copy_(values, local)  # one launch on a GPU, where clones would be one for each tensor
         along = [_local(t) for t in direction]
-        if isinstance(size, Tensor):  # on a device, where reading it would wait
+        if isinstance(size, Tensor):  # on a device, where reading it would block
             torch._foreach_add_(local, torch._foreach_mul(along, size))
         else:
             torch._foreach_add_(local, along, alpha=size)
@@ -148,7 +148,7 @@ def displace(
 
 
 def alike(a: Params, b: Params) -> bool:
-    """Whether tensors match in type, shape and layout, one by one, so that one list can be copied into the other.
+    """Whether the tensors match pairwise in type, shape and layout, so that one list can be copied into the other.
 
     >>> alike([torch.zeros(2)], [torch.ones(2)]), alike([torch.zeros(2)], [torch.ones(3)])
     (True, False)
@@ -158,7 +158,7 @@ def alike(a: Params, b: Params) -> bool:
 
 
 def restore(home: Home) -> None:
-    """Bring displaced parameters back, bit for bit: never by subtracting, since (w + ε) − ε ≠ w."""
+    """Restore displaced parameters bit for bit: never by subtracting, since (w + ε) − ε ≠ w."""
     if home.swapped:
         for tensor, value in zip(home.params, home.values, strict=True):
             tensor.data = value
@@ -169,7 +169,7 @@ def restore(home: Home) -> None:
 
 @contextlib.contextmanager
 def displaced(params: Params, offset: Params, *, swap: bool | None = None) -> Iterator[None]:
-    """Within the context `params` hold params + offset; afterwards they are what they were, bit for bit.
+    """Within the context `params` hold params + offset; afterwards they have their old values, bit for bit.
 
     >>> w = torch.tensor([0.1])
     >>> with displaced([w], [torch.tensor([1e8])]):
@@ -194,7 +194,7 @@ def sum_of(scalars: Params) -> Tensor:
 
 
 def is_shard(t: Tensor) -> bool:
-    """Whether t is one rank's part of a tensor that lies on several (DTensor, as FSDP2 makes them).
+    """Whether t is one rank's part of a tensor spread over several ranks (DTensor, as FSDP2 makes them).
 
     >>> is_shard(torch.zeros(1))
     False
@@ -203,7 +203,7 @@ def is_shard(t: Tensor) -> bool:
 
 
 def sharded_like(whole: Tensor, t: Tensor) -> Tensor:
-    """A whole tensor, known on every rank, laid out as t is: cut up if t is sharded.
+    """A whole tensor, present on every rank, in the layout of t: sharded if t is.
 
     >>> sharded_like(torch.ones(2), torch.zeros(2))
     tensor([1., 1.])

@@ -43,7 +43,7 @@ def test_a_bar_inside_of_another_one_is_shown_once_it_takes_a_second(monkeypatch
 
 def test_text_is_broken_between_words_and_commands_stay_whole() -> None:
     command = "  evenly useful photos --model convnet --epochs 12 --set data.validation=0.2 --runs /a/long/path/of/runs"
-    said = progress.wrapped(f"{'Eleven words ' * 11}\n{command}", width=80).splitlines()
+    said = progress.wrap_text(f"{'Eleven words ' * 11}\n{command}", width=80).splitlines()
     assert said[-1] == command
     assert max(map(len, said[:-1])) <= 80
     assert " ".join(said[:-1]) == ("Eleven words " * 11).strip()

@@ -1,6 +1,6 @@
 """The command line: one verb a function, in one small file each.
 
-Results go to stdout, talk and progress to stderr. Exit codes: 0 ok, 1 bug, 2 usage, 3 data, 4 environment or
+Results go to stdout, messages and progress to stderr. Exit codes: 0 ok, 1 bug, 2 usage, 3 data, 4 environment or
 missing extra, 5 ran but the claim did not hold, 75 stopped but resumable, 130 Ctrl-C.
 
 Nothing here imports torch before a verb runs, so that `evenly --help` answers at once.
@@ -18,32 +18,32 @@ from evenly import __version__
 from evenly.cli.parser import Parser
 from evenly.consent import trusting
 from evenly.errors import EvenlyError
-from evenly.progress import wrapped
+from evenly.progress import wrap_text
 
 EXAMPLES = """
   evenly demo                                 see it work on embedded data
   evenly useful photos/ --model resnet18      the whole method on your own images
   evenly compare photos/ --model convnet      which method helps on them
   evenly train digits --optimizer sam         train, resumable, in a run folder
-  evenly runs                                 what has been run
+  evenly runs                                 list all runs
   evenly doctor                               what is installed, which data sets are found
   evenly data list                            every data set, and whether it is here
   evenly data show digits --out sheet.png     look at one
 """
-# Each verb lives in the module of its name, which is imported when the verb is given.
+# Each verb is in the module of its name, which is imported when the verb is used.
 VERBS = {
-    "demo": "see it on embedded data, with no download",
-    "compare": "which method helps on your data, and is it real",
+    "demo": "see the bias and its cure on embedded data",
+    "compare": "which method helps on your data, and whether the gain is real",
     "advise": "what to try first, from a short early run and the atlas of cures",
-    "useful": "train by USEFUL beside its controls, with paired seeds",
+    "useful": "train with USEFUL and its controls, with paired seeds",
     "separate": "find the examples a network has not learned early",
-    "export": "carry a trained network or a resampled training set to other programs",
-    "predict": "name the classes of new images by a trained run",
-    "train": "train one recipe, or continue it",
-    "runs": "what has been run, and what came of it",
-    "measure": "point the instruments at a run",
+    "export": "export a trained network or a resampled training set",
+    "predict": "classify new images with a trained run",
+    "train": "train one recipe, or resume it",
+    "runs": "list runs and their results",
+    "measure": "measure sharpness, features and more of a run",
     "report": "a run and its comparison as one page, or live",
-    "stability": "which learning rates SGD and SAM can stay at",
+    "stability": "learning rates at which SGD and SAM are stable",
     "reproduce": "any figure or table of the papers, with a verdict",
     "cite": "BibTeX of the papers",
     "data": "list, look at, fetch and verify data sets",
@@ -52,7 +52,7 @@ VERBS = {
 
 
 def parser(verb: str | None = None) -> Parser:
-    """The command line, with the arguments of `verb` filled in; the other verbs are only named."""
+    """The command line, with the arguments of `verb`; the other verbs are only listed."""
     top = Parser(prog="evenly", description="See and cure simplicity bias.", examples=EXAMPLES)
     top.add_argument("--version", action="version", version=f"evenly {__version__}")
     verbs = top.add_subparsers(metavar="VERB", required=True, title="verbs")
@@ -73,10 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         with trusting(arguments.pop("trust_code", False), command=f"evenly {shlex.join(words)}"):
             return int(run(**arguments) or 0)
     except EvenlyError as error:
-        print(wrapped(f"evenly: {error}"), file=sys.stderr)
+        print(wrap_text(f"evenly: {error}"), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt as interrupt:
-        print(wrapped(f"evenly: {interrupt}" if str(interrupt) else "evenly: interrupted"), file=sys.stderr)
+        print(wrap_text(f"evenly: {interrupt}" if str(interrupt) else "evenly: interrupted"), file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader has gone (`evenly data list | head`): that is no error. Python would complain at exit.
@@ -85,14 +85,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Wrapped(logging.Formatter):
-    """A remark in lines as wide as the terminal."""
+    """A log message wrapped to the width of the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return wrapped(super().format(record))
+        return wrap_text(super().format(record))
 
 
 def _speak_plainly() -> None:
-    """Remarks of the library reach a person without the place in the code they come from."""
+    """Show the library's warnings without their place in the code."""
     logger = logging.getLogger("evenly")
     if not logger.handlers:
         handler = logging.StreamHandler()
@@ -102,5 +102,5 @@ def _speak_plainly() -> None:
         logger.propagate = False
     for each in logger.handlers:
         if type(each) is logging.StreamHandler:
-            each.stream = sys.stderr  # which may be another than when the last command ran in this process
-    warnings.formatwarning = lambda message, *_, **__: wrapped(f"evenly: {message}") + "\n"
+            each.stream = sys.stderr  # which may have changed since the last command in this process
+    warnings.formatwarning = lambda message, *_, **__: wrap_text(f"evenly: {message}") + "\n"

@@ -47,19 +47,19 @@ def fill(parser: Parser) -> None:
 
 
 def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
-    """Look at an early network, find the tasks of the atlas that are like it, and say what to try."""
-    from evenly.cli.reproduce import kept_in
+    """Measure an early network, find similar tasks of the atlas, and say what to try."""
+    from evenly.cli.reproduce import find_ledger
     from evenly.papers.atlas.advice import advise as advice_of
-    from evenly.papers.atlas.advice import left_out
-    from evenly.papers.atlas.declared import measured
+    from evenly.papers.atlas.advice import leave_one_out
+    from evenly.papers.atlas.declared import atlas_rows
     from evenly.papers.atlas.early_run import look
 
-    folder, how = kept_in(ledger), running(given)
-    rows = measured(folder)
-    recipe, data = _asked(given, runs=runs, how=how)
+    folder, how = find_ledger(ledger), running(given)
+    rows = atlas_rows(folder)
+    recipe, data = _resolve(given, runs=runs, how=how)
     seen = look(recipe, data, runs=runs, **how)
     signs = _signs(seen, data, _run(given["data"], runs))
-    found, tested = advice_of(seen.features, rows), left_out(rows) if len(rows) > 1 else {}
+    found, tested = advice_of(seen.features, rows), leave_one_out(rows) if len(rows) > 1 else {}
     if not leads():
         return
     named = _run(given["data"], runs)
@@ -83,8 +83,8 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     _show(seen.features, seen.epochs, found, tested, folder, command, signs)
 
 
-def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":
-    """The recipe and data of the run that is named, or those that the arguments describe."""
+def _resolve(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":
+    """The recipe and data of the named run, or those that the arguments describe."""
     from evenly.training.build import load_data
 
     run = _run(given["data"], runs)
@@ -106,7 +106,7 @@ def _asked(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[R
 
 
 def _signs(seen: "Looks", data: "Splits", named: "Run | None") -> "list[Sign]":
-    """What to try first and why: by the run that was named, or the early one, and by what the twin separates."""
+    """What to try first and why: from the named or the early run, and from the separation of its twin."""
     from evenly.resampling import separate
     from evenly.resampling.health import health
     from evenly.resampling.separation import SeparationWarning
@@ -122,12 +122,12 @@ def _signs(seen: "Looks", data: "Splits", named: "Run | None") -> "list[Sign]":
             warnings.simplefilter("ignore", SeparationWarning)
             separation = separate(outputs["logits"], outputs["labels"], classes=data.classes, max_accuracy=1.0)
         return [*of_run, *signs_of_separation(separation, health(separation, outputs["logits"]), agreement=agreement)]
-    except DataError:  # all outputs of every class are equal: nothing was learned, or everything
+    except DataError:  # all outputs of a class are equal: the network learned nothing, or everything
         return of_run
 
 
 def _settings(run: "Run") -> dict[str, Any]:
-    """What a command line says to train as a run was trained: its data, model, epochs and learning rate."""
+    """The command-line words that repeat a run's training: its data, model, epochs and learning rate."""
     recipe = run.recipe
     options = [f"{name}={value}" for name, value in (recipe["data"].get("options") or {}).items()]
     return {
@@ -152,11 +152,11 @@ def _run(word: str | None, runs: str) -> Any:
     try:
         return Run.open(word, runs)
     except UsageError:
-        return None  # a data set that does not exist is answered as by every other verb
+        return None  # other verbs report a missing data set in the same way
 
 
 def _command(given: dict[str, Any], found: "Advice") -> str:
-    """The comparison that would tell: the first choice, and what could explain its gain."""
+    """The comparison that would decide: the first choice, and the methods that could explain its gain."""
     from evenly.papers.atlas.advice import METHODS
     from evenly.training.methods import parse
 
@@ -233,7 +233,7 @@ def _range(choice: "Choice", found: "Advice") -> str:
 
 
 def sentences(features: dict[str, float], epochs: int) -> list[str]:
-    """What the early network shows, in words.
+    """The features of the early network, in words.
 
     >>> facts = dict(epoch=4, error=0.1, hard_share=0.2, hard_error=0.4, hard_error_later=0.1, distinctness=0.2,
     ...              disagreement=0.01, agreement=0.8)
@@ -250,5 +250,5 @@ def sentences(features: dict[str, float], epochs: int) -> list[str]:
         f"after epoch {epochs}.",
         f"Another network finds the same hard examples with an agreement of {features['agreement']:.2f} (1: the same, "
         f"0: chance). {features['disagreement']:.1%} of the labels contradict the surest predictions: wrong labels, or "
-        "examples whose easy feature speaks for another class.",
+        "examples whose easy feature indicates another class.",
     ]

@@ -136,7 +136,7 @@ def get(*, names: list[str], data_root: str | None, json: bool) -> None:
 
 
 def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str | None, json: bool) -> None:
-    """Check files against what was published, decode every image, then look at classes and values."""
+    """Check files against their publication, decode every image, then check classes and values."""
     from evenly.data.catalogue import CATALOGUE, load, options_of
     from evenly.data.catalogue import data_root as root_of
     from evenly.data.checks import duplicates, problems
@@ -149,13 +149,13 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
             files += verify_files(need, root=root_of(data_root))
     wrong = [str(check) for check in files if check.state != "ok"]
     if any(check.state == "missing" for check in files) and all(check.state == "missing" for check in files):
-        wrong = []  # nothing is here at all: loading says so better than a list of every file
+        wrong = []  # nothing is here: the error of loading is better than a list of every file
     rows: list[dict[str, object]] = []
     done = [f"{len(files):,} published {_plural('file', files)} checked"] if files else []
     broken: list[Broken] = []
     if not wrong:
         given = _options(options, skip_broken=skip_broken)
-        # Skipping decodes every image; whether a broken one is then a problem is for the person to say.
+        # Skipping decodes every image; with --skip-broken, broken ones are no problem.
         decode = {"skip_broken": True} if "skip_broken" in options_of(source) else {}
         splits = load(source, root=data_root, **(given | decode))
         broken = list_dropped(splits)
@@ -163,10 +163,10 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
             wrong = [_undecodable(broken)]
         else:
             _say_left_out(broken)
-        # What was published is as it is; of data of one's own, copies can be removed.
+        # Published data cannot be changed; in the user's own, copies can be removed.
         found = [*(duplicates(splits) if source not in CATALOGUE else ()), *problems(splits)]
         if not wrong:
-            with suppress(DataError) if found else nullcontext():  # a row that does not decode, which is told already
+            with suppress(DataError) if found else nullcontext():  # a row that does not decode, reported already
                 rows = [_row(part) for part in splits.values()]
         wrong += found
         for remark in splits.remarks:

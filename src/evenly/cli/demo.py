@@ -33,7 +33,7 @@ def fill(parser: Parser) -> None:
 
 
 def demo(*, out: Path, runs: Path | None, quick: bool, force: bool, open: bool) -> None:
-    """Show the bias and its cure on the terminal and write them as a page; what is finished already is used again."""
+    """Show the bias and its cure on the terminal and write them as a page; reuse finished parts."""
     runs = runs or out / "runs"
     _check(out, runs, force=force)
     from evenly.demo import images, toy
@@ -75,7 +75,7 @@ def _check(out: Path, runs: Path, *, force: bool) -> None:
 
 
 def _limit_threads() -> None:
-    """One thread where other work keeps the processors busy: threads that wait for each other then take far longer."""
+    """Use one thread if other work keeps the processors busy: threads that wait for each other take far longer."""
     import torch
 
     if hasattr(os, "getloadavg") and os.getloadavg()[0] > (os.cpu_count() or 1) / 2:
@@ -83,7 +83,7 @@ def _limit_threads() -> None:
 
 
 def _kept(path: Path, setting: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The content of `path`, if the same version wrote it with the same setting; else it is made and kept there."""
+    """The content of `path`, if the same version wrote it with the same setting; else make and store it."""
     from dataclasses import asdict
 
     wanted = {"version": __version__, "format": FORMAT, "setting": asdict(setting)}
@@ -93,7 +93,7 @@ def _kept(path: Path, setting: Any, make: Callable[[], dict[str, Any]]) -> dict[
             say(f"   (finished before: {path})")
             return kept
     except (OSError, ValueError, AttributeError):
-        pass  # not there, or not what we wrote: it is made anew
+        pass  # missing, or not written by us: make it again
     made = wanted | make()
     atomic.write_text(path, json.dumps(made, allow_nan=False) + "\n")
     return made

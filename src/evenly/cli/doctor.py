@@ -8,7 +8,7 @@ from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
 from evenly.errors import SetupError
 
-# What each optional package is for, and the extra that brings it.
+# The use of each optional package, and the extra that installs it.
 EXTRAS = {
     "pyarrow": ("parquet", "Parquet manifests"),
     "torchvision": ("vision", "torchvision models"),
@@ -76,7 +76,7 @@ def _packages() -> list[dict[str, str]]:
             import_module(package)
         except metadata.PackageNotFoundError:
             state = f'missing: pip install "evenly[{extra}]"'
-        except Exception as error:  # whatever a package does while it is imported, such as one built for another torch
+        except Exception as error:  # any failure to import, such as a package built for another torch
             reason = str(error).partition("\n")[0].rstrip(".")
             state += f", which does not import ({reason}): reinstall it with torch, from one source"
         rows.append({"package": package, "state": state, "for": purpose})
@@ -118,7 +118,7 @@ def _print(report: dict[str, Any]) -> None:
 
 
 def summary(packages: list[dict[str, str]]) -> str:
-    """Whether everything works, or what does not and why that may not matter."""
+    """A summary: everything works, or what does not and whether that matters."""
     broken = [row["package"] for row in packages if "does not import" in row["state"]]
     if not broken:
         return "All that is needed is here."

@@ -7,10 +7,10 @@ from evenly.errors import SetupError
 
 
 def report(*, json: bool) -> int:
-    """Ask the first and the last GPU all questions; exit code 4 where there is none, 1 where an answer is wrong."""
+    """Run all checks on the first and the last GPU; exit code 4 without a GPU, 1 if a check fails."""
     from evenly.device import accelerator, facts
     from evenly.environment import stamp
-    from evenly.training.gpu.checks import CHECKS, ask, asked_of
+    from evenly.training.gpu.checks import CHECKS, ask, devices_to_check
 
     kind, count = accelerator()
     if kind is None:
@@ -22,7 +22,7 @@ def report(*, json: bool) -> int:
         raise SetupError(
             "this torch sees no GPU, so nothing was checked. Run it on a machine with one: CUDA, ROCm, XPU or Apple."
         )
-    devices = asked_of(count, kind)
+    devices = devices_to_check(count, kind)
     found: list[dict[str, Any]] = []
     for device in devices:
         for row in ask(device):

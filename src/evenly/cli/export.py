@@ -138,7 +138,7 @@ def _separation_of(source: str, runs: str) -> "tuple[Path, Run | None]":
 
 
 def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tuple[int, Tensor | None]":
-    """How often the run showed a hard example, unless told otherwise, and the rows that it showed once all the same."""
+    """How often the run showed a hard example, unless `factor` overrides it, and the hard rows that it showed once."""
     from evenly.recipe import from_record
     from evenly.records import Run
     from evenly.training.separations import suspect_rows
@@ -164,7 +164,7 @@ def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tu
 def _with_data(
     separation: "Separation", run: "Run | None", data: str | None, data_root: str | None
 ) -> "tuple[Separation, list[Path] | None]":
-    """The separation with the names of the data's classes, and the image files behind its rows, where there are any."""
+    """The separation with the names of the data's classes, and the image files of its rows, if there are any."""
     if run is None and data is None:
         return separation, None
     from dataclasses import replace

@@ -1,10 +1,10 @@
-"""`evenly measure`: the instruments, pointed at a run; what they find goes into its records."""
+"""`evenly measure`: measurements of a run, stored in its records."""
 
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust, assignments
-from evenly.cli.train import shown
+from evenly.cli.train import short_number
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.measurements import MEASUREMENTS
 
@@ -68,9 +68,9 @@ def measure(
     data_root: str | None,
     json: bool,
 ) -> None:
-    """Measure a run at its kept epochs, and write down what was found."""
+    """Measure a run at its kept epochs, and record the results."""
     from evenly.device import choose_device
-    from evenly.memory import explained
+    from evenly.memory import explain
     from evenly.training.trained_model import load_trained, open_run
 
     where = choose_device(device)
@@ -84,7 +84,7 @@ def measure(
         stored = load_trained(run, epoch=epoch, data_root=data_root)
         rates = (row["lr"] for row in run.metrics() if row.get("epoch") == stored.epoch and "lr" in row)
         lr = next((float(rate) for rate in rates if isinstance(rate, int | float)), None)
-        with explained(where, f"Measure on fewer examples, such as --examples {examples // 2}, or with --device cpu."):
+        with explain(where, f"Measure on fewer examples, such as --examples {examples // 2}, or with --device cpu."):
             stored.model.to(where)
             measured = _numbers(
                 stored, what, examples=examples, rho=rho, layer=layer, lr=lr, given=given, refused=refused
@@ -92,7 +92,7 @@ def measure(
         if other is not None:
             measured |= _line_to(stored, run_id, other, examples=examples, runs=runs, data_root=data_root)
         if refused.keys() >= set(what) > set():
-            break  # nothing is left to write down, at any epoch
+            break  # no results to record, at any epoch
         numbers = {"epoch": stored.epoch, **measured}
         name = f"measurements/epoch-{stored.epoch:04d}.json"
         before = run.read_json(name) if run.file(name).exists() else {}
@@ -164,7 +164,7 @@ def _line_to(
 
 
 def _options(changes: list[str]) -> dict[str, dict[str, Any]]:
-    """What `--set WHAT.K=V` gives, by measurement."""
+    """The options of `--set WHAT.K=V`, by measurement."""
     options: dict[str, dict[str, Any]] = {}
     for path, value in assignments(changes).items():
         name, dot, option = path.partition(".")
@@ -186,7 +186,7 @@ def _epochs(text: str | None) -> list[int | None]:
 
 
 def _words(name: str, value: Any) -> str:
-    """A value as a table shows it: a curve or a map as a phrase, since a page draws it."""
+    """A value for the table: a curve or a map becomes a phrase, since pages draw it."""
     if name == "density":
         return f"{len(value['grid'])} points from {value['grid'][0]:.3g} to {value['grid'][-1]:.3g}"
     if name == "tail":
@@ -209,4 +209,4 @@ def _words(name: str, value: Any) -> str:
         return (
             f"loss {value['losses'][0]:.3g}, at most {max(value['losses']):.3g}, {value['losses'][-1]:.3g} on the line"
         )
-    return ", ".join(map(shown, value)) if isinstance(value, list) else shown(value)
+    return ", ".join(map(short_number, value)) if isinstance(value, list) else short_number(value)

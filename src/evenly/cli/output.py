@@ -1,4 +1,4 @@
-"""How a verb speaks: results on stdout, as a table for people or JSON for programs; everything else on stderr."""
+"""Output of verbs: results on stdout, as a table or as JSON; everything else on stderr."""
 
 import json
 import math
@@ -6,21 +6,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.progress import wrapped
+from evenly.progress import wrap_text
 
 
 def say(text: str) -> None:
-    """Talk to the person, on stderr, in lines as wide as the terminal."""
-    print(wrapped(text), file=sys.stderr)
+    """Print a message on stderr, wrap_text to the width of the terminal."""
+    print(wrap_text(text), file=sys.stderr)
 
 
 def print_json(value: Any) -> None:
-    """A result for programs, on stdout."""
+    """Print a result as JSON on stdout."""
     print(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:
-    """JSON has neither NaN nor infinity: null stands for what is not a finite number."""
+    """JSON has neither NaN nor infinity: numbers that are not finite become null."""
     if isinstance(value, Mapping):
         return {name: _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -31,7 +31,7 @@ def _finite(value: Any) -> Any:
 def print_table(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, title: str | None = None, gap: int = 2
 ) -> None:
-    """A result for people, on stdout: as wide as the terminal, plain when it is not one; `gap` is between columns."""
+    """Print a result as a table on stdout, as wide as the terminal, or plain without one; `gap` separates columns."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

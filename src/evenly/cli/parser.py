@@ -1,4 +1,4 @@
-"""An argument parser whose help begins with examples and whose errors say what was meant."""
+"""An argument parser whose help begins with examples and whose errors suggest a correction."""
 
 import argparse
 import re
@@ -10,7 +10,7 @@ from evenly.errors import UsageError, did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
-    """`argparse`, kinder: examples first, no abbreviated options, a suggestion beside every unknown word.
+    """`argparse` with examples first, no abbreviated options, and a suggestion for every unknown word.
 
     >>> parser = Parser(prog="evenly", examples="  evenly data list")
     >>> print(parser.format_help().splitlines()[0:2])
@@ -24,12 +24,12 @@ class Parser(argparse.ArgumentParser):
         self._words: list[str] = []
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, remembering the words: a mistyped option is to be named, not what is missing besides."""
+        """Like argparse, but remember the words: an error should name a mistyped option rather than a missing one."""
         self._words = list(sys.argv[1:] if args is None else args)
         return super().parse_known_args(args, namespace)
 
     def calls(self, run: Any, *, examples: str) -> None:
-        """Have this verb call `run` with its arguments, and show `examples` in its help."""
+        """Make this verb call `run` with its arguments, and show `examples` in its help."""
         self.set_defaults(run=run)
         self.examples = examples
 
@@ -89,17 +89,17 @@ def add_json(parser: Parser) -> None:
 
 
 def add_root(parser: Parser) -> None:
-    """`--data-root`: where published data lie."""
-    parser.add_argument("--data-root", metavar="DIR", help="where published data lie (default: EVENLY_DATA)")
+    """`--data-root`: the folder of published data."""
+    parser.add_argument("--data-root", metavar="DIR", help="the folder of published data (default: EVENLY_DATA)")
 
 
 def add_trust(parser: Parser, what: str) -> None:
-    """`--trust-code`: run a model that a file names as `module:function` (`cli.main` takes it up)."""
+    """`--trust-code`: run a model that a file names as `module:function` (`cli.main` reads it)."""
     parser.add_argument("--trust-code", action="store_true", help=f"run code that {what} names (module:function)")
 
 
 def assignments(texts: list[str]) -> dict[str, Any]:
-    """What `--set` gives, each `name=value` with the value in YAML; `data.options.name`, as in recipes, means the same.
+    """The options of `--set`, each `name=value` with the value in YAML; `data.options.name`, as in recipes, works too.
 
     >>> assignments(["chi=450", "noise_on=hard"])
     {'chi': 450, 'noise_on': 'hard'}
@@ -134,7 +134,7 @@ def spelled_out(changes: list[str], data: str | None) -> list[str]:
         return changes
     try:
         known = {*options_of(data), "held_out"}
-    except EvenlyError:  # no such data: loading says it better
+    except EvenlyError:  # no such data: the error of loading is better
         return changes
     return [
         f"data.options.{change.strip()}" if name in known - own else change

@@ -1,4 +1,4 @@
-"""`evenly predict`: the classes of new images, by a run that is done; the training data need not be there."""
+"""`evenly predict`: the classes of new images by a finished run, without its training data."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ EXAMPLES = """
   evenly predict runs/3f2a91c04b7d cat.jpg
   evenly predict exported/ photos/ --probabilities --json
 """
-_NAMED = 5  # how many broken files are named before the rest is counted
+_NAMED = 5  # broken files that are named before the rest is counted
 
 
 def fill(parser: Parser) -> None:
@@ -53,7 +53,7 @@ def predict(
     """Write a row per image: file, class, probability."""
     from evenly.atomic import write_text
     from evenly.device import choose_device
-    from evenly.memory import explained
+    from evenly.memory import explain
     from evenly.training.prediction import load_run
 
     if out is not None and out.exists() and not force:
@@ -62,7 +62,7 @@ def predict(
         raise UsageError(f"--batch-size {batch_size}: give 1 or more.")
     trained = load_run(run_name, runs=runs)
     where = choose_device(device)
-    with explained(where, f"Try --batch-size {max(1, batch_size // 2)}, or --device cpu."):
+    with explain(where, f"Try --batch-size {max(1, batch_size // 2)}, or --device cpu."):
         trained.model.to(where)
         predictions = trained.predict(images, batch_size=batch_size, skip_broken=True)
     broken = predictions.skipped

@@ -115,7 +115,7 @@ def writable(path: Path, *, force: bool) -> Path:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file is a page that evenly wrote."""
+    """Whether evenly wrote this page."""
     try:
         with path.open("rb") as file:
             return MARK in file.read(4096).decode("utf-8", "replace")
@@ -124,7 +124,7 @@ def is_ours(path: Path) -> bool:
 
 
 def show(address: str, *, open: bool) -> None:
-    """Open an address in a browser where that is wanted, else say how to."""
+    """Open an address in a browser if requested, else say how to."""
     if not open:
         say(f"Open {address} in a browser, or give --open.")
         return
@@ -135,13 +135,13 @@ def show(address: str, *, open: bool) -> None:
 
 
 def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bool) -> None:
-    from evenly.cli.reproduce import kept_in
+    from evenly.cli.reproduce import find_ledger
     from evenly.papers import ledger as book
     from evenly.papers.catalogue import PAPERS
     from evenly.papers.reproduction import overview
     from evenly.report.claims import write_site
 
-    folder = kept_in(ledger)
+    folder = find_ledger(ledger)
     if not folder.is_dir():
         raise UsageError(f"there is no ledger in {folder}. `evenly reproduce KEY` writes one, or name it: --ledger DIR")
     rows = book.rows(folder)
@@ -161,12 +161,12 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
 
 
 def _atlas(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bool) -> None:
-    from evenly.cli.reproduce import kept_in
-    from evenly.papers.atlas.declared import TASKS, measured
+    from evenly.cli.reproduce import find_ledger
+    from evenly.papers.atlas.declared import TASKS, atlas_rows
     from evenly.papers.atlas.page import write_atlas
 
-    folder = kept_in(ledger)
-    rows = measured(folder)
+    folder = find_ledger(ledger)
+    rows = atlas_rows(folder)
     if not rows:
         raise UsageError(
             f"{folder} holds no task of the atlas: nothing can be drawn. `evenly reproduce atlas --scale small` "
@@ -188,12 +188,12 @@ def _serve(run_ids: list[str], runs: str, wanted: list[str], port: int | None, o
     def page() -> Page:
         return page_of(run_ids, runs=runs, wanted=wanted)
 
-    page()  # what cannot be shown is said before anyone is sent to look
+    page()  # report errors before sending the user to the page
     with Server(page, port=PORT if port is None else port) as server:
         print(server.address, flush=True)
         say("The page follows training until all is done. Ctrl-C ends it.")
         if open:
             show(server.address, open=True)
-        # Ctrl-C is how a server is meant to end: that is no error.
+        # Ctrl-C is the usual way to end a server, not an error.
         with suppress(KeyboardInterrupt):
             server.serve_forever(poll_interval=0.2)

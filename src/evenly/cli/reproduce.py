@@ -1,31 +1,29 @@
-"""`evenly reproduce`: any figure or table of the papers, run and judged; what the ledger says of all of them."""
+"""`evenly reproduce`: run and judge any figure or table of the papers, or list the verdicts in the ledger."""
 
-import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.comparison_arguments import add_where, take_where
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
+from evenly.cli.verdicts import list_verdicts, print_clusters, print_row
 from evenly.errors import DataError, EvenlyError, UsageError
-from evenly.progress import wrapped
 
 if TYPE_CHECKING:
     from evenly.papers.experiment import Experiment
 
 EXAMPLES = """
-  evenly reproduce --list                                        every claim, and what became of it
+  evenly reproduce --list                                        every claim with its verdict
   evenly reproduce nguyen2024/fig2 --scale full                  one figure, at the paper's size
   evenly reproduce springer2024/table1-cifar-mnist --dry-run     what it would do, and how long
   evenly reproduce --all --scale smoke --check                   exit 5 where a verdict is worse than in the ledger
   evenly reproduce nguyen2024/fig7 --scale full --more 2         two more seeds, beside those in the ledger
-  evenly reproduce --next --hours 8                              what tells the most for an hour, again and again
+  evenly reproduce --next --hours 8                              the most valuable work per hour, again and again
 """
 
 
 class ClaimWorsened(EvenlyError):
-    """It ran, and a claim that held does not hold any more."""
+    """The experiments ran, and a claim that held before no longer holds."""
 
     exit_code = 5
 
@@ -45,13 +43,13 @@ def fill(parser: Parser) -> None:
     )
     parser.add_argument("--seeds", metavar="A-B", help="other seeds than the declared ones")
     parser.add_argument("--more", type=int, metavar="N", help="add N seeds to what the ledger has")
-    parser.add_argument("--next", dest="campaign", action="store_true", help="run what tells the most for an hour")
-    parser.add_argument("--hours", type=float, metavar="H", help="with --next: stop after so many hours")
+    parser.add_argument("--next", dest="campaign", action="store_true", help="run the most valuable work per hour")
+    parser.add_argument("--hours", type=float, metavar="H", help="with --next: stop after H hours")
     parser.add_argument("--judge", action="store_true", help="judge all rows of the ledger again, measuring nothing")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and check that it can be")
+    parser.add_argument("--dry-run", action="store_true", help="show the plan and check it, run nothing")
     parser.add_argument("--check", action="store_true", help="compare with the ledger instead of writing to it")
-    parser.add_argument("--yes", action="store_true", help="begin also what takes days")
-    parser.add_argument("--fresh", action="store_true", help="do again what is done")
+    parser.add_argument("--yes", action="store_true", help="start even if it takes days")
+    parser.add_argument("--fresh", action="store_true", help="run finished parts again")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="where rows and figures are kept (default: claims)")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where the work is kept (default: %(default)s)")
     add_where(parser)
@@ -87,7 +85,7 @@ def reproduce(
     from evenly.sweep.launch import check_available, is_one
 
     if listing:
-        _list(kept_in(ledger), json=json)
+        list_verdicts(find_ledger(ledger), json=json)
         return
     where = take_where(companions, default="local")
     is_cluster = where.engine != "local"
@@ -98,6 +96,7 @@ def reproduce(
         _judge(ledger or Path("claims"))
         return
     if campaign:
+        how["where"] = check_available(where)
         _campaign(ledger or Path("claims"), keys, hours, how, dry_run=dry_run)
         return
     if more is not None and (seeds is not None or check or fresh):
@@ -116,7 +115,7 @@ def reproduce(
             print_json({"experiments": plans, "clusters": totals} if is_cluster else plans)
         else:
             print_table(plans, ["key", "scale", "seeds", "parts", "cost", "needs"])
-            _print_clusters(totals)
+            print_clusters(totals)
     if missing:
         raise DataError("\n".join(missing))
     if dry_run:
@@ -134,16 +133,16 @@ def reproduce(
         else:
             rows.append(reproduction.reproduce(each, size, seeds=given, ledger=into, fresh=fresh, **how))
         if not json:
-            _print(rows[-1])
+            print_row(rows[-1])
     if json:
         print_json(rows)
     if failed is not None:
         raise failed
     if check:
-        against = kept_in(ledger)
+        against = find_ledger(ledger)
         worse = reproduction.regressions(rows, against)
         unknown = [row for row in rows if book.read(against, row["key"], row["scale"]) is None]
-        # What cannot be compared must not look like what was compared and found well.
+        # A row that cannot be compared must not look like one that passed.
         worse += [
             f"{row['key']} at {row['scale']}: not in the ledger; without --check it is written" for row in unknown
         ]
@@ -167,15 +166,16 @@ def _campaign(ledger: Path, keys: list[str], hours: float | None, how: dict[str,
     if keys:
         raise UsageError("--next chooses by itself: leave the KEY out, or give --more N in place of --next.")
     if dry_run:
-        found = campaign.steps(ledger)
+        found = campaign.steps(ledger, at_once=campaign.seeds_at_once(how["where"]))
         rows = [{"next": str(step), "value an hour": f"{step.rate:.3g}"} for step in found]
         if rows:
             print_table(rows, ["next", "value an hour"])
         say(campaign.summary(found))
         return
     for row in campaign.run(ledger=ledger, hours=hours, **how):
-        _print(row)
-    say(f"{campaign.summary(campaign.steps(ledger))} Rows are in {ledger}.")
+        print_row(row)
+    left = campaign.steps(ledger, at_once=campaign.seeds_at_once(how["where"]))
+    say(f"{campaign.summary(left)} Rows are in {ledger}.")
 
 
 def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":
@@ -193,7 +193,7 @@ def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":
 
 
 def _select(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experiment, str]]":
-    """Experiments with their scales; of many, those that have the scale at all."""
+    """Experiments with their scales; of several, only those that have the scale."""
     from evenly.papers.catalogue import PAPERS
     from evenly.papers.ledger import resolve_scale
 
@@ -213,7 +213,7 @@ def _select(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experime
 def _plans(
     chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None, data_root: str | None
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """What would be done, and which data are missing; all that can be wrong is found here, before anything runs."""
+    """The plan and the missing data; every mistake is reported here, before anything runs."""
     from evenly.papers.measurement import check
     from evenly.report.wording import duration
 
@@ -244,100 +244,8 @@ def _on_clusters(chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None
     return on_clusters(costs(chosen, seeds))
 
 
-def _print_clusters(rows: list[dict[str, Any]]) -> None:
-    if not rows:
-        return
-    from evenly.papers.full_cost import SUSTAINED
-    from evenly.report.wording import duration
-
-    print()
-    shown = [
-        {
-            **row,
-            "FLOP": f"{row['flop']:.2g}",
-            "time": duration(60 * row["hours"]),
-            "longest part": duration(60 * row["longest"]),
-            "busy": f"{row['busy']:.0%}",
-        }
-        for row in rows
-    ]
-    print_table(shown, ["of", "GPUs", "parts", "FLOP", "time", "longest part", "busy"])
-    say(
-        f"\nFrom the FLOP of a forward and a backward pass, counted, at {SUSTAINED / 1e12:g} TFLOP/s sustained by each "
-        "GPU; the toys of the papers run on the cores beside them. No part is divided."
-    )
-
-
-def _list(ledger: Path, *, json: bool) -> None:
-    from evenly.papers.reproduction import overview
-    from evenly.report.claims import KINDS
-    from evenly.report.verdict_words import counts
-    from evenly.report.wording import duration
-
-    lines = overview(ledger)
-    if json:
-        print_json(lines)
-        return
-    shown = [{**line, "cost": duration(line["cost"]), "verdict": _verdict_of(line)} for line in lines]
-    if sys.stdout.isatty():
-        _print_by_kind(shown)
-    else:  # one row, one line, for grep
-        print_table(shown, ["key", "verdict", "scale", "cost", "claim"])
-    for kind, counted in counts(lines).items():
-        say(f"{KINDS[kind]}: " + ", ".join(f"{number} {word}" for word, number in counted.items()) + ".")
-
-
-def _verdict_of(line: Mapping[str, Any]) -> str:
-    from evenly.report.verdict_words import verdict_words
-
-    return verdict_words(line["verdict"], line["kind"]) + (" (stale)" if line["state"] == "stale" else "")
-
-
-def _print_by_kind(lines: Sequence[Mapping[str, Any]]) -> None:
-    """Two lines for each experiment, so that its claim can be read at any width, under a heading for each kind."""
-    from rich.console import Console
-    from rich.text import Text
-
-    from evenly.report.claims import KINDS
-
-    console = Console(highlight=False)
-    width = max(len(line["key"]) for line in lines)
-    for kind, title in KINDS.items():
-        own = [line for line in lines if line["kind"] == kind]
-        if own:
-            console.print(Text(f"{title}: experiment, verdict, scale, time", style="bold"))
-        for line in own:
-            console.print(Text(f"{line['key']:{width}} {line['verdict']:24} {line['scale']:5} {line['cost']}"))
-            console.print(Text(wrapped(f"  {line['claim']}", stream=sys.stdout), style="dim"))
-        if own:
-            console.print()
-
-
-def _print(row: dict[str, Any]) -> None:
-    from evenly.report.verdict_words import open_question, verdict_words
-    from evenly.report.wording import claimed_difference, pair
-
-    lines = [
-        {
-            "claim": claim["says"] + (" (ours)" if claim["corrects"] else "") + (" (after)" if claim["after"] else ""),
-            "paper": pair(claim["paper"], claim["paper_against"]),
-            "ours": pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
-            "difference": claimed_difference(claim),
-            "verdict": verdict_words(claim["verdict"], "remark" if claim["corrects"] else row["kind"]),
-        }
-        for claim in row["claims"]
-    ]
-    title = f"{row['key']} at {row['scale']}, n = {len(row['seeds'])}: {verdict_words(row['verdict'], row['kind'])}"
-    print_table(lines, ["claim", "paper", "ours", "difference", "verdict"], title=title)
-    # The questions of the atlas are many, and a cell of it is read as a whole.
-    for claim in row["claims"] if row["kind"] != "atlas" else ():
-        if left_open := open_question(claim):
-            print(f"{claim['says']}: {left_open}.")
-    print()
-
-
-def kept_in(given: Path | None) -> Path:
-    """The ledger that was given, else the one of the folder one stands in, else the one that came with the software."""
+def find_ledger(given: Path | None) -> Path:
+    """The given ledger, else the one in the current folder, else the one that came with the software."""
     from evenly.papers.ledger import shipped_ledger
 
     if given is not None:

@@ -1,4 +1,4 @@
-"""Runs as rows of a table: what was trained, how, when, and what came of it."""
+"""Runs as rows of a table: data, model, method, time and result."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from evenly.cli.output import say
 from evenly.errors import DataError, SetupError, UsageError
 
-# Where the error of a run is taken: the first of these splits that it has.
+# The error of a run is on the first of these splits that it has.
 JUDGED = ("test", "validation")
 #: The widths of columns, together with the spaces between them at most 80.
 WIDTHS = {"id": 7, "date": 11, "data": 9, "model": 8, "method": 10, "lr": 5, "rho": 4, "epochs": 6, "seed": 4}
@@ -16,7 +16,7 @@ _WORDS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def rows_of(runs: Iterable[Any]) -> list[dict[str, Any]]:
-    """A row per run, the newest first; a run that cannot be read is named on stderr and left out."""
+    """A row per run, the newest first; a run that cannot be read is skipped with a message on stderr."""
     rows = []
     for run in runs:
         try:
@@ -27,11 +27,11 @@ def rows_of(runs: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def row_of(run: Any) -> dict[str, Any]:
-    """What is known of one run, as plain values; errors are fractions."""
+    """The row of one run, as plain values; errors are fractions."""
     from evenly.typed.mappings import flatten
 
     recipe, summary = flatten(run.recipe), run.summary()
-    # A run that is done says itself where it ended; its last line of metrics may be lost.
+    # From the summary of a finished run, since its last line of metrics may be lost.
     last = summary if "epoch" in summary else (run.metrics() or [{}])[-1]
     rule = recipe.get("ascent.rule", "none")
     row = {
@@ -60,7 +60,7 @@ def row_of(run: Any) -> dict[str, Any]:
 
 
 def method_of(recipe: Mapping[str, Any]) -> str:
-    """How a run was trained, in the words of every table: plain, sam, useful, sam+useful, random, …
+    """The method of a run, as tables name it: plain, sam, useful, sam+useful, random, …
 
     >>> method_of({}), method_of({"ascent.rule": "sam", "resampling.method": "useful"})
     ('plain', 'sam+useful')
@@ -75,11 +75,11 @@ def method_of(recipe: Mapping[str, Any]) -> str:
 
 
 def start_time(run: Any) -> str | None:
-    """When a run was begun, in ISO form and local time: by its first stamp, or by the time of its files."""
+    """When a run began, in ISO format and local time: by its first stamp, or by the time of its files."""
     for stamp in run.stamps()[:1]:
         try:
             return datetime.fromisoformat(str(stamp["time"])).astimezone().isoformat(timespec="seconds")
-        except (KeyError, ValueError):
+        except (LookupError, TypeError, ValueError, OverflowError):
             break
     try:
         return datetime.fromtimestamp((run.path / "recipe.yaml").stat().st_mtime).astimezone().isoformat("T", "seconds")
@@ -87,7 +87,7 @@ def start_time(run: Any) -> str | None:
         return None
 
 
-def kept(
+def filter_rows(
     rows: Sequence[dict[str, Any]], *, data: str | None, model: str | None, since: str | None
 ) -> list[dict[str, Any]]:
     """The rows of this data set, model, and of a time not before `since`."""
@@ -102,7 +102,7 @@ def kept(
 
 
 def since_when(text: str, *, now: datetime | None = None) -> str:
-    """The moment that `--since` means, in ISO form: a date, or how long ago.
+    """The time given by `--since`, a date or how long ago, in ISO format.
 
     >>> since_when("2h", now=datetime(2026, 1, 2, 12)).startswith("2026-01-02T10:00:00")
     True
@@ -124,12 +124,12 @@ def since_when(text: str, *, now: datetime | None = None) -> str:
 
 
 def _is_named(value: str, asked: str) -> bool:
-    """Whether a name is the one asked for; a path also by its last part."""
+    """Whether a name matches the filter; a path also matches by its last part."""
     return asked.rstrip("/") in (value.rstrip("/"), value.rstrip("/").rpartition("/")[2])
 
 
 def shown_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """The rows as people read them, within 80 columns: errors in per cent, long names cut."""
+    """The rows for the terminal, within 80 columns: errors in per cent, long names cut."""
     digits = _digits([str(row["id"]) for row in rows])
     lines = []
     for row in rows:
@@ -164,7 +164,7 @@ def error_of(row: Mapping[str, Any]) -> str:
 
 
 def _digits(names: Sequence[str]) -> int:
-    """So many of the first digits of an ID as tell all of them apart."""
+    """The number of leading digits that distinguish all IDs."""
     return next((n for n in range(WIDTHS["id"], 64) if len({name[:n] for name in names}) == len(set(names))), 64)
 
 

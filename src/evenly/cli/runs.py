@@ -1,4 +1,4 @@
-"""`evenly runs`: what has been run, and what came of it; show, compare and remove runs."""
+"""`evenly runs`: list runs and their results; show, compare and remove runs."""
 
 import os
 import sys
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, verb
-from evenly.cli.run_rows import kept, rows_of, shown_rows
-from evenly.cli.train import shown
+from evenly.cli.run_rows import filter_rows, rows_of, shown_rows
+from evenly.cli.train import short_number
 from evenly.errors import EvenlyError, UsageError
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ _REMOVE = """
   evenly runs rm 3f2a 91c0
   evenly runs rm 3f2a --yes
 """
-_PAUSE = 3.0  # seconds from one look to the next
-EVERY = 30.0  # seconds from one line to the next where there is no terminal
+_PAUSE = 3.0  # seconds between two refreshes
+EVERY = 30.0  # seconds between two lines without a terminal
 
 
 def fill(parser: Parser) -> None:
@@ -43,13 +43,23 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--watch", action="store_true", help="draw the table again until nothing is going on")
     inner = parser.add_subparsers(metavar="VERB", title="verbs")
     one = verb(
-        inner, "show", _alone(show), help="one run: its recipe, metrics and state", examples="evenly runs show 3f2a"
+        inner,
+        "show",
+        _refuse_filters(show),
+        help="one run: its recipe, metrics and state",
+        examples="evenly runs show 3f2a",
     )
     one.add_argument("id", metavar="ID", help="the ID of a run, its beginning, or its folder")
-    two = verb(inner, "compare", _alone(compare), help="runs beside each other, paired by seed", examples=_COMPARE)
+    two = verb(
+        inner,
+        "compare",
+        _refuse_filters(compare),
+        help="runs beside each other, paired by seed",
+        examples=_COMPARE,
+    )
     two.add_argument("ids", metavar="ID", nargs="+", help="runs of different settings; their other seeds are found")
     two.add_argument("--split", help="where the error is taken (default: test, or validation)")
-    gone = verb(inner, "rm", _alone(remove), help="delete runs, after asking", examples=_REMOVE)
+    gone = verb(inner, "rm", _refuse_filters(remove), help="delete runs, after asking", examples=_REMOVE)
     gone.add_argument("ids", metavar="ID", nargs="+", help="the ID of a run, or its beginning")
     gone.add_argument("--yes", action="store_true", help="do not ask")
     for each in (parser, one, two, gone):
@@ -57,8 +67,8 @@ def fill(parser: Parser) -> None:
         add_json(each)
 
 
-def _alone(run: "Callable[..., None]") -> "Callable[..., None]":
-    """An inner verb, which takes none of the options that choose rows of the table."""
+def _refuse_filters(run: "Callable[..., None]") -> "Callable[..., None]":
+    """Refuse the options that filter the table for an inner verb."""
 
     def check_filters(*, data: str | None, model: str | None, since: str | None, watch: bool, **given: Any) -> None:
         options = {"--data": data, "--model": model, "--since": since, "--watch": watch or None}
@@ -74,9 +84,9 @@ def table(*, data: str | None, model: str | None, since: str | None, watch: bool
     from evenly import records
     from evenly.sweep.status import under_way
 
-    due = 0.0  # when to say again that runs are going on, where no table can be drawn over another
+    due = 0.0  # when to print the next line, where the table cannot be redrawn in place
     while True:
-        rows = kept(rows_of(records.runs(runs)), data=data, model=model, since=since)
+        rows = filter_rows(rows_of(records.runs(runs)), data=data, model=model, since=since)
         if json:
             print_json(rows)
             return
@@ -122,7 +132,7 @@ def show(*, id: str, runs: str, json: bool) -> None:
     print(yaml_text.render(run.recipe))
     if metrics:
         chosen = [name for name in metrics[-1] if name.rpartition(".")[2] in ("epoch", "lr", "loss", "error")]
-        print_table([{k: shown(v) for k, v in row.items()} for row in metrics], chosen[:8])
+        print_table([{k: short_number(v) for k, v in row.items()} for row in metrics], chosen[:8])
     told = [run.failure(), f"It {summary['collapsed']}" if "collapsed" in summary else None]
     say(f"\nRun {run.id} is {run.state}: {run.path}" + "".join(f"\n{line}" for line in told if line))
 
@@ -183,7 +193,7 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
 
 
 def _verdict(names: "Sequence[str]", lines: "Sequence[Any]", split: str) -> str:
-    """What the differences say, in a sentence each."""
+    """The conclusion from each difference, in a sentence."""
     told = []
     for name, line in zip(names, lines, strict=True):
         num = len(line.group.runs)
@@ -204,7 +214,7 @@ def _verdict(names: "Sequence[str]", lines: "Sequence[Any]", split: str) -> str:
 
 
 def _name_in(runs: str, path: Path) -> str:
-    """The name of a run's folder, which must lie in `runs`: one of the same name there may be another copy."""
+    """The name of a run's folder, which must be in `runs`: a folder of the same name there may be another copy."""
     path = Path(os.path.abspath(path))
     if path.parent.resolve() != Path(runs).resolve():
         raise UsageError(f"{path} is not in {runs}. Name the folder that it is in: --runs {path.parent}")

@@ -53,7 +53,7 @@ def separate(
     json: bool,
     **given: Any,
 ) -> None:
-    """Separate, look at the health of it, and write it down."""
+    """Separate, check the separation's health, and write it to a file."""
     if from_logits is not None:
         _refuse_training(given | {"at_epoch": at_epoch, "at_fraction": at_fraction, "runs": runs})
     how = running(given)
@@ -91,13 +91,13 @@ def separate(
     for epoch, alike in trained.get("agreement", {}).items():
         say(f"Of what this or the separation after epoch {epoch} calls hard, {alike['jaccard']:.0%} is hard in both.")
     for sentence in found.sentences:
-        if sentence not in separation.remarks:  # those were said when they were found
+        if sentence not in separation.remarks:  # those were shown when they arose
             say(sentence)
     say(f"\n{separation.num_hard:,} of {len(separation):,} examples are hard ({separation.share:.0%}): {out}")
 
 
 def _refuse_training(given: dict[str, Any]) -> None:
-    """Outputs that are there already are not trained: what says how would be passed over in silence."""
+    """Refuse training options with `--from-logits`, which would ignore them."""
     if given["data"] is not None:
         raise UsageError(f"{given['data']} and --from-logits: give one of them.")
     usual = Parser()

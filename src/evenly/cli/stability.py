@@ -1,11 +1,11 @@
-"""`evenly stability`: which learning rates SGD, noisy SGD and SAM can stay at, by every criterion and exactly."""
+"""`evenly stability`: learning rates at which SGD, noisy SGD and SAM are stable, by every criterion and exactly."""
 
 from pathlib import Path
 from typing import Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust, verb
-from evenly.cli.train import shown
+from evenly.cli.train import short_number
 from evenly.errors import DataError, UsageError
 
 EXAMPLES = """
@@ -125,7 +125,7 @@ def threshold(
     data_root: str | None,
     json: bool,
 ) -> None:
-    """Print where a learning rate stands among the criteria."""
+    """Print a learning rate beside the criteria."""
     if (run_id is None) == (gram is None):
         raise UsageError("give either --run RUN or --gram FILE.")
     if gram is not None:
@@ -144,13 +144,15 @@ def threshold(
 def _print_report(report: dict[str, Any]) -> None:
     facts = ("num_examples", "population", "draws", "batch", "sampling", "lr", "lr_initial", "lr_last",
              "rho_over_alpha", "trace", "lambda_max", "rank")  # fmt: skip
-    print_table([{"what": k, "value": shown(report[k])} for k in facts if report.get(k) is not None], ["what", "value"])
+    print_table(
+        [{"what": k, "value": short_number(report[k])} for k in facts if report.get(k) is not None], ["what", "value"]
+    )
     for name, method in report["methods"].items():
         print()
         judged = any(row["lr_over_eta"] is not None for row in method["criteria"])
         rows = [
             {"criterion": row["name"], "critical lr": _words(row["eta"])}
-            | ({"lr over it": shown(row["lr_over_eta"])} if judged else {})
+            | ({"lr over it": short_number(row["lr_over_eta"])} if judged else {})
             for row in method["criteria"]
         ]
         facing = [f"σ = {method['sigma']:.4g}"] if method.get("sigma") is not None else []
@@ -226,7 +228,7 @@ def _of_run(
 
 
 def _judged_at(lr: float | None, first: float, last: float | None) -> str:
-    """Which learning rate the report is about, as a sentence."""
+    """A sentence that says which learning rate the report judges."""
     if last is None or last == first:
         course = f"the run had {first:.3g}"
     else:
@@ -280,8 +282,8 @@ def _matrix(path: Path) -> Any:
 
 
 def _words(value: Any) -> str:
-    """A critical learning rate as people read it: none is infinite."""
-    return "∞" if value is None or value == float("inf") else shown(value)
+    """A critical learning rate in words; None is infinite."""
+    return "∞" if value is None or value == float("inf") else short_number(value)
 
 
 def _whole(text: str, option: str) -> list[int]:

@@ -32,7 +32,7 @@ def fill(parser: Parser) -> None:
 
 
 def add_recipe(parser: Parser, *, seed: bool = True) -> None:
-    """What describes a run: the data, the usual settings by name, and every other one by `--set`."""
+    """The options that describe a run: the data, the usual settings by name, and every other one by `--set`."""
     parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
     parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
     parser.add_argument(
@@ -62,7 +62,7 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
 
 
 def add_running(parser: Parser) -> None:
-    """Where and how a run goes, none of which changes its result."""
+    """The options for where and how a run is trained, which do not change its result."""
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are made (default: runs)")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, mps (default: the best there is)")
     parser.add_argument(
@@ -96,7 +96,7 @@ def resolve_recipe(
 
     from evenly import recipe as recipes
 
-    base = recipes.load(config, trust_code=True) if config else recipes.Recipe()  # asked about below
+    base = recipes.load(config, trust_code=True) if config else recipes.Recipe()  # checked below
     if data is None and config is None:
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
@@ -108,7 +108,7 @@ def resolve_recipe(
     if optimizer in RULES:
         words |= {"ascent.rule": optimizer, "ascent.rho": "null"}
     elif optimizer is not None:
-        # `--optimizer sam` adds SAM to what a file says; so `--optimizer sgd` takes it away.
+        # `--optimizer sam` adds SAM to a file's recipe, so `--optimizer sgd` removes it.
         base = replace(base, ascent=recipes.Ascent())
         words["optimizer.name"] = optimizer
     if named.get("rho") is not None and optimizer not in RULES and base.ascent.rule == "none":
@@ -123,7 +123,7 @@ def resolve_recipe(
 
 
 def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
-    """A model that the words of the command line alone name is the person's own choice; of a file it is asked about."""
+    """Agree to code that the command line itself names; code named by a file needs consent."""
     from evenly import consent
     from evenly import recipe as recipes
 
@@ -138,7 +138,7 @@ def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
 
 
 def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str) -> "Recipe":
-    """The recipe with what fits its model and makes a GPU fast, but for settings that a file or an option names."""
+    """The recipe with defaults that suit its model and device, except for settings in a file or an option."""
     from evenly.device import choose_device
     from evenly.training.defaults import with_gpu_defaults, with_model_defaults
     from evenly.typed import yaml_text
@@ -152,7 +152,7 @@ def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str)
 
 
 def with_tested_rate(recipe: "Recipe", lr: str | None, *, runs: str, how: dict[str, Any]) -> "Recipe":
-    """The recipe with the learning rate that a short test finds, where `--lr auto` asks for one."""
+    """The recipe with the learning rate of a short test, if `--lr auto` requests one."""
     if lr != AUTO:
         return recipe
     from dataclasses import replace
@@ -165,13 +165,13 @@ def with_tested_rate(recipe: "Recipe", lr: str | None, *, runs: str, how: dict[s
 
 
 def running(given: dict[str, Any]) -> dict[str, Any]:
-    """Take out of the arguments what says where and how a run goes, as `evenly.training.train.train` wants it."""
+    """Move the arguments of `evenly.training.train.train` that say where and how a run is trained out of `given`."""
     how = {name: given.pop(name) for name in ("device", "workers", "pace", "tensorboard", "data_root")}
     return how | {"allow": [word for word in given.pop("allow").split(",") if word]}
 
 
 def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
-    """Train, or say what training would mean."""
+    """Train, or show the recipe and its cost."""
     how = running(given)
     recipe = fast_where_possible(resolve_recipe(**given), given, device=how["device"])
     if not dry_run:
@@ -200,26 +200,26 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
         if json:
             print_json({"id": run.id, "folder": str(run.path), **summary})
         else:
-            rows = [{"metric": k, "value": shown(v)} for k, v in summary.items() if k != "collapsed"]
+            rows = [{"metric": k, "value": short_number(v)} for k, v in summary.items() if k != "collapsed"]
             print_table(rows, ["metric", "value"])
             told = f" It {summary['collapsed']}" if "collapsed" in summary else ""
             say(f"\nRun {run.id} is done: {run.path}.{told}")
 
 
 def leads() -> bool:
-    """Whether this process speaks for all of them."""
+    """Whether this process prints for all of them."""
     import os
 
     return int(os.environ.get("RANK", 0)) == 0
 
 
-def shown(value: Any) -> str:
-    """A number as people read it."""
+def short_number(value: Any) -> str:
+    """A number in short form."""
     return f"{value:.5g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _quote(path: str, value: str) -> str:
-    """Names are text whatever they look like; numbers are YAML."""
+    """Quote names, which are text even if they look like numbers; numbers stay YAML."""
     import json
 
     return json.dumps(value) if path.endswith("name") else value

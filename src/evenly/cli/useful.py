@@ -1,4 +1,4 @@
-"""`evenly useful`: the whole method and its controls on any data, with paired seeds; a shortcut of `evenly compare`."""
+"""`evenly useful`: USEFUL and its controls on any data, with paired seeds; a shortcut for `evenly compare`."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def fill(parser: Parser) -> None:
 
 
 def useful(*, seeds: str, controls: str, runs: str, dry_run: bool, json: bool, **given: Any) -> None:
-    """Run the method beside its controls and print what it gains."""
+    """Run USEFUL and its controls and print its gain."""
     given["controls"] = [word.strip() for word in controls.split(",") if word.strip()]
     made, where, how = design(given, verb="useful", seeds=seeds, runs=None if dry_run else runs)
     if dry_run:

@@ -19,7 +19,7 @@ Pieces = list[Piece]
 Chunk = tuple[Tensor, Tensor | None]
 Layers = dict[nn.Module, Wanted]
 Seen = dict[nn.Module, tuple[Tensor, GradientEdge]]
-PROBE = 2  # examples on which the layers are put to the test
+PROBE = 2  # examples on which the layers are checked
 # From outputs (N × …) and labels to the vectors that are pulled back: N × C × …, one set of C per example.
 Slopes = Callable[[Tensor, Tensor | None], Tensor]
 
@@ -43,7 +43,7 @@ def capture(
 
 
 def find_layers(model: nn.Module, params: Mapping[str, nn.Parameter], chunk: Chunk, slopes: Slopes) -> Layers | None:
-    """The layers that own `params`, if gradients can be had layer by layer; None if only example by example.
+    """The layers that own `params`, if gradients can be computed layer by layer; None if only example by example.
 
     Every parameter must belong to one layer that has a rule and is called once. Hooks cannot show whether the weights
     are used elsewhere too, or whether the layer gets the examples in another order. So the gradients of a few examples
@@ -101,7 +101,7 @@ def capture_layers(
 
 
 def _random_weights(pulled_NC: Tensor) -> Tensor:
-    """A random weight for every row, no two alike: rows that changed places would not show if theirs were."""
+    """A random weight for every row, no two alike: with equal weights, swapped rows would go unnoticed."""
     rng = torch.Generator().manual_seed(len(pulled_NC))
     return torch.randn(pulled_NC.shape[:2], generator=rng).to(pulled_NC.device, pulled_NC.dtype)
 
@@ -166,7 +166,7 @@ def _forward_with_hooks(model: nn.Module, x: Tensor, layers: Layers) -> tuple[Te
     def watch(layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
         nonlocal calls
         calls += 1
-        # The edge, not the tensor: an in-place activation would make the tensor stand for something else.
+        # The edge, not the tensor, which an in-place activation would change.
         seen[layer] = (inputs[0].detach(), get_gradient_edge(output))
 
     handles = [layer.register_forward_hook(watch) for layer in layers]
@@ -212,7 +212,7 @@ def _capture_examples(model: nn.Module, x: Tensor, y: Tensor | None, slopes: Slo
         return rows_C @ f.reshape(-1)
 
     parts = []
-    # Gradients of many examples of a network without rules are large: a few at a time, whatever the chunk.
+    # Full gradients of many examples are large: a few at a time, whatever the chunk.
     for start in range(0, len(x), 64):
         rows = slice(start, start + 64)
         parts.append(jacobians(model, x[rows], pulled_NC[rows], value, names))

@@ -1,4 +1,4 @@
-"""Data in any of its shapes, read in chunks: a `Labelled`, a pair of tensors, or batches from a loader."""
+"""Data of any kind, read in chunks: a `Labelled`, a pair of tensors, or batches from a loader."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Chunks(Sequence[tuple[Tensor, Tensor | None]]):
         return sum(self.sizes)
 
     def finer(self, most: int) -> "Chunks":
-        """The same examples in chunks of at most `most`; these themselves if they are small enough.
+        """The same examples in chunks of at most `most`; these chunks if they are small enough.
 
         >>> as_chunks((torch.zeros(5, 2), torch.arange(5)), size=3).finer(2).sizes
         (2, 1, 2)
@@ -56,7 +56,7 @@ class Chunks(Sequence[tuple[Tensor, Tensor | None]]):
 
 
 def as_chunks(data: Data, *, model: nn.Module | None = None, size: int = 250, labels: Tensor | None = None) -> Chunks:
-    """The examples of `data` in chunks of `size`; the batches of a loader are read once and kept as they are.
+    """The examples of `data` in chunks of `size`; the batches of a loader are read once and kept unchanged.
 
     Floating inputs and targets take the precision of the model's parameters, and everything its device.
 
@@ -120,7 +120,7 @@ def _read_batches(data: Iterable[Any], place: Callable[[Tensor], Tensor]) -> Chu
 
 
 def outputs_of(model: nn.Module, data: Data, *, chunk: int = 500) -> tuple[Tensor, Tensor | None]:
-    """The model's outputs and the labels of all examples, in the model's present mode, without gradients.
+    """The model's outputs and the labels of all examples, in the model's current mode, without gradients.
 
     >>> outputs_of(nn.Identity(), (torch.eye(2), torch.tensor([0, 1])))
     (tensor([[1., 0.],

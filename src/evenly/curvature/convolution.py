@@ -1,4 +1,4 @@
-"""Convolutions whose second derivative is made of the same fast kernels as the first.
+"""Convolutions whose second derivative uses the same fast kernels as the first.
 
 torch forms the weight's second derivative as a dilated convolution with kernels as large as the image, which no fast
 CPU kernel serves; here it is an ordinary weight gradient. A Hessian product of a small CNN takes about 0.6 of the time.
@@ -19,7 +19,7 @@ Geometry = tuple[list[int], list[int], list[int], bool, list[int], int]
 
 
 class TwiceDifferentiableConvolutions(TorchFunctionMode):
-    """Within this mode convolutions have the fast second derivative; a third is not there.
+    """Within this mode convolutions have a fast second derivative, and no third one.
 
     >>> w = torch.ones(1, 1, 1, 1, requires_grad=True)
     >>> with TwiceDifferentiableConvolutions():

@@ -48,7 +48,7 @@ class Density:
         return float((self.weights * (self.nodes > threshold)).sum(1).mean())
 
     def trace_above(self, threshold: float) -> float:
-        """What the eigenvalues above `threshold` add to the trace."""
+        """The part of the trace from eigenvalues above `threshold`."""
         return float(self.size * (self.weights * self.nodes * (self.nodes > threshold)).sum(1).mean())
 
 
@@ -76,7 +76,7 @@ def density(operator: Symmetric, *, rng: torch.Generator, probes: int = 10, step
         krylov = Krylov(operator, rng=rng, start=signs.to(operator.device, operator.dtype))
         while krylov.segment == 0 and krylov.products < steps:
             krylov.step()
-        # After a breakdown the quadrature is exact: the fresh segment is no part of it.
+        # After a breakdown the quadrature is exact: the new segment does not belong to it.
         values_M, vectors_MM = krylov.ritz()
         nodes_RM[r, : len(values_M)] = values_M
         weights_RM[r, : len(values_M)] = vectors_MM[0] ** 2

@@ -34,12 +34,12 @@ def gram(
 ) -> Tensor:
     """K_ij = ⟨∇_i, ∇_j⟩, N × N: of the outputs of a scalar network, or of the examples' losses where labels are given.
 
-    Layer by layer: a linear layer adds ⟨a_i, a_j⟩⟨δ_i, δ_j⟩, so that N × P numbers are never held (Goodfellow, 2015).
-    A network with a layer called twice, tied weights, or a layer that has no rule is differentiated example by example
-    instead: slower, and as exact. Every call makes sure of all examples: the graph of the forward pass proves that each
-    weight is used in its layer only and that no example changes its place, or, where it cannot, a random mixture of all
-    gradients is compared with one backward pass of the whole network. If they differ, it warns and goes example by
-    example too.
+    Computed layer by layer: a linear layer adds ⟨a_i, a_j⟩⟨δ_i, δ_j⟩, so that N × P numbers are never stored
+    (Goodfellow, 2015). A network with a layer called twice, tied weights, or a layer without a rule is differentiated
+    example by example instead: slower, and as exact. Every call checks all examples: the graph of the forward pass
+    proves that each weight is used in its layer only and that no example changes its place; if it cannot, a random
+    mixture of all gradients is compared with one backward pass of the whole network. If they differ, `gram` warns and
+    also differentiates example by example.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def block_gram(
     chunk: int | None = None,
     memory: int = GIBIBYTE,
 ) -> Tensor:
-    """The Gram of all outputs of all examples: (N·C) × (N·C), row i·C + c for output c of example i.
+    """The Gram matrix of all outputs of all examples: (N·C) × (N·C), row i·C + c for output c of example i.
 
     Without `loss`, block (i, j) is K_ij = J_i J_jᵀ. With "squared", "logistic" or "cross-entropy" it is A_i A_jᵀ with
     A_i = B_iᵀ J_i and B_i B_iᵀ = Q_i, the Hessian of the loss in the outputs; then A_iᵀ A_i = J_iᵀ Q_i J_i is example

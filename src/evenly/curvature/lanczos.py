@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 Which = Literal["largest", "smallest", "magnitude"]
 Array = NDArray[np.float64]
-ROUNDING = 10  # times the precision times the largest eigenvalue: what products cannot tell from 0
+ROUNDING = 10  # multiple of precision times largest eigenvalue: products cannot tell smaller ones from 0
 
 
 class Symmetric(Protocol):
@@ -37,7 +37,7 @@ class Symmetric(Protocol):
 
     @property
     def device(self) -> torch.device:
-        """Where the products are taken."""
+        """The device of the products."""
 
     def __matmul__(self, v: Tensor, /) -> Tensor: ...
 
@@ -121,7 +121,7 @@ def lanczos(
 
 
 class Krylov:
-    """An orthonormal basis of {v, Hv, H²v, …} and the tridiagonal matrix that H is in it, grown step by step."""
+    """An orthonormal basis of {v, Hv, H²v, …}, grown step by step, and the tridiagonal matrix of H in it."""
 
     def __init__(self, operator: Symmetric, *, rng: torch.Generator, start: Tensor | None = None) -> None:
         self._operator, self._rng = operator, rng
@@ -129,8 +129,8 @@ class Krylov:
         self._grow(min(32, operator.size))
         self._alphas: list[float] = []
         self._betas: list[float] = []
-        self.segment = 0  # where the present invariant subspace begins: after a breakdown, a new one
-        self.closed = 0  # and where the one before it, which is whole, does
+        self.segment = 0  # where the current invariant subspace begins; a breakdown starts a new one
+        self.closed = 0  # where the previous, complete one begins
         self.beta = 0.0
         self._next = self._new_direction() if start is None else start / torch.linalg.vector_norm(start)
 
@@ -155,7 +155,7 @@ class Krylov:
         if m > 0:
             self._betas.append(self.beta)
         if m == len(self._storage):
-            # Grown by half: doubling would hold twice what is needed of the largest thing in memory.
+            # Grown by half: doubling could waste as much memory as the basis, the largest object, needs.
             self._grow(min(m + m // 2, self._operator.size))
         q_P = self._storage[m] = self._next
         r_P = self._operator @ q_P
@@ -169,7 +169,7 @@ class Krylov:
         if self.complete:
             self.beta = 0.0
         elif self.beta <= ROUNDING * torch.finfo(self._operator.dtype).eps * scale:
-            # The space is closed under H. A new direction in its complement goes on, coupled to nothing.
+            # The space is closed under H. Continue with a new direction in its complement, coupled to nothing.
             self.beta, self.closed, self.segment, self._next = 0.0, self.segment, self.products, self._new_direction()
         else:
             self._next = r_P / self.beta
@@ -211,7 +211,7 @@ class Krylov:
         return r_P.to(home)
 
     def _new_direction(self) -> Tensor:
-        # Drawn in float64 wherever possible, so that float32 and float64 begin at the same vector.
+        # Drawn in float64 where possible, so that float32 and float64 start from the same vector.
         wide = torch.float64 if has_float64(self._rng.device) else torch.float32
         draw = torch.randn(self._operator.size, generator=self._rng, dtype=wide, device=self._rng.device)
         r_P = self._orthogonalise(draw.to(self._operator.device, self._operator.dtype))
@@ -222,8 +222,8 @@ def _is_complete(krylov: Krylov, k: int, which: Which) -> bool:
     """After a breakdown: whether the complement, as far as it is known, has no eigenvalue among the top k."""
     if krylov.segment == 0:
         return True
-    # A random direction has a part along every eigenvalue that is left, so that a space that has just closed shows all
-    # of them, and what is outside can only repeat them: where few directions curve, one look at the zeros is enough.
+    # A random direction has a component along every remaining eigenvalue, so a space that has just closed shows all of
+    # them, and its complement can only repeat them: where few directions curve, checking the zeros once is enough.
     just_closed = krylov.segment == krylov.products
     everything = np.sort(_sort_key(krylov.ritz()[0], which))[::-1]
     values, vectors = krylov.ritz(krylov.closed if just_closed else krylov.segment)

@@ -1,7 +1,7 @@
-"""What each kind of layer adds to the inner products of per-example gradients.
+"""The contribution of each kind of layer to the inner products of per-example gradients.
 
-A layer's gradient for one example is a product of what went in and what came back; their inner products between
-examples follow from the two Gram matrices and never need the gradient itself (Goodfellow, 2015).
+A layer's gradient for one example is a product of its input and its output's gradient; inner products between examples
+follow from the two Gram matrices, without the gradient itself (Goodfellow, 2015).
 
 Shapes: N examples, M those they are paired with, C outputs (rows of the Jacobian) of an example, T positions
 (pixels, tokens), I inputs and O outputs of the layer at one position, P its parameters.
@@ -111,7 +111,7 @@ def totals(piece: Piece, layer: nn.Module, wanted: Wanted, weights_NC: Tensor | 
 def _linear(layer: nn.Module, a: Tensor, d_NC: Tensor, wanted: Wanted) -> Piece | None:
     if a.ndim == 2 and wanted[0]:
         a_NI = torch.cat([a, a.new_ones(len(a), 1)], dim=1) if wanted[1] else a
-        # With one output the gradient is no larger than its factors, and one product less.
+        # With one output the gradient is no larger than its factors and saves one product.
         return Whole(d_NC * a_NI[:, None]) if d_NC.shape[2] == 1 else Factored(a_NI, d_NC)
     a_NTI = a.reshape(len(a), -1, a.shape[-1])
     return _sum_positions(a_NTI, d_NC.reshape(*d_NC.shape[:2], a_NTI.shape[1], -1), wanted)

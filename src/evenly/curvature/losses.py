@@ -23,7 +23,7 @@ NAMES = ("cross-entropy", "logistic", "squared")
 def mean_loss(loss: Loss | None, outputs: Tensor, labels: Tensor | None) -> Mean:
     """`loss` as a function of (outputs, labels) that returns the mean over the examples.
 
-    None chooses by what is there: cross-entropy for class numbers and several outputs, logistic for class numbers
+    None chooses by labels and outputs: cross-entropy for class numbers and several outputs, logistic for class numbers
     and one output, squared error for floating targets. A callable may return the mean or one loss per example.
 
     >>> mean_loss(None, torch.zeros(2, 3), torch.tensor([0, 1]))(torch.zeros(2, 3), torch.tensor([0, 1])).item()
@@ -121,7 +121,7 @@ def _squared_error(outputs: Tensor, targets_NC: Tensor) -> Tensor:
     return (f_NC - targets_NC.reshape(f_NC.shape)).square().sum(1).mean() / 2
 
 
-# The mean of each loss, from outputs and what `targets` makes of the labels.
+# The mean of each loss, from the outputs and the result of `targets`.
 ON_TARGETS: dict[Name, Mean] = {"cross-entropy": F.cross_entropy, "logistic": _logistic, "squared": _squared_error}
 
 

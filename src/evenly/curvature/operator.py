@@ -62,7 +62,7 @@ class Operator:
         with exact():
             for position in range(len(self._chunks)):
                 part = list(self._product(position)(pieces))
-                # Not in place: what autograd returns may share memory with v or with a kept graph.
+                # Not in place: autograd's result may share memory with v or with a kept graph.
                 total = part if total is None else list(torch._foreach_add(total, part))
         return flatten(total or [])
 
@@ -102,9 +102,9 @@ class Operator:
         return product
 
     def _num_kept(self, memory: int) -> int:
-        """How many examples' graphs fit into `memory` bytes: by what a few more examples cost."""
+        """How many examples' graphs fit into `memory` bytes, extrapolated from a few examples."""
         many = min(4, self._chunks.sizes[0])
-        few = many // 2  # 0 for chunks of one, where the part that all examples share counts too
+        few = many // 2  # 0 for chunks of one, where the memory shared by all examples counts too
         each = (self._graph_bytes(many) - (self._graph_bytes(few) if few else 0)) / (many - few)
         return int(memory / max(each, 1.0))
 
@@ -124,13 +124,13 @@ class Operator:
             torch.autograd.graph.saved_tensors_hooks(weigh, lambda tensor: tensor),
         ):
             assert x is not None
-            # While the product lives its tensors do, so that no address is counted for two of them.
+            # Keep the product alive, so that none of its tensors' addresses is reused and counted twice.
             _product = self._build(x, y, 1.0)
             return sum(seen.values())
 
 
 @contextlib.contextmanager
 def double_differentiable() -> Iterator[None]:
-    """Gradients on, convolutions with a fast second derivative, and attention by plain products, which have one."""
+    """Enable gradients, convolutions with a fast second derivative, and attention that is twice differentiable."""
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH), TwiceDifferentiableConvolutions():
         yield

@@ -1,4 +1,4 @@
-"""Gradients of single examples, whatever the network: `torch.func.vmap` over them, or a loop where it cannot.
+"""Gradients of single examples of any network: by `torch.func.vmap`, or by a loop where `vmap` fails.
 
 Shapes: N examples, P parameters, C outputs of one example.
 """
@@ -75,7 +75,7 @@ def jacobians(
     buffers = dict(model.named_buffers())
 
     def single(params: dict[str, Tensor], x_: Tensor, y_: Tensor | None) -> Tensor:
-        # Fresh buffers: a model that writes to them may do so here, and its own stay as they are.
+        # Fresh buffers, so that a model that writes to them leaves its own unchanged.
         own = {name: buffer.clone() for name, buffer in buffers.items()}
         return value(functional_call(model, (params, everything, own), (x_[None],))[0], y_)
 

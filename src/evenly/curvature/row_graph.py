@@ -2,7 +2,7 @@
 
 If row n of a layer's output reaches row n of the network's outputs only, and the layer's weight is used nowhere else,
 then the gradient of output n is that of the layer at row n alone. Both can be read off the graph, for all examples and
-without arithmetic. What the graph does not prove may still be true: then numbers decide (`capture.capture_layers`).
+without arithmetic. If the graph proves nothing, a numerical check decides (`capture.capture_layers`).
 """
 
 from collections import Counter
@@ -70,7 +70,7 @@ def _keeps_rows(node: Any) -> bool:
 
 
 def _same_axes(node: Any) -> bool:
-    """Whether what depends on the examples is not broadcast to further axes, which would shift their axis."""
+    """Whether no tensor that depends on the examples is broadcast to further axes, which would shift the first."""
     axes = len(node._input_metadata[0].shape)
     return all(
         _is_weight(after) or len(after._input_metadata[index].shape) == axes for after, index in node.next_functions
@@ -106,7 +106,7 @@ def _reduction(node: Any) -> bool:
 
 
 def _join(node: Any) -> bool:
-    """Tensors side by side along another axis than the first; one that is counted from the end is not trusted."""
+    """Concatenation along another axis than the first; an axis counted from the end is not trusted."""
     return bool(0 < node._saved_dim < 2**63)
 
 

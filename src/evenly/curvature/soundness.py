@@ -80,6 +80,6 @@ def refuse_train_mode(model: nn.Module) -> None:
 
 
 def _differ(a: Tensor, b: Tensor) -> bool:
-    """More than rounding: sums may be taken in another order for another batch size."""
+    """Whether two outputs differ by more than rounding: sums may run in another order for another batch size."""
     scale = a.abs().max().clamp_min(torch.finfo(a.dtype).tiny if a.is_floating_point() else 1)
     return bool((a - b).abs().max() > 1e-3 * scale)

@@ -1,9 +1,9 @@
-"""Augmentation: what is done to the images of a batch before the network sees them.
+"""Augmentation: the transforms of a batch of images before the network sees them.
 
 It is a pure function of (seed, epoch, index, copy): the same for any batch size, order, number of workers,
-device and point of resuming. Two copies of one example are augmented differently, and what happens to the first
-does not depend on whether there is a second. Images stay uint8 through every transform; the end is float32 in
-[0, 1], normalised if asked for.
+device and point of resuming. Two copies of one example are augmented differently, and the first is augmented in the
+same way with or without a second. Images stay uint8 through every transform; the result is float32 in [0, 1],
+normalised on request.
 
 Shapes: N examples, C channels (or features of data that are not images).
 """
@@ -81,7 +81,7 @@ class Normalise:
 
 @functools.lru_cache(maxsize=16)
 def _constants(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Numbers on the device, sent there once and not with every batch."""
+    """Numbers on the device, sent there once rather than with every batch."""
     return upload(torch.tensor(values, dtype=dtype), device)
 
 
@@ -126,13 +126,13 @@ class Augmentation:
         return self.finish(self.transform(x, Draws(seed, epoch, index, copy)))
 
     def transform(self, x: Tensor, draws: Draws) -> Tensor:
-        """All that is random, on images as they are stored: uint8."""
+        """The random transforms, on images as they are stored: uint8."""
         for transform in self.transforms:
             x = transform(x, draws)
         return x
 
     def finish(self, x: Tensor) -> Tensor:
-        """What the network is given: float32 in [0, 1], or normalised."""
+        """The network's input: float32 in [0, 1], or normalised."""
         x = scale_pixels(x)
         return x if self.normalise is None else self.normalise(x)
 

@@ -1,11 +1,11 @@
-"""Batches of labelled data, in an order and with an augmentation that depend on nothing but what is asked for.
+"""Batches of labelled data, in a reproducible order and with reproducible augmentation.
 
 Order is a pure function of (seed, epoch), augmentation of (seed, epoch, index, copy). Training that stops in the
-middle of an epoch and resumes at batch `start` sees exactly what it would have seen, whatever the number of
+middle of an epoch and resumes at batch `start` sees exactly the same batches as without the stop, for any number of
 workers.
 
-Shapes: N examples, M places in the multiset (an example repeated twice has two), K of them this process's and still to
-come, L transformed together, B in a batch.
+Shapes: N examples, M places in the multiset (an example repeated twice has two), K of them this process's remaining
+ones, L transformed together, B in a batch.
 """
 
 import itertools
@@ -22,16 +22,15 @@ from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
 from evenly.data.labelled import Labelled, Lazy, Splits, scale_pixels
 from evenly.data.targeted import Targeted
-from evenly.device import pins, sent_ahead, upload
+from evenly.device import pins, prefetch, upload
 from evenly.errors import UsageError
 
 
 class Batch(NamedTuple):
-    """What one step sees; all but inputs and labels stay on the CPU, where bookkeeping happens.
+    """The examples of one step; all but inputs and labels stay on the CPU, where bookkeeping happens.
 
-    `position` is where each example stands in the data, `index` its own number, `copy` which repeat of it this is.
-    `whole` is the size of the batch of which this process has a share. `weight`, where examples have one, lies beside
-    the labels.
+    `position` is each example's place in the data, `index` its own number, `copy` the number of its repeat. `whole` is
+    the size of the batch of which this process has a share. `weight`, if examples have one, is on the labels' device.
     """
 
     inputs: Tensor
@@ -58,7 +57,7 @@ def order(num: int, *, seed: int, epoch: int) -> Tensor:
 
 
 def occurrences(index: Tensor) -> Tensor:
-    """How many times each entry has come before: 0 for the first of its kind, 1 for the second.
+    """The number of earlier occurrences of each entry: 0 for the first of its kind, 1 for the second.
 
     >>> occurrences(torch.tensor([7, 3, 7, 7, 3])).tolist()
     [0, 0, 1, 2, 1]
@@ -72,7 +71,7 @@ def occurrences(index: Tensor) -> Tensor:
 
 
 class Batches:
-    """One data set in batches, epoch after epoch; worker processes live as long as this does.
+    """One data set in batches, epoch after epoch; worker processes live as long as this object.
 
     Parameters
     ----------
@@ -81,12 +80,12 @@ class Batches:
     batch_size, drop_last
         Examples per batch; whether a smaller last batch is left out.
     seed
-        Names order and augmentation together with the epoch.
+        Decides order and augmentation, together with the epoch.
     indices
         Positions in `data`, with repeats where an example shall be seen more than once; all once by default.
         `copy` numbers the repeats of an example by their place here, not by the order they are drawn in.
     shuffle
-        Whether each epoch has an order of its own; otherwise the order is that of `indices`.
+        Whether each epoch has its own order; otherwise the order is that of `indices`.
     augment
         Applied on the device of the batch; without it images become float32 in [0, 1].
     targeted
@@ -94,11 +93,11 @@ class Batches:
     weights
         A number for every example of `data`, which its batches carry.
     device
-        Where batches shall live; where the data are by default.
+        The device of the batches; by default that of the data.
     workers
         Processes that decode lazy inputs; results are the same for any number.
     share
-        (rank, size): of every batch, only the examples rank, rank + size, … for training on many devices.
+        (rank, size): take only the examples rank, rank + size, … of every batch, for training on many devices.
 
     Examples
     --------
@@ -179,7 +178,7 @@ class Batches:
         groups = [slice(first, first + together) for first in range(0, len(lengths), together)]
         spans = list(itertools.pairwise([0, *itertools.accumulate(sum(lengths[group]) for group in groups)]))
         begin, draws = 0, Draws(self.seed, epoch, index_K[:_AHEAD], copy_K[:_AHEAD])
-        inputs = sent_ahead(self._inputs([position_K[first:last] for first, last in spans]), self.device)
+        inputs = prefetch(self._inputs([position_K[first:last] for first, last in spans]), self.device)
         for x_L, group, (first, last) in zip(inputs, groups, spans, strict=True):
             if last - begin > len(draws):
                 begin, ahead = first, slice(first, max(last, first + _AHEAD))

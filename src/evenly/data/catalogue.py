@@ -1,4 +1,4 @@
-"""Every data set by name: what it is, who loads it, and `load`, the one way in.
+"""Every data set by name: its description, its loader, and `load`, which loads any of them.
 
 This module is free of torch until something is loaded.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set that `load` knows: its kind, one line about it, and the function that makes it."""
+    """A data set of the catalogue: its kind, a one-line description, and its loader."""
 
     name: str
     kind: Literal["toy", "embedded", "published", "stacked"]
@@ -28,7 +28,7 @@ class Entry:
     needs: tuple[str, ...] = ()
 
     def options(self) -> Mapping[str, inspect.Parameter]:
-        """What the data set can be told, beyond where it lies and its seed."""
+        """The options of the data set, apart from its folder and seed."""
         parameters = inspect.signature(self.function()).parameters
         return {name: p for name, p in parameters.items() if name not in ("root", "rng")}
 
@@ -51,7 +51,7 @@ _ENTRIES = (
     Entry(
         "patches", "toy", "definition 3.1 of Nguyen et al.: easy, difficult and noise patches", "toy.patches:patches"
     ),
-    Entry("spirals", "toy", "Springer et al.: an easy line beside a hard spiral", "toy.spirals:spirals"),
+    Entry("spirals", "toy", "Springer et al.: an easy line and a hard spiral", "toy.spirals:spirals"),
     Entry("parity", "toy", "Chang & Khanna: the ±1 cube with y = x0·x1", "toy.parity:parity"),
     Entry("digits", "embedded", "8×8 handwritten digits that ship with scikit-learn", "digits:digits"),
     Entry("digit-dominoes", "embedded", "a digit 0/1 on an even/odd digit", "dominoes:digit_dominoes"),
@@ -71,7 +71,7 @@ _ENTRIES = (
         "formats.groups:waterbirds",
         ("waterbirds",),
     ),
-    Entry("celeba", "published", "faces: blond hair, and gender beside it", "formats.groups:celeba", ("celeba",)),
+    Entry("celeba", "published", "faces: blond hair, correlated with gender", "formats.groups:celeba", ("celeba",)),
     Entry(
         "pacs", "published", "7 classes in 4 domains: photo, art, cartoon, sketch", "formats.domains:pacs", ("pacs",)
     ),
@@ -98,7 +98,7 @@ HUGGING_FACE = "hf:"  # begins the name or path of a data set of Hugging Face
 
 
 def data_root(given: str | os.PathLike[str] | None = None) -> Path:
-    """Where published data lie: `given`, else `EVENLY_DATA`, else the user's data folder.
+    """The folder of published data: `given`, else `EVENLY_DATA`, else the user's data folder.
 
     >>> data_root("here").name
     'here'
@@ -144,7 +144,7 @@ def load(
         A name of the catalogue; or the path of a folder with a folder per class, of a `.csv` or `.parquet`
         manifest, or of an `.npz` file; or `hf:` and the name or path of a data set of Hugging Face.
     root
-        Where published data lie; by default `EVENLY_DATA` or the user's data folder.
+        The folder of published data; by default `EVENLY_DATA` or the user's data folder.
     seed
         Decides what is drawn: the examples of toy data, the pairing of stacked images. Real images and their
         published splits do not depend on it.
@@ -154,7 +154,7 @@ def load(
         Of your own data without any other split than `train`, the share of every class to hold out as `test`: a fifth
         unless `validation` is given, and 0 for none.
     options
-        What the data set itself can be told, such as `beta_hard=0.4` for `patches`.
+        Options of the data set, such as `beta_hard=0.4` for `patches`.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def _load_known(name: str, root: str | os.PathLike[str] | None, seed: int, optio
 
 
 def options_of(source: str | os.PathLike[str]) -> Mapping[str, inspect.Parameter]:
-    """What `load(source, …)` can be told beyond where it lies and its seed, by name.
+    """The options of `load(source, …)` by name, apart from folder and seed.
 
     >>> list(options_of("parity"))
     ['num_train', 'num_test', 'dim']
@@ -239,12 +239,12 @@ def is_path(source: str | os.PathLike[str]) -> bool:
         return True
     if source.startswith(HUGGING_FACE):
         return True
-    # An empty word, as an unset variable of the shell gives it, would be the path of the present folder.
+    # An empty word, such as an unset shell variable, would be the path of the current folder.
     return source not in ("", *CATALOGUE) and (os.sep in source or Path(source).suffix != "" or os.path.exists(source))
 
 
 def _check_options(name: str, options: Mapping[str, Any], known: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
-    """The options, each one of `known` and of the kind annotated there; else an error that says which is not."""
+    """The options, checked to be among `known` and of the annotated type."""
     from evenly.typed.values import Bounds, convert
 
     checked = {}

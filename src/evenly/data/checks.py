@@ -1,4 +1,4 @@
-"""What is wrong with a data set before any training starts."""
+"""Checks of a data set before any training starts."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -36,8 +36,8 @@ def problems(splits: Splits) -> list[str]:
 def check(splits: Splits) -> list[str]:
     """Raise one `DataError` that lists what makes training on `splits` meaningless; return what only weakens it.
 
-    Fatal are empty splits, one single class, a class that only other splits have, and inputs that are not finite.
-    The rest of `problems` comes back as remarks. Inputs on disk are not read, only their labels are looked at.
+    Empty splits, a single class, a class that only other splits have, and inputs that are not finite are fatal. The
+    other `problems` are returned as remarks. Inputs on disk are not read, only their labels are checked.
 
     >>> import torch
     >>> check(Splits("pets", {"train": Labelled(torch.eye(3), torch.tensor([0, 0, 1]), ("cat", "dog"))}))
@@ -57,7 +57,7 @@ def check(splits: Splits) -> list[str]:
 def duplicates(splits: Splits) -> list[str]:
     """Sentences on image files with the same content: under two classes, or in training and another split.
 
-    A label is wrong in the first case, and an error is measured on what was learned in the second.
+    In the first case a label is wrong; in the second an error is measured on training examples.
     """
     seen: dict[str, tuple[str, int, str]] = {}
     two_classes: list[str] = []

@@ -1,7 +1,7 @@
-"""Digests of the content of files, remembered: a file that has not changed since the last look costs one stat.
+"""Cached digests of files: a file that has not changed since it was last read costs one stat.
 
-What is remembered lies in the user's cache folder, one file for every folder of data. It is a memory and no more:
-where it is damaged, absent or cannot be written, content is read again.
+The digests are in the user's cache folder, one file for every folder of data. It is only a cache: where it is damaged,
+missing or cannot be written, files are read again.
 """
 
 import functools
@@ -21,14 +21,14 @@ from evenly.cache import cache_folder
 from evenly.errors import DataError, SetupError
 from evenly.progress import Bar
 
-# A clock may tick this rarely (FAT): a file changed again within a tick of its last change looks unchanged. What
-# changed so recently is not remembered, as git does it.
+# A clock may tick this rarely (FAT), and a file changed again within a tick of its last change looks unchanged. So
+# files that changed this recently are not cached, as in git.
 _TICK = 2_000_000_000  # nanoseconds
-_THREADS = 8  # for the waiting that disks and networks impose, not for cores
+_THREADS = 8  # threads, to wait for disks and networks in parallel
 
 
 class Looked(NamedTuple):
-    """What a file looked like when its content was read, and the digest of that."""
+    """The state of a file when its content was read, and the digest of that content."""
 
     size: int
     modified: int
@@ -80,7 +80,7 @@ def _facts(now: os.stat_result) -> tuple[int, int, int, int]:
 
 
 def _is_recent(seen: Looked) -> bool:
-    """Whether the file changed so shortly before now that a later change might not show."""
+    """Whether the file changed so recently that a further change might go unnoticed."""
     return max(seen.modified, seen.changed) > time.time_ns() - _TICK
 
 
@@ -96,7 +96,7 @@ def _read_all(root: Path, names: Sequence[str]) -> dict[str, Looked]:
 
 def _read(path: Path) -> Looked:
     try:
-        # A pipe of that name must not keep us waiting for its writer.
+        # Do not wait for the writer of a named pipe.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb", buffering=0) as file:
             before = os.fstat(handle)
@@ -131,7 +131,7 @@ def _read_memory(memory: Path | None) -> dict[str, Looked]:
     return _parse(memory, now.st_mtime_ns, now.st_size, now.st_ino)
 
 
-@functools.lru_cache(maxsize=1)  # the splits of one data set ask one after another
+@functools.lru_cache(maxsize=1)  # kept for the splits of one data set, which are digested one after another
 def _parse(memory: Path, *_version: int) -> dict[str, Looked]:
     try:
         checksum, _, text = memory.read_bytes().partition(b"\n")
@@ -143,7 +143,7 @@ def _parse(memory: Path, *_version: int) -> dict[str, Looked]:
 
 
 def _remember(memory: Path | None, root: Path, known: dict[str, Looked], new: dict[str, Looked]) -> None:
-    """Add to what is remembered; what has gone is forgotten. Of two writers at once one may be lost: it reads again."""
+    """Update the cache and forget files that are gone. Of two simultaneous writers one may lose its entries."""
     if memory is None or not new:
         return
     kept = {name: seen for name, seen in known.items() if name in new or os.path.lexists(root / name)}

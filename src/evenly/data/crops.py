@@ -35,7 +35,7 @@ class PadCrop:
             raise UsageError(f"pad-crop: padding must be a whole number of pixels ≥ 0, not {self.padding!r}.")
 
     def __call__(self, x_NCHW: Tensor, draws: Draws) -> Tensor:
-        """Each image, shifted by what `draws` says."""
+        """Each image, shifted by random numbers from `draws`."""
         check_images(x_NCHW, "pad-crop")
         where_N2 = whole_below(draws.uniform("pad-crop", 2), 2 * self.padding + 1)
         return shifted_windows(x_NCHW, where_N2[:, 0], where_N2[:, 1], self.padding)
@@ -120,7 +120,7 @@ class Resize:
         return resized_boxes(x_NCHW, *whole, size=_pair(self.size, "resize"))
 
     def still(self) -> "Resize":
-        """Itself: nothing about it is random."""
+        """Itself, since nothing about it is random."""
         return self
 
 
@@ -202,7 +202,7 @@ def resized_boxes(
     [0, 25, 75, 100]
     """
     device, (height, width) = x_NCHW.device, x_NCHW.shape[-2:]
-    # Four whole numbers an image are all that the device is given: it makes the weights itself.
+    # Only four whole numbers per image are sent to the device, which computes the weights itself.
     top_N, left_N, height_N, width_N = upload(torch.stack([top_N, left_N, height_N, width_N]), device)
     across_NwW = _weights(left_N, width_N, width, size[1])
     down_NhH = _weights(top_N, height_N, height, size[0])
@@ -215,8 +215,8 @@ def _weights(start_N: Tensor, length_N: Tensor, full: int, size: int) -> Tensor:
     """The share of each of `full` pixels in each of `size` outputs, in 1/2048, for the box of each image.
 
     The triangle over output o, of a box of L pixels at size S, gives pixel q the height 1 − |q + ½ − (o + ½)L/S| / w
-    with w = max(L/S, 1). Times 2·S·w all of it is whole numbers, so that every device finds the same weights; and only
-    the few pixels T under the triangle are looked at.
+    with w = max(L/S, 1). Times 2·S·w all of it is whole numbers, so every device computes the same weights; and only
+    the few pixels T under the triangle are used.
     """
     device = start_N.device
     num_taps = 2 * -(-max(full, size) // size) + 1

@@ -1,4 +1,4 @@
-"""Inputs that are still on disk, read batch by batch, by worker processes where asked for."""
+"""Inputs that are still on disk, read batch by batch, optionally by worker processes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ class Decoder:
 
     def __init__(self, inputs: Lazy, *, workers: int = 0, pin_memory: bool = False) -> None:
         self._raw = _Raw(inputs)
-        self._plan: list[list[int]] = []  # the loader's batch sampler, filled anew for every epoch
+        self._plan: list[list[int]] = []  # the loader's batch sampler, refilled for every epoch
         self._turn = 0
         self._loader: DataLoader[Tensor | EvenlyError] | None = None
         if workers:
@@ -27,10 +27,10 @@ class Decoder:
                 self._raw,
                 batch_sampler=self._plan,
                 num_workers=workers,
-                collate_fn=_as_is,  # a batch is whole already
+                collate_fn=_as_is,  # batches are already stacked
                 persistent_workers=True,
                 pin_memory=pin_memory,
-                # Without one of its own the loader would seed its workers from the global generator and move it.
+                # Without its own generator the loader would draw its workers' seeds from the global one and advance it.
                 generator=rng.generator(0, "decoding"),
             )
 
@@ -60,7 +60,7 @@ class _Raw(Dataset[Tensor]):
         return len(self.inputs)
 
     def __getitems__(self, positions: Sequence[int]) -> Tensor | EvenlyError:
-        # An error that travels as a value arrives with its own words; raised, it would come wrapped in a traceback.
+        # An error returned as a value keeps its message; raised, it would arrive wrapped in a traceback.
         try:
             return self.inputs.read(positions)
         except EvenlyError as error:

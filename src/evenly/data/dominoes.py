@@ -78,8 +78,8 @@ def digit_dominoes(
 ) -> Splits:
     """A digit 0 or 1 (easy) on a digit from 2 to 9 that is even or odd (hard), 1×16×8 pixels, no download.
 
-    The upper digit is there with probability `alpha`, else its place is blank: such an example can be told by the
-    hard feature alone, as those of `patches`. `alpha=1` is the perfect correlation of `cifar-mnist`. The attribute
+    The upper digit is there with probability `alpha`, else its place is blank: such an example can be classified by the
+    hard feature only, as in `patches`. `alpha=1` is the perfect correlation of `cifar-mnist`. The attribute
     `easy_present` says which have it; `probe` and `balanced` all have it. `conflict`, `noise` and `size` are those of
     `cifar_mnist`, and bring the split `groups`.
 

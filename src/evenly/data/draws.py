@@ -1,4 +1,4 @@
-"""Where a batch's random numbers come from, and what a transform of a batch is.
+"""The random numbers of a batch, and the interface of its transforms.
 
 Shapes: N images, C channels, H × W pixels.
 """
@@ -18,10 +18,10 @@ _COPY_BIT = 40  # a counter is index + copy · 2⁴⁰: room for 10¹² examples
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The random numbers of a batch: a pure function of (seed, epoch, index, copy) and the name of the asker.
+    """The random numbers of a batch: a pure function of (seed, epoch, index, copy) and the transform's name.
 
-    They are drawn on the CPU whatever the device of the images, so that every device sees the same, and so
-    that grouping images by what was drawn never waits for a GPU.
+    They are drawn on the CPU, whatever the device of the images, so that every device sees the same numbers and
+    grouping images by them never waits for a GPU.
 
     >>> one, many = Draws(0, 3, torch.tensor([7])), Draws(0, 3, torch.tensor([5, 7]), torch.tensor([1, 0]))
     >>> torch.equal(one.uniform("mirror", 1)[0], many.uniform("mirror", 1)[1])
@@ -47,7 +47,7 @@ class Draws:
     def words(self, name: str, num: int, *, device: torch.device | str = "cpu") -> Tensor:
         """`num` random 64-bit words per image, N × num: for transforms that need a number per pixel.
 
-        Nothing is kept, since they are many, and they are made where they are used: whole numbers are the same there.
+        They are not cached, since they are many, and are computed on the device: whole numbers are exact everywhere.
         """
         return rng.random_words(self._stream(name), upload(self._counters()[slice(*self._rows)], device), num)
 
@@ -70,7 +70,7 @@ class Draws:
         return counters_N if self.copy_N is None else counters_N + (self.copy_N.to("cpu", torch.int64) << _COPY_BIT)
 
     def part(self, start: int, stop: int) -> "Draws":
-        """The numbers of some of the images; they are drawn for all at once, when a part first asks for them.
+        """The numbers of some of the images; they are drawn for all images at once, on first use.
 
         >>> whole = Draws(0, 3, torch.arange(10))
         >>> torch.equal(whole.part(4, 6).uniform("mirror", 1), Draws(0, 3, torch.tensor([4, 5])).uniform("mirror", 1))
@@ -90,13 +90,13 @@ def as_words(x_N: Tensor) -> Tensor:
 
 
 class Transform(Protocol):
-    """Something done to a batch of uint8 images, each with random numbers of its own."""
+    """A transform of a batch of uint8 images, with random numbers for each."""
 
     def __call__(self, x_NCHW: Tensor, draws: Draws) -> Tensor:
         """The transformed images, uint8 as they came."""
 
     def still(self) -> "Transform | None":
-        """What of it belongs into evaluation, where nothing is random; None when nothing does."""
+        """Its deterministic counterpart for evaluation; None if there is none."""
 
 
 def check_images(x: Tensor, who: str) -> None:

@@ -22,7 +22,7 @@ class Erase:
 
     The share of the area is uniform in `scale`, the aspect height/width log-uniform in `ratio`, the place uniform among
     those where it fits; up to ten rectangles are drawn until one is smaller than the image in both directions, else
-    nothing is erased (as in torchvision). `value` is what takes its place, 0 to 255.
+    nothing is erased (as in torchvision). `value`, 0 to 255, fills it.
 
     >>> x = torch.full((1, 1, 8, 8), 9, dtype=torch.uint8)
     >>> erased = Erase(1.0, scale=(0.25, 0.25), ratio=(1.0, 1.0))(x, Draws(0, 0, torch.tensor([0])))

@@ -1,4 +1,4 @@
-"""Examples held out where nobody has split the data: a fixed random share of every class."""
+"""Held-out examples of data without a split: a fixed random share of every class."""
 
 import torch
 from torch import Tensor

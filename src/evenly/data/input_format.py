@@ -1,4 +1,4 @@
-"""What a network is given: how image files, arrays and tensors become the inputs it was trained on.
+"""The input format of a network: how image files, arrays and tensors become the inputs it was trained on.
 
 Shapes: N examples, C channels, H × W pixels.
 """
@@ -137,7 +137,7 @@ class InputFormat:
                 (int(resize[0]), int(resize[1])) if resize else None,
                 Normalise(tuple(normalise["mean"]), tuple(normalise["std"])) if normalise else None,
             )
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise DataError(f"the description of the inputs is damaged ({error!r}).") from error
 
     def _channels_first(self, values: Tensor) -> Tensor:

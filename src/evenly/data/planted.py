@@ -1,7 +1,7 @@
-"""Training data with the truth known: which examples lack the easy feature, which contradict it, which are mislabelled.
+"""Training data with known truth: which examples lack the easy feature, contradict it, or are mislabelled.
 
-Each random decision has numbers of its own, drawn whatever the shares are: two data sets that differ in one share
-differ in the examples it concerns and nowhere else, and those of a smaller share are among those of a larger one.
+Each random decision has its own numbers, drawn whatever the shares are: two data sets that differ in one share differ
+only in the examples it affects, and the examples of a smaller share are among those of a larger one.
 
 Shapes: N examples.
 """
@@ -75,11 +75,11 @@ class Shares:
 
     @property
     def planted(self) -> bool:
-        """Whether conflict, wrong labels or a size are asked for: what data sets with `alpha` alone do not have."""
+        """Whether conflict, wrong labels or a size are set, beyond `alpha`."""
         return self.conflict > 0 or self.noise > 0 or self.size is not None
 
     def relations(self, u_N: Tensor) -> Tensor:
-        """How the easy feature of each example stands to its label, by a uniform number of each.
+        """How the easy feature of each example relates to its label, decided by a uniform number per example.
 
         >>> Shares(alpha=0.5, conflict=0.2).relations(torch.tensor([0.1, 0.6, 0.9])).tolist()
         [0, 1, 2]
@@ -116,7 +116,7 @@ class Shares:
 
 
 def add_groups(part: Labelled, easy_classes: Sequence[str]) -> Labelled:
-    """The examples with the attributes `easy_agrees` and `group`, by what `easy`, `hard` and `easy_present` say.
+    """The examples with the attributes `easy_agrees` and `group`, computed from `easy`, `hard` and `easy_present`.
 
     A group is the class of the easy feature, or `nothing` where it is missing, on that of the hard one.
 
@@ -153,7 +153,7 @@ def other_class(label_N: Tensor, num_classes: int, u_N: Tensor) -> Tensor:
 
 
 def spawn_generator(rng: torch.Generator, name: str) -> torch.Generator:
-    """A generator of its own that depends on where `rng` stands, and leaves it there.
+    """A new generator that depends on the state of `rng` and does not change it.
 
     >>> rng = torch.Generator().manual_seed(0)
     >>> one, two = (torch.rand(1, generator=spawn_generator(rng, "planted")) for _ in range(2))

@@ -53,7 +53,7 @@ def stack(easy: Labelled, hard: Labelled, *, balanced: bool, rng: torch.Generato
 
 @dataclass(frozen=True)
 class Pools:
-    """The easy and the hard pictures of training, held-out and test splits: what dominoes are made of."""
+    """The easy and the hard pictures of training, held-out and test splits, from which dominoes are made."""
 
     name: str
     easy: dict[str, Labelled]
@@ -132,6 +132,6 @@ def _every_combination(hard_class_N: Tensor, num_classes: int) -> Tensor:
     easy_class_N = torch.empty_like(hard_class_N)
     for label in sorted(set(hard_class_N.tolist())):
         members = where(hard_class_N == label)
-        # The starting class turns with the label, so that the remainders do not all fall on one easy class.
+        # The starting class rotates with the label, so that the remainders do not all fall on one easy class.
         easy_class_N[members] = (torch.arange(len(members)) + label) % num_classes
     return easy_class_N

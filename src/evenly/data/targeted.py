@@ -17,7 +17,7 @@ from evenly.errors import UsageError
 
 @dataclass(frozen=True, eq=False)
 class Targeted:
-    """What is done to the examples that `target_N` names, beyond what is done to all; every copy gets its own.
+    """Extra augmentation for the examples in `target_N`, after that for all; every copy is augmented differently.
 
     >>> only_second = Targeted(Augmentation.parse(["noise:0.5"]), torch.tensor([False, True]))
     >>> x = torch.full((2, 1, 2, 2), 128, dtype=torch.uint8)
@@ -30,7 +30,7 @@ class Targeted:
     target_N: Tensor
 
     def __call__(self, x_L: Tensor, position_L: Tensor, draws: Draws) -> Tensor:
-        """The inputs at `position_L` with those of the target changed in place: they alone are read and written."""
+        """The inputs at `position_L`, with only those of the target read and changed in place."""
         rows = self.target_N[position_L].nonzero()[:, 0]
         if not len(rows):
             return x_L
@@ -42,7 +42,7 @@ class Targeted:
         return x_L.index_copy_(0, there, changed)
 
     def check(self, data: Labelled, beside: Augmentation | None) -> None:
-        """Refuse what cannot be done to `data` after the augmentation `beside` it."""
+        """Refuse transforms that `data` cannot take after the augmentation `beside` it."""
         if self.target_N.dtype != torch.bool or self.target_N.shape != (len(data),):
             raise UsageError(
                 f"targeted augmentation: the target is {self.target_N.dtype} of shape {tuple(self.target_N.shape)}: "

@@ -151,7 +151,7 @@ def _maps(operation_N: Tensor, strength_N: Tensor, height: int, width: int) -> T
 
 
 def _fixed_point(maps_N6: Tensor) -> Tensor:
-    """The maps in steps of 2⁻¹⁶, taken at pixel centres: whole numbers leave no room for devices to differ."""
+    """The maps in steps of 2⁻¹⁶, taken at pixel centres: with whole numbers all devices agree."""
     a, b, c, d, e, f = maps_N6.unbind(1)
     centred = torch.stack([a, b, c + (a + b) / 2, d, e, f + (d + e) / 2], dim=1)
     return (centred * 65536 + 0.5).floor().to(torch.int64)
@@ -239,7 +239,7 @@ def _equalize(x_NCP: Tensor, _: Tensor) -> Tensor:
     value_K = (x_NCP + 256 * plane_NC1).flatten()
     if x_NCP.is_cpu:
         count_NCV = torch.bincount(value_K, minlength=256 * num * channels)
-    else:  # elsewhere `bincount` waits for the device, to learn the largest value
+    else:  # on other devices `bincount` waits, to learn the largest value
         count_NCV = torch.zeros(256 * num * channels, dtype=torch.int64, device=x_NCP.device)
         count_NCV.scatter_add_(0, value_K, torch.ones_like(value_K))
     count_NCV = count_NCV.view(num, channels, 256)

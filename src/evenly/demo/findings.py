@@ -8,8 +8,8 @@ from evenly.intervals import Interval, interval, paired_difference
 from evenly.report import palette
 
 Plain = Mapping[str, Any]
-METHODS = {name: palette.shown(name) for name in ("plain", "random", "useful", "sam")}
-IMAGE_METHODS = {name: palette.shown(name) for name in ("plain", "random", "useful")}
+METHODS = {name: palette.display_name(name) for name in ("plain", "random", "useful", "sam")}
+IMAGE_METHODS = {name: palette.display_name(name) for name in ("plain", "random", "useful")}
 
 
 def at_end(toy: Plain, method: str, feature: str) -> list[float]:

@@ -15,7 +15,7 @@ from evenly.errors import DataError, UsageError
 _INTEGERS = ("seen", "judged", "right", "forgotten", "first_learned", "last_right", "last_epoch")
 _AT_EPOCH_END = ("evaluated", "forgotten_at_epoch_end", "last_right_at_epoch_end")
 _SUMS = ("margin", "el2n", "confidence", "squared_deviation")
-MOST = 2**28  # rows; a larger index is an identifier, not a position
+MOST = 2**28  # rows; a larger index must be an identifier, not a position
 
 
 class Dynamics:
@@ -29,7 +29,7 @@ class Dynamics:
     repeated and single examples can be compared. Means are always over all presentations.
 
     Forgetting is counted in two ways, and they differ. `forgotten_at_presentation` (Toneva et al., 2019; `forgotten`
-    for short) compares an example with the time before at which it was trained on. `forgotten_at_epoch_end` (Nguyen et
+    for short) compares an example with its previous presentation. `forgotten_at_epoch_end` (Nguyen et
     al., 2024, figure 8) compares evaluations of all examples with the same weights, one after each epoch: log those by
     `evaluate`.
 

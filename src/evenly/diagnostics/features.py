@@ -1,4 +1,4 @@
-"""The features inside a network: what enters a layer, for every example."""
+"""The features inside a network: the input of a layer for every example."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from evenly.models.observation import observing
 
 
 def features(model: nn.Module, data: Data, *, layer: str | None = None, chunk: int = 500) -> Tensor:
-    """What the named layer receives, flattened: N examples × D features; by default what the last linear layer does.
+    """The flattened input of the named layer, by default the last linear one: N examples × D features.
 
-    The model is in eval mode meanwhile.
+    The model runs in eval mode.
 
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2))
     >>> x = torch.randn(5, 2, generator=torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-"""How much the examples tell of the weights: the Fisher information of a network, true and empirical."""
+"""The Fisher information of a network, true and empirical: how much the examples say about the weights."""
 
 from evenly.curvature import fisher, lanczos
 from evenly.diagnostics.subject import Numbers, Subject

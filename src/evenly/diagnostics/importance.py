@@ -1,4 +1,4 @@
-"""How much each example weighs in the gradient, at the weights and at the phantom weights that SAM looks at.
+"""How much each example weighs in the gradient, at the weights and at SAM's phantom weights.
 
 Springer et al. (2024), section 6.2: the gradient of the logistic loss is λ_i g_i, with λ_i = σ(−y_i f(x_i)) the
 importance of example i. For several classes λ_i = 1 − p_y, which is the same with f the log-odds of the true class.
@@ -32,7 +32,7 @@ class Importance:
     """Importance weights at the real and at the phantom weights, one per example, in the order of the data.
 
     `real_gini` and `phantom_gini` are 0 where all examples weigh the same and near 1 where one weighs all. `tracked`
-    holds the real value of the parameters that were asked for, `phantoms` their values in each group (groups first).
+    holds the real values of the tracked parameters, `phantoms` their values in each group (groups first).
     """
 
     real: Tensor
@@ -53,7 +53,7 @@ class Importance:
         return lorenz(self.phantom)
 
     def phantom_ratio(self, name: str) -> Tensor:
-        """ṽ/v of a tracked parameter for every group: its learning rate as SAM changes it (figure 4)."""
+        """ṽ/v of a tracked parameter for every group: SAM's change of its learning rate (figure 4)."""
         return self.phantoms[name] / self.tracked[name]
 
 

@@ -1,4 +1,4 @@
-"""Importance as a page shows it: Lorenz curves of a hundred points, and medians over the easy and the hard feature.
+"""Importance for pages: Lorenz curves of a hundred points, and medians over the easy and the hard feature.
 
 Shapes: N examples, D features, K values of an attribute.
 """
@@ -23,7 +23,7 @@ POINTS = 101
 
 
 def lorenz_curves(weights: Importance) -> dict[str, list[float]] | None:
-    """Both Lorenz curves at no more than 101 shares of the examples; None where a weight is all there is to share.
+    """Both Lorenz curves at no more than 101 shares of the examples; None where all importance is 0.
 
     >>> even = torch.ones(500)
     >>> curves = lorenz_curves(Importance(even, even, 0.0, 0.0, {}, {}))
@@ -31,7 +31,7 @@ def lorenz_curves(weights: Importance) -> dict[str, list[float]] | None:
     (101, 0.5)
     """
     if not bool(weights.real.any()) or not bool(weights.phantom.any()):
-        return None  # every example is fitted to the last digit: there is nothing to share out
+        return None  # every example is fitted to the last digit: all importance is 0
     share_N, real_N = weights.real_lorenz
     _, phantom_N = weights.phantom_lorenz
     share = np.linspace(0, 1, min(POINTS, len(share_N)))
@@ -58,16 +58,16 @@ def importance_map(
     layer: str | None = None,
     bins: int = 10,
 ) -> dict[str, Any]:
-    """Springer et al. (2024), figure 6: median importance binned by what the easy and the hard feature contribute.
+    """Springer et al. (2024), figure 6: median importance binned by the contributions of the easy and the hard feature.
 
     A contribution is y·vᵀΦ(x), the log-odds that a linear probe of the attribute, fitted on balanced data, gives to the
-    example's *label*: below 0 the feature speaks against it, as the easy feature does for examples of a minority. The
-    few beyond the 1st and the 99th percentile are counted in the outermost bins. `real`, `phantom` and `counts` lie as
-    a picture does: a column for every bin of the easy contribution (`x_edges`), a row for every one of the hard
-    (`y_edges`); a median is None where there is no example.
+    example's *label*: below 0 the feature speaks against the label, as the easy feature does for a minority. The
+    few beyond the 1st and the 99th percentile are counted in the outermost bins. `real`, `phantom` and `counts` are
+    laid out like a picture: a column for every bin of the easy contribution (`x_edges`), a row for every bin of the
+    hard one (`y_edges`); a median is None where there is no example.
 
-    `by_attribute` holds the same map of ours, where a contribution is the log-odds of the attribute's own value: how
-    clearly the feature itself is seen, whether it agrees with the label or not.
+    `by_attribute` is our variant, where a contribution is the log-odds of the attribute's own value: how clearly the
+    feature itself is seen, whether or not it agrees with the label.
     """
     probes = probing_errors(model, splits, rng=rng, layer=layer, refits=1, balance="subsample")
     features_ND = features(model, part, layer=layer)
@@ -78,14 +78,14 @@ def importance_map(
 
     by_attribute = signed_by({name: part.attribute(name) for name in ("easy", "hard")})
     known = set(probes["easy"].values) & set(probes["hard"].values)
-    if not set(part.labels.tolist()) <= known:  # the attributes are not numbered as the classes are: y has no sign
+    if not set(part.labels.tolist()) <= known:  # the attributes are not numbered like the classes: y has no sign
         return {**by_attribute, "signed_by": "attribute"}
     by_label = signed_by({"easy": part.labels, "hard": part.labels})
     return {**by_label, "signed_by": "label", "by_attribute": by_attribute}
 
 
 def measure_importance(subject: Subject) -> Numbers:
-    """Gini indices and Lorenz curves of the examples, and a map over easy and hard where the data name them."""
+    """Gini indices and Lorenz curves of the examples, and a map over easy and hard features if the data name them."""
     settings = {"rho": subject.rho, **subject.options}
     weights = importance(subject.model, subject.part, **settings)
     numbers = {"gini": weights.real_gini, "phantom_gini": weights.phantom_gini, "gini_rho": settings["rho"]}

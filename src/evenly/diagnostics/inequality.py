@@ -14,8 +14,8 @@ from evenly.errors import DataError, UsageError
 def lorenz(weights_N: Tensor, *, largest_first: bool = False) -> tuple[Tensor, Tensor]:
     """The Lorenz curve: the share of the total that the least k examples hold, against k/N; N + 1 points each.
 
-    The diagonal is perfect evenness. `largest_first` counts from the top instead, as Springer et al. (2024) put it
-    in words ("contributed by the top k points"): the same curve turned by half a turn.
+    The diagonal is perfect evenness. `largest_first` counts from the top instead, as Springer et al. (2024)
+    describe it ("contributed by the top k points"): the same curve, rotated by 180°.
 
     >>> [part.tolist() for part in lorenz(torch.tensor([3.0, 1.0]))]
     [[0.0, 0.5, 1.0], [0.0, 0.25, 1.0]]

@@ -104,7 +104,7 @@ def weighted_layers(model: nn.Module) -> list[str]:
 
 
 def _inputs(model: nn.Module, data: Data, names: Sequence[str]) -> dict[str, Tensor]:
-    """What each layer receives, averaged over positions, in the order in which layers are called."""
+    """The input of each layer, averaged over positions, in the order in which layers are called."""
     modules = dict(model.named_modules())
     if unknown := [name for name in names if name not in modules]:
         raise UsageError(f"{type(model).__name__} has no layer {unknown[0]!r}.")

@@ -18,7 +18,7 @@ from evenly.models.observation import observing, trainable_parameters
 
 BEST = 0.574  # the share of accepted proposals at which Langevin steps go furthest (Roberts & Rosenthal, 1998)
 FIRST_STEP = 1e-4
-UNMIXED = 1.2  # the ratio of spreads from which the chains are not called mixed
+UNMIXED = 1.2  # from this ratio of spreads on, the chains have not mixed
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def learning_coefficient(
 
 @dataclass(frozen=True)
 class _State:
-    """Where a walk is: the offset from w*, with L, U and ∇U there."""
+    """The state of a walk: the offset from w*, with L, U and ∇U there."""
 
     offset: list[Tensor]
     loss: float
@@ -129,7 +129,7 @@ class _State:
 def _propose(
     here: _State, energy: Callable[[list[Tensor]], _State], step: float, rng: torch.Generator
 ) -> tuple[_State, float, bool]:
-    """One Metropolis-adjusted Langevin step: the state after it, the chance that it had, and whether it was taken."""
+    """One Metropolis-adjusted Langevin step: the next state, the acceptance probability, and whether it moved."""
     noise = [torch.randn(p.shape, generator=rng, dtype=torch.float64).to(p) for p in here.offset]
     there = energy(tree.add(tree.add(here.offset, here.slope, -step / 2), noise, math.sqrt(step)))
     back = tree.add(tree.add(here.offset, there.offset, -1.0), there.slope, step / 2)

@@ -1,4 +1,4 @@
-"""m-sharpness: how much the loss of small groups of examples rises at the step that SAM takes for each of them."""
+"""m-sharpness: how much the loss of a small group of examples rises at SAM's step for that group."""
 
 import math
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ def m_sharpness(
 ) -> GroupSharpness:
     """E_S[L_S(w + ρg_S/‖g_S‖) − L_S(w)] over random disjoint groups S of m examples (Foret et al., 2021, section 4).
 
-    It is what SAM with groups of m makes small; with m = n it is the first step of `worst_rise`. Small m makes it
-    larger at the same weights, and Andriushchenko & Flammarion (2022) find that SAM's gain grows as m shrinks.
+    SAM with groups of m minimises it; with m = n it is the first step of `worst_rise`. Smaller groups make it larger at
+    the same weights, and Andriushchenko & Flammarion (2022) find that SAM's gain grows as m shrinks.
 
     >>> data = Labelled(torch.tensor([[1.0], [3.0]]), torch.tensor([1, 1]), ("a", "b"))
     >>> model = nn.Linear(1, 1, bias=False)

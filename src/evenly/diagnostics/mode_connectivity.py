@@ -16,7 +16,7 @@ from evenly.models.observation import observing
 
 @dataclass(frozen=True)
 class Connection:
-    """Losses and 0–1 errors at the shares of the way from the first network (0) to the second (1)."""
+    """Losses and 0–1 errors at fractions of the way from the first network (0) to the second (1)."""
 
     shares: tuple[float, ...]
     losses: tuple[float, ...]
@@ -74,7 +74,7 @@ def mode_connectivity(
 
 
 def connection_numbers(connection: Connection, names: Sequence[str]) -> dict[str, object]:
-    """The same as plain numbers for records and pages."""
+    """A connection as plain numbers for records and pages."""
     return {
         "barrier": connection.barrier,
         "mode_connectivity": {

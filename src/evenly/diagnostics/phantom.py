@@ -1,4 +1,4 @@
-"""Springer et al. (2024), appendix D: what one example's own ascent does to its importance, predicted and measured.
+"""Springer et al. (2024), appendix D: the effect of one example's ascent on its importance, predicted and measured.
 
 Shapes: N examples, P parameters.
 """
@@ -37,7 +37,7 @@ class Reweighting:
 def reweighting(
     model: nn.Module, data: Data, *, rho: float, only: Sequence[str] | None = None, chunk: int = 64
 ) -> Reweighting:
-    """log(λ̃/λ) ≈ ρ‖∇f‖ (eq. 25), f the log-odds of the true class, beside what the phantom weights really give.
+    """log(λ̃/λ) ≈ ρ‖∇f‖ (eq. 25), f the log-odds of the true class, beside its true value at the phantom weights.
 
     `only=["head"]` is LSAM, where ‖∇f‖ is the norm of the representation (eq. 27).
 

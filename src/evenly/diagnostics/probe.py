@@ -1,4 +1,4 @@
-"""Linear probes: what can be read out of features by logistic regression.
+"""Linear probes: logistic regression from features to an attribute.
 
 Shapes: N examples, D features, K rows of weights (1 for two values), R refits.
 """
@@ -61,8 +61,8 @@ def fit_probe(
     """The error of a logistic regression that reads `targets` from `features`, on the test examples.
 
     The protocol of Springer et al. (2024), after Kirichenko et al. (2023): features are standardised; each refit holds
-    out another part of the examples, fits the rest for every strength λ of mean loss + (λ/2)‖w‖², and takes the λ
-    that errs least on what was held out; errors are averaged over refits. With `groups`, every refit draws equally
+    out another part of the examples, fits the rest for every strength λ of mean loss + (λ/2)‖w‖², and takes the λ with
+    the lowest error on the held-out part; errors are averaged over refits. With `groups`, every refit draws equally
     many examples of each group, and the error is the mean over `test_groups`.
 
     >>> rng = torch.Generator().manual_seed(0)
@@ -81,7 +81,7 @@ def fit_probe(
     if refits < 1 or not strengths or min(strengths) <= 0:
         raise UsageError(f"refits = {refits}, strengths = {tuple(strengths)}: give 1 or more, all positive.")
     centre_D, scale_D = x_ND.mean(0), x_ND.std(0)
-    scale_D[scale_D == 0] = 1  # a feature that never changes tells nothing, and must not divide by zero
+    scale_D[scale_D == 0] = 1  # a constant feature carries no information, and must not divide by zero
     z_ND, z_test = (x_ND - centre_D) / scale_D, (test_ND - centre_D) / scale_D
     errors, chosen, weights, biases = [], [], [], []
     for _ in range(refits):
@@ -129,7 +129,7 @@ def _best_fit(
     for candidate in sorted(strengths, reverse=True):
         model.C = 1 / (candidate * len(x_fit))
         with warnings.catch_warnings():
-            # A probe of separable features never converges: its error has, long before.
+            # On separable features a probe's weights never converge, but its error does, early.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(x_fit, y_fit)
         error = float(np.mean(model.predict(x_choose) != y_choose))
@@ -142,7 +142,7 @@ def _best_fit(
 
 @dataclass(frozen=True)
 class Fit:
-    """What is kept of a fit that the next strength will overwrite."""
+    """A copy of a fit, which the next strength overwrites."""
 
     classes_: Array
     coef_: Array
@@ -156,7 +156,7 @@ class Fit:
 
 
 def _split(y_N: Array, groups_N: Array | None, held_out: float, rng: torch.Generator) -> tuple[Array, Array]:
-    """Places to fit and to choose by: each value (or group) divided in the same proportion."""
+    """Positions to fit on and to choose by, with each value (or group) divided in the same proportion."""
     cells_N = y_N if groups_N is None else groups_N
     members = [np.flatnonzero(cells_N == cell) for cell in np.unique(cells_N)]
     most = min(map(len, members)) if groups_N is not None else None
@@ -206,5 +206,5 @@ def _check_groups(groups_N: Tensor | None, num: int, name: str, *, least: int) -
 
 
 def _array(x: Tensor) -> Array:
-    """Single precision stays single: the fits take half the time."""
+    """Single precision is kept, which halves the time of a fit."""
     return np.asarray(x.detach().cpu().numpy())

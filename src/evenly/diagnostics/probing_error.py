@@ -1,4 +1,4 @@
-"""Feature-probing error: how well each named attribute can be read out of a network's features."""
+"""Feature-probing error: how well each named attribute can be read from a network's features."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -30,7 +30,7 @@ def probing_error(
     """The 0–1 error of a linear probe for `attribute`, fitted on balanced data, on balanced `test` data.
 
     Springer et al. (2024), section 3: on a balanced set all combinations of the attributes are equally likely, so that
-    the easy feature cannot stand in for the hard one. Features are what `layer` receives (by default the last linear
+    the easy feature cannot stand in for the hard one. Features are the inputs of `layer` (by default the last linear
     layer), in eval mode.
 
     Parameters
@@ -39,9 +39,9 @@ def probing_error(
         "require" refuses data whose combinations are not equally frequent; "subsample" draws equally many of each
         for every refit and averages the error over them; "ignore" takes the data as they are.
     over
-        The attributes whose combinations are meant: `easy` and `hard` if there are both, else this and the label.
+        The attributes that are combined: `easy` and `hard` if there are both, else `attribute` and the label.
     options
-        What `fit_probe` understands: `refits`, `strengths`, `held_out`.
+        Options of `fit_probe`: `refits`, `strengths`, `held_out`.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def probing_errors(
 ) -> dict[str, Probe]:
     """The probing error of every attribute of a data set: fitted on its `probe` split, tested on `balanced`.
 
-    Where there is no `probe` split, half of `balanced`, drawn by `rng`, takes its place.
+    Without a `probe` split, half of `balanced`, drawn by `rng`, is used instead.
 
     >>> from evenly.data import load
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
@@ -88,7 +88,7 @@ def probing_errors(
     ['easy', 'hard']
     """
     fit, test = probe_splits(splits, rng)
-    for name in attributes:  # before any work: a missing name, an unbalanced set
+    for name in attributes:  # before any work: refuse a missing name, an unbalanced set
         for part in (fit, test):
             balanced_groups(part, attribute=name, over=None, balance=balance)
     seen = [features(model, part, layer=layer) for part in (fit, test)]
@@ -138,7 +138,7 @@ def probe_splits(splits: Splits, rng: torch.Generator) -> tuple[Labelled, Labell
 
 
 def balanced_groups(data: Labelled, *, attribute: str, over: Sequence[str] | None, balance: Balance) -> Tensor | None:
-    """The combination each example belongs to, if examples must be drawn by it; refuses what cannot be balanced.
+    """Each example's combination, if examples must be drawn by it; refuse data that cannot be balanced.
 
     >>> tag = torch.tensor([0, 1, 0, 1] * 2)
     >>> data = Labelled(torch.zeros(8, 1), torch.tensor([0, 0, 1, 1] * 2), ("a", "b"), {"tag": tag})

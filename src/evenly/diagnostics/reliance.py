@@ -17,7 +17,7 @@ from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import DataError, UsageError
 from evenly.models.observation import observing
 
-# From inputs and the inputs of other examples to inputs that carry the others' attribute.
+# Maps inputs and the inputs of donors to inputs with the donors' attribute.
 Swap = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -85,7 +85,7 @@ def reliance(
 
 
 def measure_reliance(subject: Subject) -> Numbers:
-    """The accuracy that is lost when an attribute no longer tells the label."""
+    """The accuracy lost when an attribute becomes independent of the label."""
     options = dict(subject.options)
     balanced, natural = subject.split("balanced"), subject.split("test")
     names = options.pop("attributes", None) or crossed_attributes(balanced)

@@ -17,10 +17,10 @@ from evenly.models.observation import observing
 
 @dataclass(frozen=True)
 class Sharpness:
-    """Curvature of the mean loss at the present weights; eigenvalues in units of loss per squared weight.
+    """Curvature of the mean loss at the current weights; eigenvalues in units of loss per squared weight.
 
-    Some eigenvalue lies within `residuals[i]` of `eigenvalues[i]`. `lambda_ratio_5` is λ1/λ5, and NaN where fewer were
-    asked for. `trace` is an estimate with standard error `trace_error`; both are NaN where no probe was asked for.
+    Some eigenvalue lies within `residuals[i]` of `eigenvalues[i]`. `lambda_ratio_5` is λ1/λ5, and NaN if fewer than
+    five were requested. `trace` is an estimate with standard error `trace_error`; both are NaN without probes.
     """
 
     lambda_max: float

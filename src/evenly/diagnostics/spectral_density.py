@@ -4,7 +4,7 @@ from evenly.curvature import density, hessian
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.models.observation import observing
 
-TAIL = 0.1  # of the largest eigenvalue: eigenvalues above it are outliers of the bulk
+TAIL = 0.1  # share of the largest eigenvalue: eigenvalues above it are outliers
 
 
 def measure_density(subject: Subject) -> Numbers:
@@ -21,6 +21,6 @@ def measure_density(subject: Subject) -> Numbers:
             "above": above,
             "share": spectrum.share_above(above),
             "trace": spectrum.trace_above(above),
-            "negative": spectrum.trace - spectrum.trace_above(0.0),  # what the eigenvalues below zero add to it
+            "negative": spectrum.trace - spectrum.trace_above(0.0),  # the contribution of negative eigenvalues
         },
     }

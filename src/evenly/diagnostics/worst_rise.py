@@ -1,4 +1,4 @@
-"""The worst rise of the loss near the weights: in a ball, or in one that scales with each weight's own size."""
+"""The worst rise of the loss near the weights: in a ball, or in one scaled by each weight's size."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from evenly.models.observation import observing, trainable_parameters
 class Rise:
     """The largest rise of the loss that was found within `rho` of the weights.
 
-    A lower bound of the true maximum, as any search is. `first_order` is ρ‖∇L‖, what SAM assumes.
+    Like any search, it gives a lower bound of the true maximum. `first_order` is ρ‖∇L‖, SAM's approximation.
     """
 
     rho: float
@@ -96,8 +96,8 @@ def adaptive_sharpness(
     """The largest L(w + ε) − L(w) over ‖ε/|w|‖₂ ≤ ρ, elementwise (Kwon et al., 2021).
 
     Unlike `worst_rise` it does not change when a unit's incoming weights are multiplied by a number and its outgoing
-    ones divided by it, which leaves a ReLU network the same function. A caution: Andriushchenko et al. (2023) find that
-    neither kind of sharpness tells how well modern networks generalise. It correlates with settings such as the
+    ones divided by it, which leaves a ReLU network the same function. Caution: Andriushchenko et al. (2023) find that
+    neither kind of sharpness predicts how well modern networks generalise. It correlates with settings such as the
     learning rate, and out of distribution sharper minima often do *better*. Compare like with like, and do not select
     by it.
 

@@ -1,1 +1,1 @@
-"""Files from strangers: only regular files are opened, and their claims are checked before memory is reserved."""
+"""Untrusted files: only regular files are opened, and their headers are checked before memory is allocated."""

@@ -1,4 +1,4 @@
-"""Very many names in little memory: one block of text, and where each name stands in it."""
+"""Very many names in little memory: one block of text, and the position of each name in it."""
 
 import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ class Names(Sequence[str]):
     def __init__(self, names: Iterable[str]) -> None:
         text, lengths = bytearray(), array.array("i")
         for name in names:
-            # As file systems have them: a name of theirs need not be UTF-8.
+            # As in file systems, whose names need not be UTF-8.
             encoded = name.encode("utf-8", "surrogateescape")
             text += encoded
             lengths.append(len(encoded))

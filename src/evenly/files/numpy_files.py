@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from evenly.errors import DataError
 from evenly.files.regular import open_regular
 
-LARGEST_GROWTH = 100  # as for archives: what grows more than this when it is unpacked is no data set
-ALLOWANCE = 200 << 20  # bytes that may be reserved before the content of a file has proved to be whole
+LARGEST_GROWTH = 100  # as for archives: a file that grows more than this when unpacked is no data set
+ALLOWANCE = 200 << 20  # bytes that may be allocated before a file has proved to be complete
 _CHUNK = 1 << 20
 _LONGEST_HEADER = 1 << 13  # an array of numbers has one of 128 bytes
-_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others may ask for gigabytes to unpack a byte
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others may need gigabytes to unpack a byte
 _LARGEST_CHARACTER = 0x10FFFF
 _SURROGATES = (0xD800, 0xDFFF)
 
@@ -85,7 +85,7 @@ def _archive(path: str | os.PathLike[str], file: IO[bytes], size: int, advice: s
         archive = zipfile.ZipFile(file)
     except MemoryError:
         raise
-    except Exception as error:  # the bytes choose what goes wrong inside zipfile: struct.error, ValueError, …
+    except Exception as error:  # damaged bytes can raise anything inside zipfile: struct.error, ValueError, …
         raise DataError(
             f"{path}: is not an .npz file, or is truncated ({size:,} bytes were found: {_reason(error)}). {advice}"
         ) from error
@@ -107,7 +107,7 @@ def _name(path: str | os.PathLike[str], info: zipfile.ZipInfo, advice: str) -> s
 
 
 def _read_through(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-    """Unpack a member to nowhere: its length and checksum are right, or it is refused before memory is reserved."""
+    """Unpack a member without storing it, to check its length and checksum before memory is allocated."""
     with archive.open(info) as member:
         while member.read(_CHUNK):
             pass

@@ -55,7 +55,7 @@ class Whitening(nn.Module):
 class Group(nn.Sequential):
     """Two 3×3 convolutions with a pooling by 2 after the first, each with BatchNorm and GELU.
 
-    The convolutions begin by passing their input on, as far as they have outputs for it.
+    The convolutions are initialised to pass on their input, as far as they have outputs for it.
     """
 
     def __init__(self, width_in: int, width: int) -> None:
@@ -93,6 +93,6 @@ class Airbench(Headed):
         self.head = nn.Linear(4 * width, num_classes, bias=False)
 
     def features(self, x: Tensor) -> Tensor:
-        """The largest answers of the last group, a ninth of them: outputs begin small."""
+        """The largest activations of the last group, divided by nine so that outputs start small."""
         features: Tensor = self.body(x) / 9
         return features

@@ -1,4 +1,4 @@
-"""Every model by name: what it is, what makes it, and `build`, the one way to make it.
+"""Every model by name: its description, its maker, and `build`, which builds any of them.
 
 This module is free of torch until something is built.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """A model that `build` knows: one line about it, the class or function that makes it, and its size."""
+    """A model of the catalogue: a one-line description, the class or function that makes it, and its size."""
 
     name: str
     summary: str
@@ -134,7 +134,7 @@ def build(
     num_classes
         How many classes there are to tell apart.
     rng
-        What the first weights are a pure function of: a generator, from which one number is drawn, or a key. The
+        The source of the initial weights: a generator, from which one number is drawn, or a key. The
         global generator is restored afterwards. (Of a function of your own, this covers draws from torch.)
     weights
         A file of weights to start from, for fine-tuning: a `.safetensors` file or a state dict that `torch.save`
@@ -194,7 +194,7 @@ def _build_own(name: str, shape: tuple[int, ...], num_classes: int, options: Map
         model: nn.Module = maker(shape, num_classes, **checked)
         return model
 
-    # A network of about the usual size is simply made; only a much larger one is measured first.
+    # A network of about the usual size is built directly; only a much larger one is measured first.
     usual = made.options()
     is_large = any(isinstance(value, int) and value > 16 * usual[option].default for option, value in checked.items())
     if is_large or math.prod(shape) * num_classes > _LARGE:

@@ -77,7 +77,7 @@ class Cubic(Headed):
 
 
 class Sum(nn.Module):
-    """Features shared out to outputs in order, and added up: a linear layer of fixed zeros and ones.
+    """Features assigned to outputs in order, and summed: a linear layer of fixed zeros and ones.
 
     >>> Sum(2)(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
     tensor([[3., 7.]])
@@ -92,5 +92,5 @@ class Sum(nn.Module):
         return features_NJ.reshape(len(features_NJ), self.outputs, -1).sum(2)
 
     def extra_repr(self) -> str:
-        """What `print` shows of it."""
+        """The arguments that `print` shows."""
         return f"outputs={self.outputs}"

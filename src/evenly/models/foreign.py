@@ -1,4 +1,4 @@
-"""Models of others: timm's and torchvision's by name where they are installed, and the user's own functions."""
+"""Models from elsewhere: timm's and torchvision's by name, if installed, and the user's own functions."""
 
 import contextlib
 import difflib
@@ -68,7 +68,7 @@ def _timm(
     if (file := options.get("checkpoint_path")) and not os.path.isfile(file):
         raise DataError(f"there is no weights file {file}, which checkpoint_path names.")
     given = {"pretrained": False, "num_classes": num_classes, "in_chans": input_shape[0], **options}
-    return _made(name, lambda: timm.create_model(inner, **given))
+    return _call_maker(name, lambda: timm.create_model(inner, **given))
 
 
 def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, Any]) -> nn.Module:
@@ -78,10 +78,10 @@ def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, 
         raise UsageError(f"torchvision has no classification model {inner!r}.{_near(inner, names)}")
     given = {"num_classes": num_classes, **options, "weights": None}
     published = _published(models, inner, options.get("weights"))
-    model = _made(name, lambda: models.get_model(inner, **given))
+    model = _call_maker(name, lambda: models.get_model(inner, **given))
     if published is not None:
         # torchvision itself refuses weights for other than their own classes: all but the head is filled.
-        weights = _fetched(name, lambda: published.get_state_dict(progress=False, check_hash=True))
+        weights = _fetch(name, lambda: published.get_state_dict(progress=False, check_hash=True))
         fill(model, weights, source=str(published))
     return model
 
@@ -100,18 +100,19 @@ def _published(models: Any, inner: str, weights: Any) -> Any:
     return known[short]
 
 
-def _made(name: str, make: Callable[[], nn.Module]) -> nn.Module:
-    """What `make` makes; an argument that it does not take is the user's, and the library's words say which."""
+def _call_maker(name: str, make: Callable[[], nn.Module]) -> nn.Module:
+    """The result of `make`; an argument that it does not take raises a `UsageError` with the library's message."""
     try:
-        return _fetched(name, make)
+        model: nn.Module = _fetch(name, make)
+        return model
     except SetupError:
         raise
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
         raise UsageError(f"{name} could not be made with these options: {error}") from error
 
 
-def _fetched(name: str, fetch: Callable[[], Any]) -> Any:
-    """What `fetch` gives, which may ask the network for weights: that it did not answer is said in words."""
+def _fetch(name: str, fetch: Callable[[], Any]) -> Any:
+    """The result of `fetch`, which may download weights; a failed download raises a `SetupError` in words."""
     hub = logging.getLogger("huggingface_hub")
     before = hub.level
     hub.setLevel(logging.ERROR)  # its remarks on every attempt say no more than the error at the end
@@ -131,7 +132,7 @@ def _fetched(name: str, fetch: Callable[[], Any]) -> Any:
 
 
 def _is_from_network(error: BaseException) -> bool:
-    """Whether an error comes from fetching a file: of the operating system's kinds, or of a library that fetches."""
+    """Whether an error comes from fetching a file: an operating system error, or one of a library that downloads."""
     seen: BaseException | None = error
     while seen is not None:
         library = type(seen).__module__.partition(".")[0]
@@ -142,7 +143,7 @@ def _is_from_network(error: BaseException) -> bool:
 
 
 def _near(name: str, known: list[str]) -> str:
-    """A hint only where something is near: these libraries know more names than a person reads."""
+    """A hint only if some name is close: these libraries have too many names to list."""
     near = difflib.get_close_matches(name, known, n=3)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
@@ -160,7 +161,7 @@ def _library(library: str, name: str) -> Any:
             f"{name} needs {library}, which is installed but imports {error.name!r}, which is not. Install that too."
         ) from error
     except Exception as error:
-        # What was half imported must not make the next attempt fail with other words.
+        # A half-imported module must not make the next attempt fail with another error.
         for half in [key for key in set(sys.modules) - loaded if key.partition(".")[0] in EXTRAS]:
             del sys.modules[half]
         raise _setup_error(library, name, error) from error
@@ -230,7 +231,7 @@ def _hint(module_name: str) -> str:
 
 @contextlib.contextmanager
 def _current_folder_last() -> Iterator[None]:
-    """A console script does not look in the folder it is called from; last, so that no package can be shadowed."""
+    """Add the current folder, which console scripts do not search; last, so that it can shadow no package."""
     here = os.getcwd()
     sys.path.append(here)
     try:
@@ -252,7 +253,7 @@ def _function(module: ModuleType, module_name: str, function_name: str) -> Calla
 def _arguments(
     name: str, function: Callable[..., Any], facts: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Of the facts what the function asks for, and all options: each must be one that it takes."""
+    """The facts that the function has parameters for, and all options, each of which it must accept."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # some functions in C do not say what they take

@@ -1,7 +1,7 @@
 """A network in two parts: a body that makes features, and a linear head that reads them.
 
-Everything that looks inside a network (probes, LSAM, feature rank, importance) asks for these two names and
-for nothing else, whatever the architecture.
+Everything that looks inside a network (probes, LSAM, feature rank, importance) uses these two names only, for any
+architecture.
 """
 
 from typing import Any, ClassVar
@@ -10,14 +10,13 @@ from torch import Tensor, nn
 
 
 class Headed(nn.Module):
-    """What every model of evenly is: `model(x)` is `model.head(model.features(x))`, by definition.
+    """The base of evenly's models: `model(x)` is `model.head(model.features(x))`, by definition.
 
     `features(x)` is the penultimate representation, one row per example. `head` is the last layer, linear in the
     features; it has parameters wherever the architecture gives it some (`cubic` only sums). The output has one
     column per class, or, in the papers' binary models, a single logit that is positive for class 1.
 
-    `published_names` are patterns and what to put in their place, for files whose parameters are named otherwise
-    than here.
+    `published_names` are patterns and their replacements, for files with other parameter names than here.
 
     >>> from evenly.models import build
     >>> model = build("mlp", input_shape=(1, 8, 8), num_classes=10, rng=0)

@@ -1,4 +1,4 @@
-"""The shapes of inputs: which a model can take, and how we speak of those it cannot."""
+"""The shapes of inputs that a model can take, and errors for those it cannot."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Weights from a file, for fine-tuning: strictly the model's own names and shapes, but for a head of other classes."""
+"""Weights from a file, for fine-tuning: names and shapes must match, except for a head with other classes."""
 
 import os
 import pickle
@@ -22,7 +22,7 @@ def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, .
     """Fill `model` from a `.safetensors` file or from a state dict that `torch.save` wrote; never runs its pickle.
 
     Every name and shape must be the model's, or nothing is loaded and the error lists what differs. One exception:
-    a head with another number of classes is left as it is. Returns the names of the parameters so left.
+    a head with another number of classes keeps its own weights. Returns the names of those parameters.
 
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/weights.pth"
@@ -46,7 +46,7 @@ def fill(model: nn.Module, held: Mapping[str, Any], *, source: str | os.PathLike
 
 
 def read(path: Path) -> Mapping[str, Any]:
-    """What a weights file holds, on the CPU."""
+    """The content of a weights file, on the CPU."""
     if not path.is_file():
         raise DataError(f"there is no weights file {path}. Give a .safetensors file or a state dict (.pth, .pt).")
     try:

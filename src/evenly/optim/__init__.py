@@ -1,4 +1,8 @@
-"""Sharpness-aware gradients: SAM and its family, with LSAM in one pass."""
+"""Sharpness-aware gradients: SAM and its family, with LSAM in one pass.
+
+`rules` has a file for each rule, `ascent` the displacement ε, `step` the passes of one call, `displaced_gradient` the
+class that users call, and `optimizer` a wrapper for frameworks that pass closures.
+"""
 
 from typing import TYPE_CHECKING
 

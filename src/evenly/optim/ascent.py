@@ -1,4 +1,4 @@
-"""How far along its direction a rule moves: the steepest ascent in a ball of radius ρ."""
+"""The displacement ε of SAM and its family: the steepest ascent in a ball of radius ρ."""
 
 import math
 from collections.abc import Sequence

@@ -20,14 +20,14 @@ except (ImportError, AttributeError):
 
 
 class Result(NamedTuple):
-    """What a closure returned: the loss, and whatever came with it."""
+    """A closure's return value: the loss, and everything after it."""
 
     loss: Tensor
     #: Everything after the loss, as a tuple; None if the closure returned the loss alone.
     rest: tuple[Any, ...] | None = None
 
     def detach(self) -> Any:
-        """What `backward` returns: the loss without its graph, with what came with it."""
+        """The return value of `backward`: the loss without its graph, and everything after it."""
         return self.loss.detach() if self.rest is None else (self.loss.detach(), *self.rest)
 
 
@@ -155,7 +155,7 @@ def add_to_grad(params: Sequence[Tensor], gradients: Sequence[Tensor | None], we
 def repeat_random_numbers(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractContextManager[None]]:
     """A context manager that draws the same random numbers from the global generators each time it is entered.
 
-    After each use the generators are where one pass leaves them, so later draws are those of a step with one pass.
+    After each use the generators are in the state that one pass leaves, so later draws equal those of a one-pass step.
 
     >>> same = repeat_random_numbers([])
     >>> with same():

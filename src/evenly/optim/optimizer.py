@@ -14,7 +14,7 @@ from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.passes import BackwardPasses
 
 _KEY = "sharpness_aware"
-#: The attribute that marks a gradient of our own step with its version; any other gradient is the user's.
+#: The attribute by which a step marks a gradient it leaves, with the tensor's version; other gradients are the user's.
 _LEFT = "evenly_left"
 
 

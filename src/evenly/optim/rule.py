@@ -44,9 +44,9 @@ class Rule:
     combines: ClassVar[bool] = False
     #: Whether the rule has a memory.
     remembers: ClassVar[bool] = False
-    #: Whether a displacement that is finite proves that the lesson is, so that nobody need look.
+    #: Whether a finite displacement proves that the lesson is finite, so that no check is needed.
     sees_lesson: ClassVar[bool] = False
-    #: Whether the rule ascends an objective, of which `weight_decay` can be a part.
+    #: Whether the rule ascends an objective, to which `weight_decay` can be added.
     climbs: ClassVar[bool] = True
     #: η of ASAM's stretched ball; None is the round ball.
     eta: float | None = None

@@ -1,4 +1,4 @@
-"""How learning rate and radius change over training: pure functions of where training stands."""
+"""How learning rate and radius change over training: pure functions of the progress made."""
 
 import math
 
@@ -6,9 +6,9 @@ from evenly.recipe import Ascent, Schedule
 
 
 def multiplier(schedule: Schedule, *, epoch: float, epochs: int) -> float:
-    """What the learning rate is multiplied by after `epoch` of `epochs` epochs; `epoch` may be a fraction.
+    """The factor on the learning rate after `epoch` of `epochs` epochs; `epoch` may be fractional.
 
-    Warm-up is linear and comes first; a cosine then falls to 0 over what is left (Loshchilov & Hutter, 2017); a
+    Warm-up is linear and comes first; a cosine then falls to 0 over the rest (Loshchilov & Hutter, 2017); a
     step schedule multiplies by `factor` at each milestone, a share of all epochs.
 
     >>> step = Schedule("step", milestones=(0.5, 0.75), factor=0.1)

@@ -134,7 +134,7 @@ class Lists:
             t = torch._foreach_abs([w[i].detach() for i in where])
             torch._foreach_add_(t, eta)
             td = torch._foreach_mul(t, [d[i] for i in where])
-            torch._foreach_mul_(t, td)  # in place: T is needed no more, and new memory costs as much as the product
+            torch._foreach_mul_(t, td)  # in place: T is no longer needed, and new memory costs as much as the product
             for i, a, b in zip(where, td, t, strict=True):
                 once[i], twice[i] = a, b
         return once, twice

@@ -29,7 +29,7 @@ def _draw_freely() -> contextlib.AbstractContextManager[None]:
 
 
 class Owner(Protocol):
-    """What a step needs of `DisplacedGradient`."""
+    """The attributes of `DisplacedGradient` that a step uses."""
 
     params: list[Tensor]
     moved: list[int]
@@ -152,7 +152,7 @@ class Step:
             group = 0 if spans else (self.micro * replicas.count + replicas.rank) * num + place
             here, at, home = self._climb(g, group)
             if not (rule.combines or rule.remembers):
-                g = here = None  # Its memory is the second pass's to use.
+                g = here = None  # Free its memory for the second pass.
             again = watch is not None and ((rule.looks_first and not part) or place > 0)
             try:
                 with draws(), watch.later_pass() if watch is not None and again else _NOTHING:
@@ -230,7 +230,7 @@ class Step:
             swap = owner.plain and w[0].is_cpu
             home = tree.displace(w, direction, size, swap=swap, aside=owner.aside)
             owner.aside = None if swap else home.values
-        torch.clear_autocast_cache()  # Autocast keeps casts of the weights, which are elsewhere now.
+        torch.clear_autocast_cache()  # Autocast caches casts of the weights, which have moved.
         return here, at, home
 
     def _combine(

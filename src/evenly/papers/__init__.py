@@ -1,6 +1,7 @@
-"""The three papers: every figure and table as one command, each with a verdict by rule.
+"""The three papers: every figure and table as one command, with a verdict by a fixed rule.
 
-Nothing here imports torch before an experiment runs.
+`nguyen2024/table5` is declared in `nguyen2024/table5.py`: its claims, its plan of work and its chart. `measurement`
+runs the work, `verdict` judges it, and `ledger` keeps the row. Nothing here imports torch before an experiment runs.
 """
 
 from evenly.papers.catalogue import CATALOGUE as CATALOGUE

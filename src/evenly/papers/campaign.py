@@ -1,4 +1,4 @@
-"""What to run next: of all declared work, that which would tell the most for an hour of this machine."""
+"""A campaign: run the declared work that is worth the most per hour of this machine."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Step:
-    """Some more seeds of one experiment at one scale: what they may tell, and the hours they take on two cores."""
+    """Some more seeds of one experiment at one scale: their value, and their hours on two cores."""
 
     experiment: Experiment
     scale: str
@@ -34,7 +34,7 @@ class Step:
 
     @property
     def rate(self) -> float:
-        """Value an hour."""
+        """Value per hour."""
         return self.value / max(self.hours, 1e-3)
 
     def __str__(self) -> str:
@@ -43,10 +43,10 @@ class Step:
 
 
 def steps(ledger: str | os.PathLike[str], *, at_once: int = 2) -> list[Step]:
-    """All that a campaign could do next, the most worth an hour first.
+    """Everything that a campaign could do next, the highest value per hour first.
 
-    What was never run is worth its declared value; a row that decides nothing yet half of that, one that lacks only
-    seeds a tenth; a row with all the seeds that are wanted, and one that is stale, nothing.
+    An experiment that was never run has its declared value; an undecided row half of that, a row that only lacks seeds
+    a tenth; a row with all wanted seeds, and a stale one, nothing.
     """
     found = []
     for experiment in CATALOGUE.values():
@@ -56,6 +56,15 @@ def steps(ledger: str | os.PathLike[str], *, at_once: int = 2) -> list[Step]:
     return sorted(found, key=lambda step: -step.rate)
 
 
+def seeds_at_once(where: Where) -> int:
+    """How many seeds a step adds: as many as run at once; on a cluster all that are wanted.
+
+    >>> seeds_at_once(Where(at_once=4)), seeds_at_once(Where("ray"))
+    (4, 1000)
+    """
+    return where.at_once or (2 if where.engine == "local" else 1000)
+
+
 def _step(experiment: Experiment, name: str, scale: Scale, ledger: str | os.PathLike[str], at_once: int) -> Step | None:
     row = book.read(ledger, experiment.key, name)
     known = len(row["seeds"]) if row is not None else 0
@@ -63,7 +72,7 @@ def _step(experiment: Experiment, name: str, scale: Scale, ledger: str | os.Path
     if known >= wanted or (row is not None and book.stale(row, experiment)):
         return None
     worth = 1.0 if row is None else 0.5 if row["verdict"] == "inconclusive" else 0.1
-    # Two seeds at least: one decides nothing.
+    # At least two seeds: one decides nothing.
     seeds = min(max(at_once, 2 if row is None else 1), wanted - known)
     hours = scale.minutes / len(scale.seeds) * seeds / 60
     return Step(experiment, name, seeds, worth * scale.value, hours)
@@ -77,17 +86,18 @@ def run(
     data_root: str | None = None,
     where: Where = HERE,
 ) -> Iterator[dict[str, Any]]:
-    """Do one step after the other at low priority, and give every row as it grows, until nothing is left or time is up.
+    """Run the steps one by one at low priority, and yield every row as it grows, until nothing is left or time is up.
 
-    What cannot be run here, for want of data or space, is named and passed over. When time is up the work under way is
-    stopped as by Ctrl-C: the next campaign goes on with it.
+    Experiments that lack data or disk space are skipped with a message. When time is up, the current work is stopped as
+    by Ctrl-C, and the next campaign resumes it.
     """
     if hasattr(os, "nice"):
         os.nice(19)
+    at_once = seeds_at_once(where)
     impossible: set[tuple[str, str]] = set()
     with _alarm(hours):
         while True:
-            possible = [s for s in steps(ledger) if (s.experiment.key, s.scale) not in impossible]
+            possible = [s for s in steps(ledger, at_once=at_once) if (s.experiment.key, s.scale) not in impossible]
             if not possible:
                 return
             step = possible[0]
@@ -125,7 +135,7 @@ def _alarm(hours: float | None) -> Iterator[None]:
 
 
 def summary(found: Sequence[Step]) -> str:
-    """What is left to do, in a sentence.
+    """The remaining work, in a sentence.
 
     >>> summary([])
     'Every declared row has the seeds that are wanted.'

@@ -1,7 +1,7 @@
 """Every experiment by its key, found by file name: `papers/nguyen2024/fig2.py` declares nguyen2024/fig2.
 
 A module named after a figure, table, theorem, section or appendix, or a map of the atlas, has `EXPERIMENT`, or
-`EXPERIMENTS` where the same is shown on several data sets. Importing these modules must not import torch.
+`EXPERIMENTS` if it covers several data sets. Importing these modules must not import torch.
 """
 
 import re
@@ -27,7 +27,7 @@ def _experiments(package: ModuleType) -> Iterator[Experiment]:
 
 
 def _in_reading_order(name: str) -> list[tuple[int, str]]:
-    """Numbers by their size: fig2 before fig10."""
+    """A sort key by number: fig2 before fig10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 

@@ -1,4 +1,4 @@
-"""Charts for the common shapes of a result: quantities side by side, curves over seeds, and the claims themselves."""
+"""Charts for common kinds of results: quantities side by side, curves over seeds, and the claims themselves."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from evenly.intervals import Interval, interval
 from evenly.papers.experiment import Experiment, Measured, resolve
 from evenly.report.chart import Bars, Chart, Line, Rule
 
-OVER_SEEDS = "mean, 95 % interval over seeds, and a dot for every seed"
+OVER_SEEDS = "mean, 95% interval over seeds, and a dot for every seed"
 
 
 def charts_of(experiment: Experiment, measured: Measured) -> list[Chart]:
@@ -96,7 +96,7 @@ def _line(name: str, x: Sequence[float], intervals: Sequence[Interval], *, colou
 
 
 def _band(intervals: Sequence[Interval]) -> tuple[list[float] | None, list[float] | None]:
-    """The ends of intervals; nothing where one seed leaves them unknown."""
+    """The ends of intervals; empty if one seed leaves them unknown."""
     if any(each.n < 2 for each in intervals):
         return None, None
     return [each.low for each in intervals], [each.high for each in intervals]

@@ -1,4 +1,4 @@
-"""A paper, and a claim of it: the comparison that it makes, declared before anything is run."""
+"""A paper, and a claim: a comparison that the paper makes, declared before anything is run."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +11,7 @@ Direction = Literal["less", "greater", "equal"]
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: the beginning of its experiments' keys, and how it is cited."""
+    """A paper: the prefix of its experiments' keys, and its citation."""
 
     key: str
     name: str
@@ -22,7 +22,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Claim:
-    """One comparison that the paper makes and the runs decide.
+    """One comparison of the paper, which the runs decide.
 
     `value` is the name of a measured quantity, `against` another one, paired with it seed by seed, or a number.
 
@@ -33,17 +33,17 @@ class Claim:
     says
         The comparison in one sentence.
     direction
-        What is claimed of `value` beside `against`: "less", "greater", or "equal" up to `margin`.
+        The claimed relation of `value` to `against`: "less", "greater", or "equal" up to `margin`.
     paper, paper_against
         The paper's numbers for the two, where it gives them.
     margin
         How far our number may be from the paper's; for "equal", how far the two may be apart.
     corrects
-        The statement is ours, where the paper's is wrong: it is judged alike, and is no part of the paper's verdict.
+        The statement is our correction of the paper: it is judged in the same way, but not part of the paper's verdict.
     after
-        It was declared after a first run, not in advance, and rows and pages say so.
+        It was declared after a first run rather than in advance; rows and pages say so.
     note
-        What is to be known beside it: an erratum, why the margin.
+        A comment: an erratum, the reason for the margin.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""What a figure or table of a paper is to us: claims declared before they are run, and the work that decides them.
+"""An experiment: a figure or table of a paper as claims, declared before they are run, and the work that decides them.
 
-An experiment is data. The work itself is named, as `module:function`, and imported when it runs: the catalogue can
-be read, listed and checked without torch.
+An experiment is data. It names its work as `module:function`, which is imported when it runs: the catalogue can be
+read, listed and checked without torch.
 """
 
 import inspect
@@ -18,8 +18,8 @@ from evenly.recipe import Recipe, Until
 from evenly.typed import Settings, from_mapping, identity_settings
 
 SCALES = ("smoke", "small", "full")
-#: What a row is about: a claim of the paper, tested as the paper has it; the same in a stand-in; a remark of ours; a
-#: cell of our atlas.
+#: The kind of a row: a claim of the paper, tested in its own setting; the same in a stand-in; our own remark; a task
+#: of our atlas.
 KINDS = ("paper", "stand-in", "remark", "atlas")
 Kind = Literal["paper", "stand-in", "remark", "atlas"]
 ScaleName = Literal["smoke", "small", "full"]
@@ -29,12 +29,12 @@ ScaleName = Literal["smoke", "small", "full"]
 class Scale:
     """One size of an experiment: `settings` go to its plan.
 
-    `levels` says whether numbers can be held against the paper's (the same network, data and length) or only their
-    order can; `minutes` is the time on two cores. A `stand_in` has other data, another network or another regime than
-    the paper's: what is seen there does not judge the paper.
+    `levels` says whether numbers can be compared with the paper's (the same network, data and length) or only their
+    order; `minutes` is the time on two cores. A `stand_in` has other data, another network or another regime than the
+    paper, so its result does not judge the paper.
 
-    `value` says how much it would be worth to know the verdict, for a campaign that chooses what to run next: 0 leaves
-    the experiment out of it. `wanted` is the number of seeds at which it is known well enough.
+    `value` is the worth of the verdict, for a campaign that chooses what to run next: 0 excludes the experiment.
+    `wanted` is the number of seeds that suffice.
     """
 
     seeds: tuple[int, ...]
@@ -50,7 +50,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Context:
-    """Where the work of an experiment finds data and leaves its runs."""
+    """The folders of an experiment's data and runs."""
 
     runs: Path
     data_root: str | None = None
@@ -58,7 +58,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Found:
-    """What one piece of work found: a number for every seed under each quantity, and what is drawn, as plain JSON."""
+    """The result of a part: a number per seed for each quantity, and series to draw, as plain JSON."""
 
     values: Mapping[str, Mapping[int, float]]
     series: Mapping[str, Any] = field(default_factory=dict)
@@ -66,11 +66,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of work that can be done on its own and is kept when it is done.
+    """A piece of work that runs independently and whose result is stored.
 
     `work` is a function `f(context, **arguments) -> Found` under `evenly.papers`, or its name as `module:function`
-    where importing that module would import torch; the arguments are plain JSON. Equal parts of two experiments are
-    done once.
+    where importing that module would import torch; the arguments are plain JSON. Equal parts of two experiments
+    run once.
     """
 
     name: str
@@ -84,15 +84,15 @@ class Part:
 
     @property
     def identity(self) -> Identity:
-        """What it computes, whatever its seeds: its code, and its arguments with defaults filled in."""
+        """The identity of its computation, apart from seeds: its code, and its arguments with defaults filled in."""
         code = of_this_package().of(self.address)
         return Identity(digest([code.digest, _without_seeds(self.resolved)]), code.outside)
 
     @property
     def digest(self) -> str:
-        """Twelve hex digits that name the work with its seeds, not the experiment it is for.
+        """Twelve hex digits that name the work with its seeds, independently of the experiment.
 
-        What is kept under it was computed by these functions, also outside of papers: those count by name here.
+        Results stored under it were computed by these functions; those outside of papers count by name.
         """
         return digest([self.identity.digest, self.resolved, sorted(self.identity.outside)])
 
@@ -103,7 +103,7 @@ class Part:
         return {name: _resolve(name, value) for name, value in filled.items()}
 
     def function(self) -> Callable[..., Found]:
-        """The function that does it, checked to take the arguments."""
+        """The function that does the work, checked to accept the arguments."""
         function: Callable[..., Found] = resolve(self.work)
         try:
             inspect.signature(function).bind(None, **self.arguments)
@@ -114,10 +114,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Measured:
-    """All that the parts of an experiment found: quantities by seed, and what is drawn by the name of its part.
+    """The results of all parts of an experiment: quantities by seed, and series to draw by the name of their part.
 
-    `origins` says of every seed which revision of the code measured it, on which processor and when: it may be older
-    than the one that judges it, and on another machine.
+    `origins` says for every seed which revision of the code measured it, on which processor and when: it may be an
+    older revision than the one that judges it, on another machine.
     """
 
     values: Mapping[str, Mapping[int, float]]
@@ -127,31 +127,31 @@ class Measured:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A figure, a table or a theorem of a paper, as a thing that can be run and judged.
+    """A figure, a table or a theorem of a paper that can be run and judged.
 
     Parameters
     ----------
     key
         `paper/what`, such as `nguyen2024/fig2`.
     title, claim
-        What the paper shows, and the claim in one sentence.
+        The subject of the figure, and its claim in one sentence.
     plan
         `plan(seeds, **settings) -> list[Part]`: the work at one scale. It must not import torch.
     charts
         `f(measured) -> list[Chart]`: the figure in the paper's form. By default a mark for
         each quantity that the claims name (`papers.charts`).
     errata
-        What is wrong or left open in the paper, as part of the row.
+        What is wrong or left open in the paper; part of the row.
     derived
-        `f(values) -> more values`, for what takes all seeds together, such as a choice by their mean. Of two values of
-        one name its own counts.
+        `f(values) -> more values`, for quantities that need all seeds, such as a choice by their mean. They override
+        measured ones of the same name.
     primary
-        The name of the claim that is the sentence of the paper; the verdict of a row is this claim's, and the others
-        are details. By default the first.
+        The name of the paper's main claim, whose verdict is that of the row; the others are details. By default the
+        first.
     remark
-        It is a remark or a correction of ours on the paper, and no claim of the paper's.
+        Whether it is our remark on the paper or correction, rather than a claim of the paper.
     atlas
-        It is a task of our atlas of cures: its claims are questions.
+        Whether it is a task of our atlas of cures, whose claims are questions.
     """
 
     key: str
@@ -188,7 +188,7 @@ class Experiment:
 
     @property
     def primary_claim(self) -> Claim:
-        """The claim whose verdict is the row's."""
+        """The claim that decides the verdict of the row."""
         own = [claim for claim in self.claims if claim.corrects == self.remark]
         found = next((claim for claim in self.claims if claim.name == self.primary), own[0] if own else None)
         if found is None or (self.primary and found.name != self.primary):
@@ -196,7 +196,7 @@ class Experiment:
         return found
 
     def kind(self, scale: str) -> Kind:
-        """What a row at this scale is about."""
+        """The kind of a row at this scale."""
         if self.remark or self.atlas:
             return "remark" if self.remark else "atlas"
         return "stand-in" if self.scales[scale].stand_in or scale == "smoke" else "paper"
@@ -207,7 +207,7 @@ class Experiment:
         return self.key.replace("/", "-")
 
     def parts(self, scale: str, seeds: Sequence[int] | None = None) -> list[Part]:
-        """The work at one scale, for the declared seeds or others."""
+        """The parts at one scale, for the declared seeds or others."""
         if scale not in self.scales:
             raise UsageError(f"{self.key} has no scale {scale!r}: it has {', '.join(self.scales)}.")
         size = self.scales[scale]
@@ -217,10 +217,10 @@ class Experiment:
         return parts
 
     def identity(self, scale: str, seeds: Sequence[int] | None = None) -> Identity:
-        """What a row measures: what its parts compute, and what is derived from them.
+        """The identity of a row: the computations of its parts, and what is derived from them.
 
-        Seeds are no part of it: a row with more of them is the same row, grown. Neither are the claims: the numbers of
-        a row can be judged again when these are declared differently.
+        Seeds do not belong to it: a row with more seeds is the same row, grown. Nor do the claims: the numbers of a row
+        can be judged again when the claims change.
         """
         work = {part.identity for part in self.parts(scale, seeds)}
         if self.derived:
@@ -229,7 +229,7 @@ class Experiment:
         return Identity(digest(sorted({each.digest for each in work})), outside)
 
     def digest(self, scale: str, seeds: Sequence[int] | None = None) -> str:
-        """Twelve hex digits of what the row measures."""
+        """Twelve hex digits of the row's identity."""
         return self.identity(scale, seeds).digest
 
 
@@ -260,7 +260,7 @@ def resolve(name: Callable[..., Any] | str) -> Any:
         raise UsageError(f"{name!r} names nothing under evenly.papers: {error}.") from error
 
 
-# Arguments of this name are settings, and count with all their defaults.
+# Arguments of this name are recipes, and count with all their defaults.
 _SETTINGS: Mapping[str, type[Settings]] = {"recipe": Recipe, "until": Until}
 
 

@@ -1,4 +1,4 @@
-"""What experiments would cost on GPUs that are not here: the operations of their networks, counted, part by part."""
+"""The estimated cost of experiments on GPUs: the counted operations of their networks, part by part."""
 
 import heapq
 import json
@@ -11,13 +11,13 @@ from evenly.papers.experiment import Experiment, Part
 from evenly.recipe import Ascent, Recipe, from_mapping, to_mapping
 from evenly.typed.mappings import digest
 
-#: Assumed of a GPU: floating-point operations that it keeps up in a second of training, far below its peak; and the
-#: seconds below which no step goes, however small the network.
+#: Assumptions about a GPU: floating-point operations per second sustained in training, far below its peak; and the
+#: minimal seconds per step, however small the network.
 SUSTAINED, LEAST_STEP = 15e12, 2e-3
 CLUSTERS = (8, 64)
-HARD_SHARE = 0.4  # of all examples, as it often is
-GAIN_EPOCHS = 5  # before the gain shrinks, as they often are
-#: Shape, classes and training examples of published data. Of those with domains, three of four are trained on.
+HARD_SHARE = 0.4  # typical share of all examples
+GAIN_EPOCHS = 5  # typical number of epochs before the gain shrinks
+#: Shape, classes and training examples of published data. With domains, three of four are trained on.
 DATA: Mapping[str, tuple[tuple[int, int, int], int, int]] = {
     "cifar10": ((3, 32, 32), 10, 50_000),
     "cifar100": ((3, 32, 32), 100, 50_000),
@@ -36,7 +36,7 @@ DATA: Mapping[str, tuple[tuple[int, int, int], int, int]] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """What one part costs: operations on a GPU and the hours they take, or hours on two cores."""
+    """The cost of one part: operations on a GPU and their hours, or hours on two cores."""
 
     key: str
     name: str
@@ -46,7 +46,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Training:
-    """A run that a part trains: its recipe, the share of its examples that are shown, and what tells it from others."""
+    """A run that a part trains: its recipe, the share of its examples that are shown, and a key that identifies it."""
 
     recipe: Recipe
     share: float
@@ -74,7 +74,7 @@ def costs(chosen: Sequence[tuple[Experiment, str]], seeds: Sequence[int] | None 
 
 
 def on_clusters(parts: Sequence[Cost], sizes: Sequence[int] = CLUSTERS) -> list[dict[str, Any]]:
-    """A row for each paper and for all, on each size of cluster: hours until the last part ends, and how busy it was.
+    """A row for each paper and for all, on each size of cluster: hours until the last part ends, and its utilisation.
 
     Parts go to the first GPU that is free, the longest first (Graham, 1969: at most a third longer than the best).
 
@@ -106,7 +106,7 @@ def _row(name: str, parts: Sequence[Cost], size: int) -> dict[str, Any]:
 
 
 def trainings(part: Part) -> Iterator[Training]:
-    """The runs that a part trains on published images; none for what is drawn, which is done on cores."""
+    """The runs that a part trains on published images; none for toy data, which run on CPU cores."""
     for given in part.arguments.get("comparisons", [part.arguments]):
         if "recipe" not in given:
             continue
@@ -128,7 +128,7 @@ def trainings(part: Part) -> Iterator[Training]:
 
 
 def _comparison(recipe: Recipe, given: Mapping[str, Any]) -> Iterator[Training]:
-    """USEFUL and its controls. Plain training goes on from the early run, and alone is spared it."""
+    """USEFUL and its controls. Only plain training, which continues from the early run, need not pay for it."""
     until = given.get("until") or {"rule": "gain"}
     longer = 1 + HARD_SHARE * (given.get("factor", 2) - 1)
     controls = given["controls"]
@@ -154,7 +154,7 @@ def _flop(run: Training) -> float:
     from evenly.training.cost import gradients_per_example
 
     model, classes = run.recipe.model, DATA[run.recipe.data.name][1]
-    # A library's network of a name that is known here has the same layers, and the library may not be installed.
+    # A library's network of the same name has the same layers, and the library may not be installed.
     own = model.name.rpartition(":")[2]
     options = dict(model.options) if own == model.name else {}
     once = flop_of_gradient(own, json.dumps(options), shape_of(run.recipe), classes)
@@ -190,7 +190,7 @@ def flop_of_gradient(name: str, options: str, shape: tuple[int, int, int], num_c
 
 
 def shape_of(recipe: Recipe) -> tuple[int, int, int]:
-    """The shape of an image as the network gets it.
+    """The shape of an image at the network's input.
 
     >>> from evenly.recipe import Data
     >>> shape_of(Recipe(data=Data("celeba", {"size": 64})))

@@ -1,4 +1,4 @@
-"""The work of experiments on real data: train a recipe, or the same recipe by USEFUL and its controls, and measure."""
+"""The work of experiments on real data: train a recipe, alone or with USEFUL and its controls, and measure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -76,7 +76,7 @@ def train_useful(
         series["curves"][row.method], series["runs"][row.method] = _curves(run), run.id
         if row.early is not None:
             early = Run.open(row.early, context.runs)
-            # Not the last epoch: a network that fits everything by then is separated by an epoch before.
+            # Not the last epoch: a network that fits everything by then is separated at an earlier one.
             values[f"{name}.early"] = {seed: float(early.summary()["separated_at"])}
             series["curves"]["early"], series["runs"]["early"] = _curves(early), early.id
     return Found(values, series)

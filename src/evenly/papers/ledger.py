@@ -1,6 +1,6 @@
 """The ledger: for every experiment and scale one row of plain JSON, and its figure beside it.
 
-A row says what was claimed, what was found, with every seed, and what that is worth; nothing of it is written by hand.
+A row states the claims, the numbers of every seed and the verdict; nothing in it is written by hand.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from evenly.papers.identity.behaviour import Identity, of_this_package
 from evenly.papers.verdict import VERDICTS, Judged, judge
 
 Row = dict[str, Any]
-SMALL = 60.0  # minutes up to which an experiment at its full size is small enough for any machine
+SMALL = 60.0  # minutes up to which the full size suits any machine
 _SEED = re.compile(r"-?[0-9]{1,18}")
 _TEXT = re.compile(r".*", re.DOTALL)
 _NUMBERS = {_SEED: float}
@@ -54,7 +54,7 @@ def shipped_ledger() -> Path:
 
 
 def path_of(ledger: str | os.PathLike[str], key: str, scale: str) -> Path:
-    """Where the row of an experiment at one scale lies.
+    """The path of an experiment's row at one scale.
 
     >>> path_of("claims", "nguyen2024/fig2", "full").name
     'nguyen2024-fig2-full.json'
@@ -63,7 +63,7 @@ def path_of(ledger: str | os.PathLike[str], key: str, scale: str) -> Path:
 
 
 def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequence[int], minutes: float) -> Row:
-    """The row of what was measured: every claim judged, and all it takes to run it again."""
+    """The row of a measurement: every claim judged, and everything needed to run it again."""
     size = experiment.scales[scale]
     stamp, identity = environment.stamp(), experiment.identity(scale, seeds)
     declared = tuple(seeds) == size.seeds
@@ -105,7 +105,7 @@ def origins_of(made: Row) -> dict[int, dict[str, str]]:
 
 
 def judge_again(made: Row, experiment: Experiment) -> Row:
-    """The same numbers, judged by the claims as they are declared now; nothing is measured for it."""
+    """The same numbers, judged by the current claims; nothing is measured."""
     values, size = values_of(made), experiment.scales[made["scale"]]
     words = {"title": experiment.title, "claim": experiment.claim, "errata": list(experiment.errata)}
     declared = {"levels": size.levels, "deviations": list(size.deviations)}
@@ -124,7 +124,7 @@ def _verdicts(experiment: Experiment, scale: str, values: Mapping[str, Mapping[i
 
 
 def write(ledger: str | os.PathLike[str], made: Row) -> Path:
-    """Write a row to its place, with a checksum of what it says."""
+    """Write a row to its place, with a checksum of its content."""
     path = path_of(ledger, made["key"], made["scale"])
     path.parent.mkdir(parents=True, exist_ok=True)
     made = {**made, "checksum": _checksum(made)}
@@ -133,20 +133,20 @@ def write(ledger: str | os.PathLike[str], made: Row) -> Path:
 
 
 def read(ledger: str | os.PathLike[str], key: str, scale: str) -> Row | None:
-    """The row of an experiment at one scale; None where it was not run."""
+    """The row of an experiment at one scale; None if it was not run."""
     path = path_of(ledger, key, scale)
     return _read(path) if path.is_file() else None
 
 
 def rows(ledger: str | os.PathLike[str]) -> list[Row]:
-    """Every row there is, in the order of file names."""
+    """Every row, in the order of file names."""
     if not Path(ledger).is_dir():
         return []
     return [_read(path) for path in sorted(Path(ledger).glob("*.json"))]
 
 
 def stale(made: Row, experiment: Experiment) -> bool:
-    """Whether what a row holds is not what would be measured now: a default, a formula, a quantity changed."""
+    """Whether a row's numbers are no longer what would be measured: a default, a formula or a quantity has changed."""
     if made["scale"] not in experiment.scales:
         return True
     asked = {name for claim in experiment.claims for name in (claim.value, claim.against) if isinstance(name, str)}
@@ -170,7 +170,7 @@ def _read(path: Path) -> Row:
 
 
 def _checksum(made: Row) -> str:
-    """Sixteen hex digits over all that a row says."""
+    """Sixteen hex digits over the content of a row."""
     text = json.dumps(made, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -209,9 +209,9 @@ def _interval(found: Any) -> dict[str, Any] | None:
 
 
 def resolve_scale(text: str, experiment: Experiment) -> str:
-    """The scale that is meant: the one named, or for `auto` the paper's own where it takes an hour at most.
+    """The scale of that name, or for `auto` the paper's own if it takes at most an hour.
 
-    What is declared without `small` because its full size is small already is meant by `small` too.
+    `small` also means `full` for an experiment without `small` whose full size is small.
     """
     if text != "auto":
         full = experiment.scales.get("full")

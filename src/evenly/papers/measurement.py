@@ -1,4 +1,4 @@
-"""Doing the work of an experiment: part by part, as a plan of jobs, each kept when it is done."""
+"""Do the work of an experiment part by part, as a plan of jobs whose results are stored."""
 
 import json
 import os
@@ -22,7 +22,7 @@ Values = Mapping[str, Mapping[int, float]]  # of a quantity, by seed
 
 
 def check(experiment: Experiment, scale: str, *, seeds: Sequence[int] | None, data_root: str | None) -> list[Part]:
-    """Check everything about an experiment that can be checked without running it, and give its parts."""
+    """Check everything about an experiment that can be checked without running it, and return its parts."""
     parts = experiment.parts(scale, seeds)
     for part in parts:
         part.function()
@@ -41,7 +41,7 @@ def check(experiment: Experiment, scale: str, *, seeds: Sequence[int] | None, da
 
 
 def _check_recipe(part: Part) -> None:
-    """A recipe that cannot be meant is an error now, not when its turn comes."""
+    """Refuse an invalid recipe now rather than when its turn comes."""
     from evenly.models.catalogue import CATALOGUE
 
     try:
@@ -65,10 +65,10 @@ def measure(
     where: Where = HERE,
     fresh: bool = False,
 ) -> tuple[Measured, float]:
-    """What the parts of an experiment find, and the minutes they took (also those done before).
+    """The results of an experiment's parts, and the minutes they took, including those done before.
 
-    Parts that are done are read, the others done `where` it says (by default as many at once as this machine has
-    cores); stopped at any moment, the same call goes on with what is left. `fresh` does all again.
+    Finished parts are read, the others run on `where` (by default as many at once as this machine has cores). After an
+    interruption the same call continues with the rest. `fresh` runs everything again.
     """
     parts = check(experiment, scale, seeds=seeds, data_root=data_root)
     context = Context(Path(runs), data_root)
@@ -82,7 +82,7 @@ def measure(
 
 
 def plan_parts(context: Context, parts: Mapping[str, Sequence[Part]]) -> Plan:
-    """The parts that are not done, of one experiment or of several, as jobs: those that several share once."""
+    """The unfinished parts of one or several experiments as jobs; shared ones occur once."""
     jobs: dict[str, Job] = {}
     for key, own in parts.items():
         for part in own:
@@ -94,12 +94,12 @@ def plan_parts(context: Context, parts: Mapping[str, Sequence[Part]]) -> Plan:
 
 
 def do_job(runs: str, *, name: str, work: str, given: Mapping[str, Any], data_root: str | None) -> None:
-    """One part as a job of a plan, in whatever process it runs."""
+    """One part as a job of a plan, in any process."""
     do_part(Context(Path(runs), data_root), Part(name, work, given))
 
 
 def derive(experiment: Experiment, found: Measured) -> Measured:
-    """What was measured, and what follows from all seeds together."""
+    """Add the quantities that are derived from all seeds together."""
     if not experiment.derived:
         return found
     function: Callable[[Values], Values] = resolve(experiment.derived)
@@ -107,7 +107,7 @@ def derive(experiment: Experiment, found: Measured) -> Measured:
 
 
 def do_part(context: Context, part: Part) -> None:
-    """Do one part and keep what it finds; another process that does the same one is refused by its lock."""
+    """Run one part and store its result; its lock refuses another process with the same part."""
 
     def work() -> Found:
         found = part.function()(context, **part.arguments)
@@ -116,6 +116,6 @@ def do_part(context: Context, part: Part) -> None:
         return found
 
     if os.environ.get("RANK", "0") != "0":
-        work()  # of several processes that train together the first keeps what they find
+        work()  # of several processes that train together, the first stores the result
         return
     store(context, part, work)

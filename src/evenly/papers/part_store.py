@@ -1,4 +1,4 @@
-"""What is kept of the work of experiments: a folder for every part that was done, read again instead of done again."""
+"""The stored results of experiments: a folder for every finished part, read instead of running it again."""
 
 import hashlib
 import logging
@@ -26,7 +26,7 @@ _STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, 
 
 
 def store(context: Context, part: Part, work: Callable[[], Found]) -> None:
-    """Do a part that is not done and keep what it finds; the recipe of its folder is what it computes, not a name."""
+    """Run an unfinished part and store its result; its folder is identified by what it computes, not by a name."""
     begun = time.monotonic()
     recipe = {"code": part.identity.digest, "arguments": part.resolved}
     with Run.create(context.runs / PARTS, recipe, part.digest, environment=environment.stamp()) as run:
@@ -40,7 +40,7 @@ def store(context: Context, part: Part, work: Callable[[], Found]) -> None:
 
 
 def is_stored(context: Context, part: Part) -> bool:
-    """Whether a part is done and what it found is there; where only that is gone, the part will be done again."""
+    """Whether a part is done and its result is there; if only the result is gone, the part will run again."""
     folder = _folder(context, part)
     if not (folder / "done").is_file():
         return False
@@ -52,7 +52,7 @@ def is_stored(context: Context, part: Part) -> bool:
 
 
 def load(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
-    """All that the parts found, and the minutes that they took."""
+    """The results of all parts, and the minutes they took."""
     values: dict[str, dict[int, float]] = {}
     series: dict[str, dict[str, Any]] = {}
     minutes = 0.0
@@ -73,9 +73,9 @@ def load(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
 
 
 def discard(context: Context, part: Part) -> None:
-    """Leave nothing of a part that was done: neither what it found nor the runs that it trained.
+    """Delete a finished part: its result and the runs that it trained.
 
-    What it found names these, and only names: whatever is not the ID of a run that evenly made there is left alone.
+    Its result names those runs; anything that is not the ID of a run of evenly's in that folder is left alone.
     """
     folder = _folder(context, part)
     if not (folder / "done").exists():
@@ -103,7 +103,7 @@ def _run_ids(series: Mapping[str, Any]) -> list[Any]:
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
-    """What a part found, the minutes it took and where it comes from, each as it was written."""
+    """The result of a part, its minutes and its origin, as they were written."""
     remedy = f"Remove the folder {folder}, and the same command does this part again."
     done = shape.read(folder / "done", _DONE, remedy=remedy)
     stamps = shape.read(folder / "environment.json", _STAMPS, remedy=remedy)
@@ -125,7 +125,7 @@ def _checksum(path: Path) -> str:
 
 
 def _revision(stamp: Mapping[str, Any]) -> str:
-    """The code that did a piece of work, as its stamp tells."""
+    """The revision of the code that did a piece of work, from its stamp."""
     source = stamp["source"]
     if not source:
         return f"evenly {stamp['evenly']}"

@@ -1,4 +1,4 @@
-"""One command, one row: do the work, judge it, draw it, and put it into the ledger."""
+"""Reproduce an experiment: run it, judge it, draw it, and write its row to the ledger."""
 
 import os
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from evenly.report.wording import duration
 from evenly.sweep.launch import HERE, JobsFailed, launch
 from evenly.sweep.where import Where
 
-LONG = 600.0  # minutes from which on an experiment asks before it begins
+LONG = 600.0  # longer experiments need confirmation
 
 
 def reproduce(
@@ -32,7 +32,7 @@ def reproduce(
     where: Where = HERE,
     fresh: bool = False,
 ) -> book.Row:
-    """Run an experiment at one scale and give its row; with `ledger`, write it there with its figure."""
+    """Run an experiment at one scale and return its row; with `ledger`, write it there with its figure."""
     found, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where, fresh=fresh)
     made = book.row(experiment, scale, found, seeds=seeds or experiment.scales[scale].seeds, minutes=minutes)
     if ledger is not None:
@@ -53,7 +53,7 @@ def measure_together(
     data_root: str | None = None,
     fresh: bool = False,
 ) -> tuple[list[tuple[Experiment, str]], JobsFailed | None]:
-    """Do the parts of several experiments as one plan; give the experiments that are whole, and what failed.
+    """Run the parts of several experiments as one plan; return the complete experiments, and the failures.
 
     One after the other, experiments of a few parts would leave most of a cluster idle.
     """
@@ -90,8 +90,8 @@ def grow(
 ) -> book.Row:
     """Add `more` seeds to the row that the ledger has: the declared ones first, then those that follow.
 
-    The seeds that are there may have been measured on other machines and are not measured again. A row of another
-    identity is refused: its numbers are of something else.
+    Existing seeds may have been measured on other machines and are not measured again. A row with another identity is
+    refused, since its numbers mean something else.
     """
     if more < 1:
         raise UsageError(f"--more {more}: give 1 or more seeds.")
@@ -132,14 +132,14 @@ def next_seeds(known: Sequence[int], declared: Sequence[int], more: int) -> tupl
 
 
 def _join(before: book.Row, found: Measured) -> Measured:
-    """The seeds of a row, and those that were measured now; what is derived from all seeds is derived anew."""
+    """Join the seeds of a row with the new ones, and derive again what depends on all seeds."""
     old = book.values_of(before)
     values = {name: {**old.get(name, {}), **by} for name, by in found.values.items()}
     return replace(found, values=values, origins={**book.origins_of(before), **found.origins})
 
 
 def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
-    """Judge every row by the claims as they are declared now, and give the keys of those whose verdict changed."""
+    """Judge every row by the current claims, and return the keys of those whose verdict changed."""
     changed = []
     for row in book.rows(ledger):
         experiment = CATALOGUE.get(row["key"])
@@ -154,7 +154,7 @@ def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
 
 
 def draw(experiment: Experiment, found: Measured, path: Path) -> None:
-    """The experiment's figure, in the paper's form, as the suffix of `path` says."""
+    """Draw the experiment's figure in the format of `path`'s suffix."""
     from evenly.report.static import figure, save
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -162,13 +162,13 @@ def draw(experiment: Experiment, found: Measured, path: Path) -> None:
 
 
 def _num_seeds(found: Measured) -> str:
-    """How many seeds a figure is of, for its foot."""
+    """The number of seeds, for the foot of a figure."""
     num = len({seed for by_seed in found.values.values() for seed in by_seed})
     return f"{num} seed{'s' * (num != 1)}" if num else ""
 
 
 def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """A line for every experiment and scale that is in the ledger, and one for each that is not there at all.
+    """A line for every experiment and scale in the ledger, and one for each experiment that is missing from it.
 
     States: `done`, `stale` (its work or its claims are declared differently now), `not run`.
 
@@ -189,9 +189,9 @@ def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def regressions(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> list[str]:
-    """What is worse than the ledger says, a sentence each: whole experiments, and single claims of them.
+    """A sentence for each experiment, and each single claim, whose verdict is worse than in the ledger.
 
-    At the smoke scale two seeds decide nothing: only what held and now has the other sign is worse.
+    At the smoke scale two seeds decide nothing: only a claim that held and now has the other sign is worse.
     """
     found = []
     for row in rows:
@@ -215,7 +215,7 @@ def _is_reversed(now: str, before: str) -> bool:
 
 
 def check_cost(experiment: Experiment, scale: str, *, yes: bool) -> None:
-    """Refuse what takes days unless it is wanted."""
+    """Refuse an experiment that takes days unless it is confirmed."""
     minutes = experiment.scales[scale].minutes
     if minutes > LONG and not yes:
         smaller = " or take --scale small" if scale == "full" and "small" in experiment.scales else ""
@@ -225,7 +225,7 @@ def check_cost(experiment: Experiment, scale: str, *, yes: bool) -> None:
 
 
 def _line(experiment: Experiment, scale: str, state: str, verdict: str, minutes: float) -> dict[str, Any]:
-    # What it costs anybody, not what it took on a machine that had other things to do.
+    # The declared cost, not the time on a machine that may have been busy.
     if scale in experiment.scales:
         minutes = experiment.scales[scale].minutes
     return {

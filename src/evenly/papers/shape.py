@@ -1,4 +1,4 @@
-"""What a JSON file must hold, declared as data, and the one way to read such a file that may be damaged.
+"""The shape of a JSON file, declared as data, and a reader that refuses damaged files.
 
 A shape is a type (`float` takes any finite number); a set of allowed values; a tuple of shapes, any of which will do;
 a list with the shape of every item; a mapping by name, whose optional names end in `?`; a mapping from one pattern
@@ -47,7 +47,7 @@ def _content(path: Path) -> bytes:
 
 
 def faults(value: Any, shape: Any, path: str = "") -> Iterator[str]:
-    """Where a value is not of a shape, a phrase each.
+    """A phrase for each place where a value does not have the shape.
 
     >>> list(faults({"a": [1, "x"]}, {"a": [int], "b?": str, "c": bool}))
     ["a[1] is 'x', not a whole number", 'c is missing']
@@ -61,7 +61,7 @@ def faults(value: Any, shape: Any, path: str = "") -> Iterator[str]:
             yield from faults(each, shape[0], f"{path}[{place}]")
     elif isinstance(shape, tuple):
         if all(next(faults(value, each), None) for each in shape):
-            # The arm that has the right kind says it best; else all are named.
+            # The alternative of the right kind gives the best message; otherwise all are named.
             alike = [each for each in shape if isinstance(each, type(value)) and isinstance(each, dict | list)]
             yield from faults(value, alike[0], path) if alike else [_fault(value, shape, path)]
     elif not _is(value, shape):

@@ -1,4 +1,4 @@
-"""A comparison of methods, stored where it is made, for the terminal, pages and live views: `RUNS/comparisons/ID.json`.
+"""Stored comparisons of methods, for the terminal, pages and live views: `RUNS/comparisons/ID.json`.
 
 It holds::
 
@@ -8,7 +8,7 @@ It holds::
     early       by seed: the early run, the epoch of its separation, and whether the rule for that epoch fired
     methods     each with name, label, settings that differ from the baseline's, cost, and its runs by seed;
                 error and paired difference to the baseline, with intervals, as far as runs are done
-    recommendation    badge, sentence, and the command that would tell more
+    recommendation    badge, sentence, and the command that would settle more
 
 Errors are shares (0.12), not per cent. Nothing here imports torch.
 """
@@ -65,14 +65,14 @@ def write(runs: str | os.PathLike[str], comparison: Mapping[str, Any]) -> Path:
 
 @contextlib.contextmanager
 def being_written(runs: str | os.PathLike[str], which: str, *, leads: bool = True) -> Iterator[None]:
-    """Within the context, the comparison is known to be carried out; of many processes by the one that `leads`.
+    """Within the context, the comparison counts as running; with many processes, the one that `leads` marks it.
 
-    A process that is killed leaves its lock file behind, unlocked: then `read` says that the comparison was stopped.
+    A killed process leaves its lock file behind, unlocked: `read` then reports that the comparison was stopped.
     """
     path = _lock_file(Path(runs) / FOLDER / f"{which}.json")
     try:
         lock = Lock(path) if leads else None
-    except Busy:  # the same command twice: each run has its own lock, and says so
+    except Busy:  # the same command runs twice: each run has its own lock, which reports that
         lock = None
     try:
         yield
@@ -95,7 +95,7 @@ def read(runs: str | os.PathLike[str], which: str) -> Comparison:
 
 
 def comparisons(runs: str | os.PathLike[str]) -> list[Comparison]:
-    """All stored comparisons, the newest first; one that cannot be read is named in a warning and left out."""
+    """All stored comparisons, the newest first; one that cannot be read is skipped with a warning."""
     readable = []
     for path in _files(runs):
         try:
@@ -117,7 +117,7 @@ def run_ids(comparison: Mapping[str, Any]) -> set[str]:
 
 
 def progress(comparison: Mapping[str, Any]) -> dict[str, int]:
-    """How many of its runs are in each state.
+    """The number of its runs in each state.
 
     >>> progress({"methods": [{"runs": {"0": {"state": "done"}, "1": {"state": "running"}}}]})
     {'planned': 0, 'running': 1, 'done': 1, 'failed': 0, 'stopped': 0}
@@ -165,7 +165,7 @@ def _lock_file(path: Path) -> Path:
 
 
 def _check(path: Path, stored: Any) -> None:
-    """Raise unless this has the shape of a comparison: readers rely on it."""
+    """Raise unless this has the structure of a comparison, on which readers rely."""
     if not isinstance(stored, dict):
         raise DataError(f"{path} is damaged: expected a JSON object. {_REMEDY}")
     if stored.get("format") != FORMAT:

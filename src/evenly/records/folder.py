@@ -14,7 +14,7 @@ LOCK, METRICS = "lock", "metrics.jsonl"
 
 
 class Folder:
-    """The folder at `path`. The first write takes its lock, which `release` gives back.
+    """The folder at `path`. The first write takes its lock; `release` releases it.
 
     Each write first checks that the locked folder is still in place: if it was moved, renamed or deleted, that is
     an error, and nothing is created.
@@ -48,7 +48,7 @@ class Folder:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the folder; an error within the context that comes from its disappearance is reported as such."""
+        """Hold the folder; if it disappears within the context, report that rather than the error it causes."""
         self.hold()
         try:
             yield

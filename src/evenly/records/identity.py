@@ -1,7 +1,7 @@
 """The identity of a run: every setting of its recipe, its data, and whatever else decides its result.
 
-Two runs with one identity have one result; a run's folder is named by it. Everything that looks for a result asks by
-identity, so that changed data, a changed default or another set of weights are another run, never an old answer.
+Runs with the same identity have the same result, and a run's folder is named by its identity. Results are looked up by
+identity only, so that changed data, a changed default or other weights mean a new run, never an old result.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from evenly.typed.mappings import digest, flatten
 
 IDENTITY = "identity.json"
 VERSION = 1
-# What differs between the runs of one comparison, or does not change what comes of them.
+# Settings that differ between the runs of one comparison, or that do not change the result.
 APART = {"seed", "data.seed", "keep_epochs", "record_examples", "evaluate_every"}
 _WITHIN = ("resampling.", "until.")
 _EARLY = "resampling.early"  # the identity of another run, which changes with that run's data
@@ -32,12 +32,12 @@ class Identity:
     settings
         Every setting of the recipe, defaults included (`evenly.typed.identity_settings`).
     asked
-        The settings that differ from the defaults of this version: what the person asked for.
+        The settings that differ from the defaults of this version, so that the user asked for them.
     data
         `name`, `fingerprint`, and `drawn_from`, which names the distribution where the seed draws the data;
         and for each of the `splits` digests of its inputs, labels, classes, attributes and order.
     given
-        Digests of what else was given that decides the result: indices, weights, a file, code.
+        Digests of everything else that decides the result: indices, weights, a file, code.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Identity:
         }
 
     def check(self, folder: Path) -> None:
-        """Raise unless the run in `folder` has this identity, whatever the folder is called."""
+        """Raise unless the run in `folder` has this identity, whatever the folder's name."""
         kept = read(folder)
         if kept is None:
             raise DataError(
@@ -80,7 +80,7 @@ class Identity:
             )
         wanted = self.record()
         for name in ("id", "recipe", "given", "data"):
-            # Of data, what they are called does not matter.
+            # The name of the data does not matter.
             same = (
                 kept[name] == wanted[name] if name != "data" else kept[name]["fingerprint"] == self.data["fingerprint"]
             )
@@ -92,7 +92,7 @@ class Identity:
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """The identity that is kept in a run's folder; None in a folder of evenly 0.1, which kept none."""
+    """The identity stored in a run's folder; None for a run of evenly 0.1, which stored none."""
     path = folder / IDENTITY
     try:
         kept = json_text.read(path)
@@ -105,7 +105,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def check_data(run: Path, data: Mapping[str, Any]) -> None:
-    """Raise unless these are the data of the run in the folder `run`, as far as that was kept."""
+    """Raise unless these are the data of the run in the folder `run`, as far as the folder says."""
     kept = read(run)
     if kept is not None and kept["data"]["fingerprint"] != data["fingerprint"]:
         (how,) = _data_differences(kept["data"], data)
@@ -116,12 +116,12 @@ def check_data(run: Path, data: Mapping[str, Any]) -> None:
 
 
 def data_key(data: Mapping[str, Any]) -> str:
-    """What the runs of one comparison share: the data, or the distribution that each seed draws from."""
+    """The data that the runs of one comparison share, or the distribution that each seed draws from."""
     return str(data.get("drawn_from") or data["fingerprint"])
 
 
 def comparison_key(settings: Mapping[str, Any], *, data: str, given: Mapping[str, str]) -> str:
-    """A digest that all runs of one comparison share, by any method, seed and number of epochs, on the same data."""
+    """A digest shared by all runs of one comparison: any method, seed and number of epochs on the same data."""
     left = {
         name: value
         for name, value in flatten(settings).items()
@@ -131,7 +131,7 @@ def comparison_key(settings: Mapping[str, Any], *, data: str, given: Mapping[str
 
 
 def differences(kept: Mapping[str, Any], settings: Mapping[str, Any], now: Identity) -> list[str]:
-    """How an earlier run, by its kept identity and `settings`, differs from the same request now."""
+    """How an earlier run, given by its stored identity and `settings`, differs from the same request now."""
     found = list(_data_differences(kept["data"], now.data))
     was, wanted = flatten(settings), flatten(now.settings)
     for name, value in wanted.items():

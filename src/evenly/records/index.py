@@ -1,7 +1,7 @@
-"""An index of a folder of runs: what each run is, without opening it.
+"""An index of a folder of runs, which describes each run without opening it.
 
-A run's identity never changes, so it is noted once, in a file of the user's cache folder that only grows. The index is
-optional: a run that it lacks is opened, a line that cannot be read is skipped, and without it all is slower.
+A run's identity never changes, so it is recorded once, in an append-only file of the user's cache folder. The index is
+optional: runs missing from it are opened, unreadable lines are skipped, and without it everything works, more slowly.
 """
 
 import contextlib

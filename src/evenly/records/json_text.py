@@ -15,7 +15,7 @@ _SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def encode(value: Any, *, path: str) -> Any:
-    """`value` as what JSON can say: arrays and tensors as lists, NaN and the infinities as text.
+    """`value` in JSON's types: arrays and tensors as lists, NaN and the infinities as text.
 
     >>> encode({"loss": float("inf"), "errors": (1, 2)}, path="metrics")
     {'loss': 'Infinity', 'errors': [1, 2]}
@@ -48,7 +48,7 @@ def encode(value: Any, *, path: str) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """What `encode` was given, but for tuples and arrays, which come back as lists.
+    """The inverse of `encode`, except that tuples and arrays come back as lists.
 
     >>> decode({"loss": "-Infinity", "note": "x"})
     {'loss': -inf, 'note': 'x'}
@@ -61,7 +61,7 @@ def decode(value: Any) -> Any:
 
 
 def parse(text: bytes, *, source: str) -> Any:
-    """What JSON text says, with NaN and the infinities as numbers; text that is no JSON is a `DataError`.
+    """Parse JSON text, with NaN and the infinities as numbers; raise a `DataError` for anything else.
 
     >>> parse(b'{"loss": "NaN"}', source="done")
     {'loss': nan}
@@ -71,7 +71,7 @@ def parse(text: bytes, *, source: str) -> Any:
     """
     try:
         value = json.loads(text)
-        if b"\\u" in text:  # half of a character that takes two escapes cannot be written anywhere
+        if b"\\u" in text:  # half of a surrogate pair cannot be encoded
             json.dumps(value, ensure_ascii=False).encode()
         return decode(value)
     except RecursionError:
@@ -85,7 +85,7 @@ def parse(text: bytes, *, source: str) -> Any:
 
 
 def read(path: Path) -> Any:
-    """What the JSON file `path` says; FileNotFoundError where there is none."""
+    """The content of the JSON file `path`; FileNotFoundError if there is none."""
     if not os.path.lexists(path):
         raise FileNotFoundError(path)
     with open_regular(path) as file:  # opening a named pipe would wait for a writer
@@ -93,7 +93,7 @@ def read(path: Path) -> Any:
 
 
 def text(value: Any, *, path: str) -> str:
-    """A whole file of JSON, for people to read."""
+    """`value` as indented JSON, readable by people."""
     return json.dumps(encode(value, path=path), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -14,12 +14,12 @@ Row = dict[str, Any]
 
 
 def read(path: Path) -> list[Row]:
-    """Every complete line; a last line without its end was torn by a crash and is left out."""
+    """Every complete line; a last line without a newline was cut off by a crash and is left out."""
     return [_row(path, number, text) for number, text in enumerate(_complete_lines(path), 1)]
 
 
 def append(path: Path, values: Mapping[str, Any]) -> None:
-    """Add one line by a single write; a line that does not fit on the disk is removed again. Links are not followed.
+    """Append one line in a single write; a line that does not fit on the disk is removed again. Links are not followed.
 
     The file is opened for each line: that takes microseconds, leaves nothing open across a fork, and hands the line to
     the operating system, so that a killed process loses none.
@@ -43,7 +43,7 @@ def append(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def drop_torn_line(path: Path) -> None:
-    """Cut a torn last line, so that the next line starts on its own."""
+    """Remove an incomplete last line, so that the next one starts on a line of its own."""
     if not path.exists():
         return
     try:

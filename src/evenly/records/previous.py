@@ -1,4 +1,4 @@
-"""The earlier run of the same command, where changed data or defaults make the command mean a new run."""
+"""The earlier run of the same command, if changed data or defaults make it a new run."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ _LOOKED_AT = 8  # of the runs with the same request, the latest
 
 
 def previous_run(root: str | os.PathLike[str], identity: Identity) -> str | None:
-    """A sentence that names the last run of the same request, and why it does not count as this one; None if none."""
+    """A sentence that names the last run of the same request and why it does not count; None if there is none."""
     root = Path(root)
     asked = identity.record()["asked"]
     for name in index.runs_with_request(root, asked)[:_LOOKED_AT]:
@@ -28,7 +28,7 @@ def previous_run(root: str | os.PathLike[str], identity: Identity) -> str | None
                 f"run {identity.id} is new: run {name} had the same request, but {' and '.join(found)}. "
                 "It stays as it is."
             )
-    old = root / digest(identity.asked, digits=12)  # how evenly 0.1 named the run of this command
+    old = root / digest(identity.asked, digits=12)  # the name that evenly 0.1 gave to the run of this command
     if (old / RECIPE).is_file() and not (old / IDENTITY).exists():
         return (
             f"run {identity.id} is new: run {old.name} was made by evenly 0.1, which did not keep what data it was of, "

@@ -18,9 +18,9 @@ _MEASURED = re.compile(r"(last|min|max|summary)\((.+)\)")
 
 
 def runs(root: str | os.PathLike[str] = "runs") -> list[Run]:
-    """Every run in `root`, by ID; a run that cannot be read is named in a warning and left out.
+    """Every run in `root`, by ID; a run that cannot be read is skipped with a warning.
 
-    A folder that is no run and has nothing of one, such as figures or other runs below, is passed over.
+    A folder without any file of a run, such as one with figures or further runs, is ignored.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
@@ -37,15 +37,15 @@ def runs(root: str | os.PathLike[str] = "runs") -> list[Run]:
         if path.is_dir() and not path.name.startswith(".") and not _foreign(path):
             with _warn_and_skip(path):
                 run = Run(path)
-                _ = run.recipe  # cached, and proof that there is one
+                _ = run.recipe  # cached, and proves that there is a recipe
                 found.append(run)
     return found
 
 
 def select(root: str | os.PathLike[str] = "runs", /, **where: Any) -> list[Run]:
-    """The runs in `root` whose recipe says so: `select("runs", **{"optimizer.lr": 0.1})`.
+    """The runs in `root` with these settings: `select("runs", **{"optimizer.lr": 0.1})`.
 
-    `id` and `state` may be asked for like settings.
+    `id` and `state` work like settings.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
@@ -67,7 +67,7 @@ def select(root: str | os.PathLike[str] = "runs", /, **where: Any) -> list[Run]:
 def table(
     root: str | os.PathLike[str], columns: Sequence[str], *, where: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """A row per run in `root`, with the named columns; what a run does not have is None.
+    """A row per run in `root`, with the named columns; missing values are None.
 
     A column is `id`, `state`, a setting (`optimizer.lr`), the last, smallest or largest value of a metric
     (`last(loss)`, `min(test_error)`, `max(test_accuracy)`, NaN never being the smallest or largest), or an
@@ -93,7 +93,7 @@ def table(
 
 
 def _foreign(path: Path) -> bool:
-    """Whether a folder has nothing that a run's folder has, not even half-written."""
+    """Whether a folder has no file of a run, not even a half-written one."""
     return not any((path / name).exists() for name in RESERVED)
 
 

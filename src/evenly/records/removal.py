@@ -13,15 +13,15 @@ from evenly.records.lock import Lock
 from evenly.records.run import DONE, ENVIRONMENT, LOCK, RECIPE
 
 ID = re.compile(r"[0-9a-f]{6,64}")
-_REMOVED = re.compile(r"\.[0-9a-f]{6,64}\.removed")  # what a run's folder is called while it is being deleted
+_REMOVED = re.compile(r"\.[0-9a-f]{6,64}\.removed")  # the name of a run's folder while it is being deleted
 
 
 def remove(root: str | os.PathLike[str], name: str) -> None:
     """Delete the run `name` of the folder `root`, with everything in it; links in it are removed, never followed.
 
     A path, a link, a folder without the records of a run, or a run that some process is writing is refused. The
-    folder loses its name first, in one step: a run is there or it is not, and what is left of one by a killed
-    process is no run, and goes with the next that is removed.
+    folder is renamed first, atomically: a run either exists or does not. If the process is killed, the rest of the
+    folder is deleted with the next run that is removed.
 
     >>> remove("runs", "../../precious")
     Traceback (most recent call last):
@@ -43,7 +43,7 @@ def remove(root: str | os.PathLike[str], name: str) -> None:
 
 
 def sweep(root: str | os.PathLike[str]) -> None:
-    """Delete what is left in `root` of runs whose removal was killed."""
+    """Delete the remains in `root` of runs whose removal was interrupted."""
     with contextlib.suppress(OSError), os.scandir(root) as inside:
         for one in inside:
             if _REMOVED.fullmatch(one.name) and one.is_dir(follow_symlinks=False):
@@ -51,7 +51,7 @@ def sweep(root: str | os.PathLike[str]) -> None:
 
 
 def refusal(root: str | os.PathLike[str], name: Any) -> str | None:
-    """Why nothing of this name in `root` may be deleted; None where it is a run of evenly's.
+    """Why the folder of this name in `root` may not be deleted; None if it is a run.
 
     >>> refusal("runs", "")
     "'' is not the ID of a run: expected its 12 hex digits, and no path."
@@ -69,7 +69,7 @@ def refusal(root: str | os.PathLike[str], name: Any) -> str | None:
 
 
 def _missing(folder: Path) -> str | None:
-    """What a run's folder has and this one has not: its own recipe, and the stamp of evenly that wrote it."""
+    """What this folder lacks of a run: its own recipe, or the stamp of the evenly that wrote it."""
     for name in (RECIPE, ENVIRONMENT):
         if (folder / name).is_symlink() or not (folder / name).is_file():
             return f"it has no {name} of its own"

@@ -1,4 +1,4 @@
-"""One run's folder: everything known about a run, and the only way to write to it."""
+"""A run's folder: everything known about the run, and the only way to write to it."""
 
 import contextlib
 import csv
@@ -26,10 +26,10 @@ RESERVED = {RECIPE, IDENTITY, ENVIRONMENT, METRICS, CHECKPOINTS, FAILED, DONE, L
 
 
 class Run:
-    """A run's folder. Reading needs nothing; the first write takes the lock, which `close` gives back.
+    """A run's folder. Reading needs no lock; the first write takes it, and `close` releases it.
 
-    As a context it also says how the run ended: `Stopped` and Ctrl-C leave it to be continued, any other
-    error is recorded as its failure.
+    As a context manager it also records how the run ended: `Stopped` and Ctrl-C leave it to be resumed, any other error
+    is recorded as its failure.
 
     >>> import tempfile
     >>> root = Path(tempfile.mkdtemp())
@@ -55,7 +55,7 @@ class Run:
         identity: Identity | None = None,
         environment: Mapping[str, Any] | None = None,
     ) -> "Run":
-        """The run of this recipe in `root`: a new folder, or the one that is there, to be continued or found done.
+        """The run of this recipe in `root`: a new folder, or the existing one, to be resumed or already done.
 
         A run that is not done is locked for this process, and `environment` is added to its stamps. A folder that was
         made with another recipe or `identity` is refused.
@@ -83,7 +83,7 @@ class Run:
         else:
             if identity is not None:
                 run._folder.write(IDENTITY, identity.record())
-            with run._folder.replacing(RECIPE, "w") as file:  # last, for a folder with a recipe is a run
+            with run._folder.replacing(RECIPE, "w") as file:  # last, since a folder with a recipe counts as a run
                 file.write(yaml_text.render(recipe))
             if identity is not None:
                 index.note(Path(root), run.path.name, index.entry_of(identity.record()))
@@ -148,12 +148,12 @@ class Run:
 
     @functools.cached_property
     def identity(self) -> dict[str, Any] | None:
-        """The run's identity, as `Identity.record` writes it; None for a run of evenly 0.1, which kept none."""
+        """The run's identity, as `Identity.record` writes it; None for a run of evenly 0.1, which stored none."""
         return identities.read(self.path)
 
     @property
     def state(self) -> State:
-        """What the files tell: `done`, `running` (a live process holds the lock), `failed`, `stopped`, or `new`."""
+        """The state by its files: `done`, `running` (a live process holds the lock), `failed`, `stopped`, or `new`."""
         if (self.path / DONE).exists():
             return "done"
         if is_locked(self.path / LOCK):
@@ -170,17 +170,17 @@ class Run:
             lines.append(self.path / METRICS, metrics)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Every line that was logged, in order; a last line that a crash tore is left out."""
+        """Every line that was logged, in order, without a last line that a crash cut off."""
         return lines.read(self.path / METRICS)
 
     def truncate_metrics(self, keep: int | Callable[[dict[str, Any]], bool]) -> None:
-        """Keep the first `keep` lines, or the lines for which `keep(line)` holds: what a checkpoint had seen."""
+        """Keep the first `keep` lines, or the lines for which `keep(line)` holds: those up to a checkpoint."""
         self._continue("truncate")
         with self._folder.writing():
             lines.keep(self.path / METRICS, keep)
 
     def file(self, name: str) -> Path:
-        """Where the artefact `name` lies in the folder, and never outside it."""
+        """The path of the artefact `name`, which is always inside the folder."""
         parts = PurePosixPath(name).parts
         if not parts or name.startswith("/") or ".." in parts or "\\" in name or parts[0] in RESERVED - {CHECKPOINTS}:
             raise UsageError(
@@ -191,7 +191,7 @@ class Run:
 
     @contextlib.contextmanager
     def replacing(self, name: str, mode: str = "wb") -> Iterator[IO[Any]]:
-        """Open an artefact to be written, whole or not at all, and only while the run's folder is where it was."""
+        """Open an artefact to be written, whole or not at all, and only while the run's folder is in place."""
         with self._folder.replacing(str(self.file(name).relative_to(self.path)), mode) as file:
             yield file
 
@@ -200,7 +200,7 @@ class Run:
         return self._folder.write(str(self.file(name).relative_to(self.path)), value)
 
     def read_json(self, name: str) -> Any:
-        """What `write_json` wrote."""
+        """Read what `write_json` wrote."""
         return self._read(str(self.file(name).relative_to(self.path)))
 
     def write_csv(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
@@ -225,11 +225,11 @@ class Run:
         return stamps
 
     def summary(self) -> dict[str, Any]:
-        """What `finish` was given; empty while the run is not done."""
+        """The summary given to `finish`; empty while the run is not done."""
         return self._read_object(DONE)
 
     def failure(self) -> str | None:
-        """Why the run failed, if it did and was not continued since."""
+        """Why the run failed, if it did and was not resumed since."""
         found = self._read_object(FAILED)
         return str(found.get("reason", "no reason was recorded")) if (self.path / FAILED).exists() else None
 
@@ -250,9 +250,9 @@ class Run:
         self._folder.release()
 
     def check(self, recipe: Mapping[str, Any], identity: Identity | None = None) -> None:
-        """Refuse a folder that was made with another recipe: an edited file, a changed default, another's run."""
+        """Refuse a folder made with another recipe: an edited file, a changed default, somebody else's run."""
         wanted = yaml_text.parse(yaml_text.render(recipe), source="recipe")
-        # A setting that older versions did not have may be missing, at the value that means what they did.
+        # A setting that older versions lacked may be missing, if its value reproduces their behaviour.
         optional = flatten(wanted).keys() - flatten(identity.settings).keys() if identity is not None else frozenset()
         changed = [line for name, line in changed_settings(self.recipe, wanted).items() if name not in optional]
         if changed:
@@ -270,7 +270,7 @@ class Run:
             raise UsageError(f"cannot {verb} run {self.id}: it is done. To run it again, remove {self.path}.")
 
     def _read_object(self, name: str) -> dict[str, Any]:
-        """What a file says that holds a JSON object; empty where there is none."""
+        """The JSON object in a file; empty if there is no file."""
         try:
             found = json_text.read(self.path / name)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a page is built of: prose, plots, tables, maps, pictures by class, listings, drawings and downloads."""
+"""The blocks of a page: prose, plots, tables, maps, pictures by class, listings, drawings and downloads."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from evenly.report.interactive import plot
 
 @dataclass(frozen=True)
 class Prose:
-    """Paragraphs, parted by empty lines; what stands between `backticks` is set as code."""
+    """Paragraphs, separated by empty lines; text between `backticks` is set as code."""
 
     text: str
     tone: str = ""  # "warning" sets it apart
@@ -40,12 +40,12 @@ class Table:
     rows: Sequence[Sequence[Any] | Mapping[str, Any]]
     caption: str = ""
     whole: bool = False  # shown in full, however long
-    filters: Sequence[str] = ()  # columns by which rows can be chosen; every column of such a table can be sorted
+    filters: Sequence[str] = ()  # columns that rows can be filtered by; every column of such a table can be sorted
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One example: a picture (a data URI) or its text, what is said below it, and what its enlargement adds."""
+    """One example: a picture (a data URI) or its text, its caption, and the details shown when enlarged."""
 
     caption: str
     alt: str
@@ -56,7 +56,7 @@ class Picture:
 
     @property
     def detail_lines(self) -> str:
-        """The details as one text: a line each, term and words parted by a tab."""
+        """The details as one text: a line each, term and description separated by a tab."""
         return "\n".join(f"{term}\t{words}" for term, words in self.details.items())
 
 
@@ -79,7 +79,7 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Listing:
-    """A text as it stands, such as a recipe."""
+    """Verbatim text, such as a recipe."""
 
     title: str
     text: str
@@ -88,7 +88,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A finished picture, such as an SVG as a data URI, with what it shows."""
+    """A finished picture, such as an SVG as a data URI, with its description."""
 
     source: str
     alt: str
@@ -97,7 +97,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Link:
-    """A cell that leads elsewhere; with `image`, a data URI, a thumbnail stands above its text."""
+    """A cell with a link; `image`, a data URI, is a thumbnail above its text."""
 
     text: str
     address: str
@@ -106,14 +106,14 @@ class Link:
 
 @dataclass(frozen=True)
 class Badge:
-    """A word that says how something came out, with its mark and colour."""
+    """A verdict in a word, with its mark and colour."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Square:
-    """One square of a map: what stands in it, what it says in full, where it leads, and how it came out.
+    """One square of a map: its text, its full text, its link, and its verdict.
 
     `tone` is `good`, `bad` or nothing; a `sure` one is filled.
     """
@@ -127,7 +127,7 @@ class Square:
 
 @dataclass(frozen=True)
 class Map:
-    """Squares in named rows, under rows of heads of which each spans some columns."""
+    """Squares in named rows, under rows of headings that span several columns."""
 
     corner: str
     heads: Sequence[Sequence[tuple[str, int]]]
@@ -146,7 +146,7 @@ class Download:
 
 @dataclass(frozen=True)
 class Switch:
-    """Blocks of which one group is shown at a time, such as one for each seed."""
+    """Groups of blocks, one of which is shown at a time, such as one for each seed."""
 
     label: str
     choices: Mapping[str, Sequence["Block"]]
@@ -157,7 +157,7 @@ Block = Prose | Plot | Table | Map | Gallery | Listing | Drawing | Download | Sw
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page; `id` is what a link to it ends with."""
+    """A part of the page; `id` is its anchor."""
 
     id: str
     title: str
@@ -166,14 +166,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Lead:
-    """What is seen first: a badge, the finding in a sentence, the few large numbers, and what to do next."""
+    """The top of a page: a badge, the finding in a sentence, a few large numbers, and what to do next."""
 
     finding: str
     badge: str = ""
     facts: Sequence[tuple[str, str]] = ()
     advice: str = ""  # a sentence before the next command
     next_command: str = ""
-    command: str = ""  # the one that repeats what is shown
+    command: str = ""  # the command that repeats what is shown
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ Colour = int | str | None
 
 
 class _Layer:
-    """What every layer does: arrays and ranges become tuples, and what belongs together is of one length."""
+    """The base of layers: arrays and ranges become tuples, and related columns must have the same length."""
 
     _alongside: tuple[str, ...] = ()
 
@@ -54,7 +54,7 @@ class Line(_Layer):
 
 @dataclass(frozen=True)
 class Points(_Layer):
-    """A mark per example; `text` is what hovering says of each. A `tick` is a short stroke, as under a density."""
+    """A mark per example; `text` appears on hovering. A `tick` is a short stroke, as under a density."""
 
     name: str
     x: Sequence[Position]
@@ -85,7 +85,7 @@ class Bars(_Layer):
 
 @dataclass(frozen=True)
 class Histogram(_Layer):
-    """How many lie between each edge and the next."""
+    """Counts between consecutive edges."""
 
     name: str
     edges: Sequence[float]
@@ -102,7 +102,7 @@ class Histogram(_Layer):
 
 @dataclass(frozen=True)
 class Heat(_Layer):
-    """A coloured cell for each x and y; `z` has a row for each y. What is unknown (None, NaN) is hatched or grey."""
+    """A coloured cell for each x and y; `z` has a row for each y. Unknown values (None, NaN) are hatched or grey."""
 
     x: Sequence[Position]
     y: Sequence[Position]
@@ -121,7 +121,7 @@ class Heat(_Layer):
 
     @property
     def limits(self) -> tuple[float, float]:
-        """What the ends of the colours stand for; around zero when diverging."""
+        """The values at the ends of the colour scale; symmetric around zero if diverging."""
         known = [float(v) for row in self.z for v in row if v is not None and math.isfinite(v)] or [0.0]
         low = min(known) if self.low is None else self.low
         high = max(known) if self.high is None else self.high
@@ -150,7 +150,7 @@ Layer = Line | Points | Bars | Histogram | Heat | Rule
 
 @dataclass(frozen=True)
 class Chart:
-    """Layers over two axes, whose labels carry the units, and the sentence that says what is to be seen.
+    """Layers over two axes, whose labels carry the units, and a sentence that says what the chart shows.
 
     >>> chart = Chart("Training", "epoch", "error (%)", [Line("USEFUL", [1, 2], [30, 20])], "The error falls.")
     >>> chart.layers[0].name
@@ -175,14 +175,14 @@ class Chart:
             )
 
     def labels(self, axis: Literal["x", "y"]) -> list[str]:
-        """The labels along an axis, in their order; none where it is of numbers."""
+        """The labels along an axis, in order; none for a numeric axis."""
         layers = [layer for layer in self.layers if not isinstance(layer, Rule)]
         values = (getattr(layer, axis, None) or () for layer in layers)
         return list(dict.fromkeys(value for own in values for value in own if isinstance(value, str)))
 
 
 def extent(chart: Chart) -> tuple[float, float] | None:
-    """The least and the largest value that the chart shows along y; None where it has no numbers there.
+    """The smallest and the largest value along y; None if there are no numbers.
 
     >>> extent(Chart("", "", "", [Bars("error", ["a"], [3.0], low=[1.0], high=[4.0])], "One bar."))
     (0.0, 4.0)
@@ -205,10 +205,9 @@ def extent(chart: Chart) -> tuple[float, float] | None:
 
 
 def share_y_axes(charts: Sequence[Chart]) -> list[Chart]:
-    """The charts, of which those with the same y axis have the same range, so that heights can be compared.
+    """The charts, with a common range for those with the same y axis, so that heights can be compared.
 
-    Charts keep a range of their own where it is given, and where sharing would leave less than an eighth of the
-    height to one of them.
+    A chart keeps its own range if one is given, or if sharing would leave it less than an eighth of the height.
 
     >>> low, high = (Chart("", "", "loss", [Line("a", [0, 1], [0.0, top])], "It rises.") for top in (1.0, 2.0))
     >>> [chart.y_range[1] > 2 for chart in share_y_axes([low, high])]
@@ -279,7 +278,7 @@ def _plain(value: Any) -> Any:
         value = value.tolist()
     if not isinstance(value, list | tuple | range):
         return value
-    # Thousands of plain numbers are the usual case: one look at their types is enough.
+    # Thousands of plain numbers are the usual case: checking their types once is enough.
     return tuple(value) if {type(item) for item in value} <= _PLAIN else tuple(map(_plain, value))
 
 

@@ -1,6 +1,6 @@
 """The claims of the papers as a site: tables of all verdicts, and a page for every experiment.
 
-Everything comes from the rows of a ledger and the lines of its overview, which are plain JSON.
+Everything comes from a ledger's rows and the lines of its overview, which are plain JSON.
 """
 
 import base64
@@ -51,10 +51,10 @@ def write_site(
     papers: Mapping[str, tuple[str, str]],
     force: bool = False,
 ) -> Path:
-    """Write the site into the folder `out` and give the path of its first page.
+    """Write the site into the folder `out` and return the path of its first page.
 
-    `lines` are those of the overview (every experiment, also what was not run), `rows` those of the ledger, whose
-    folder holds the figures, and `papers` the short and the full name of each paper by its key.
+    `lines` are those of the overview (every experiment, run or not), `rows` those of the ledger, whose folder holds the
+    figures, and `papers` the short and the full name of each paper by its key.
     """
     out = Path(out)
     first = out / "index.html"
@@ -150,8 +150,8 @@ def experiment_page(
     for row in rows:
         blocks: list[Block] = []
         if row["figure"]:
-            words = " ".join(_begun(claim["says"]) + "." for claim in row["claims"])
-            # By its own name: a row may come from a stranger, and names no other file.
+            words = " ".join(_capitalise(claim["says"]) + "." for claim in row["claims"])
+            # By the row's key: a row may come from a stranger, and must not name another file.
             drawn = Path(ledger) / f"{key.replace('/', '-')}-{row['scale']}.svg"
             blocks.append(Drawing(_picture(drawn), f"{row['title']}. {words}"))
         blocks.append(_claims(row))
@@ -199,7 +199,7 @@ def _related_keys(key: str, rows: Sequence[Row], keys: Sequence[str]) -> list[st
 
 
 def _by_rank(item: tuple[str, int]) -> int:
-    """The place of a verdict in the order from best to worst."""
+    """The rank of a verdict, from best to worst."""
     return next((rank for rank, verdict in enumerate(MARK) if item[0].endswith(verdict)), len(MARK))
 
 
@@ -231,7 +231,7 @@ def _seeds(row: Row) -> Table:
     shown = [name for name in row["quantities"] if name in named]
     seeds = [str(seed) for seed in row["seeds"]]
     listed = [s for s in seeds if any(s in row["quantities"][name] for name in shown)]
-    # Draws of a numerical check are numbered on their own.
+    # Draws of a numerical check have their own numbers.
     listed = listed or sorted({s for name in shown for s in row["quantities"][name]}, key=int)
     return Table(
         ["quantity", *(f"seed {seed}" for seed in listed)],
@@ -292,21 +292,21 @@ def _kind(claim: Mapping[str, Any]) -> str:
 
 def _note(claim: Mapping[str, Any]) -> str:
     note = claim["note"]
-    begun = _begun(note)
+    begun = _capitalise(note)
     return "" if not note else f"; {note}" if begun[0].islower() else f". {begun}"
 
 
-def _begun(text: str) -> str:
-    """A sentence with a capital, unless it begins with a symbol, which is another one in capitals.
+def _capitalise(text: str) -> str:
+    """A sentence with a capital letter, unless it begins with a symbol.
 
-    >>> _begun("the paper shows it"), _begun("a_j as printed"), _begun("σ falls")
+    >>> _capitalise("the paper shows it"), _capitalise("a_j as printed"), _capitalise("σ falls")
     ('The paper shows it', 'a_j as printed', 'σ falls')
     """
     return text[:1].upper() + text[1:] if re.match(r"[a-z]{2,}\b", text) else text
 
 
 def _why_unjudged(row: Row) -> str:
-    """Why the level of its numbers is not held against the paper's."""
+    """Why the level of its numbers is not compared with the paper's."""
     if row["scale"] != "full":
         return "The size is not the paper's"
     if all(claim["paper"] is None for claim in row["claims"]):

@@ -1,4 +1,4 @@
-"""Charts for the page: what its script draws, as JSON, and the rows behind each chart."""
+"""Charts for the page: JSON for its script, and the rows behind each chart."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from evenly.report.chart import Bars, Chart, Heat, Histogram, Layer, Line, Point
 
 
 def plot(chart: Chart) -> dict[str, Any]:
-    """A chart as `templates/chart.js` draws it: two axes, and the layers with their colours.
+    """A chart in the format of `templates/chart.js`: two axes, and the layers with their colours.
 
     >>> made = plot(Chart("Error", "epoch", "%", [Line("SGD", [1, 2], [9, float("nan")])], "It falls."))
     >>> made["layers"][0]["y"], made["x"]
@@ -34,7 +34,7 @@ def table(chart: Chart) -> tuple[list[str], list[tuple[Any, ...]]]:
 
 
 def finite(values: Sequence[Any]) -> list[Any]:
-    """The values as JSON has them: what is not a finite number is null.
+    """The values as JSON can hold them: numbers that are not finite become null.
 
     >>> finite([1.0, math.inf, "a", (math.nan, 2)])
     [1.0, None, 'a', [None, 2]]
@@ -89,7 +89,7 @@ def _optional(values: Sequence[Any] | None) -> list[Any] | None:
 
 
 def _has_place(layer: Layer, chart: Chart) -> bool:
-    """Whether a layer lies on the axes at all: a rule at zero has no place on a logarithmic one."""
+    """Whether a layer has a place on the axes: a rule at zero has none on a logarithmic one."""
     if not isinstance(layer, Rule):
         return True
     value, log = (layer.x, chart.x_log) if layer.x is not None else (layer.y, chart.y_log)

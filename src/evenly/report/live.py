@@ -1,4 +1,4 @@
-"""A page that follows training as it goes, served to this machine alone: the page and its news, nothing else."""
+"""A local server for a page that follows training: it serves the page and its updates, nothing else."""
 
 import errno
 import io
@@ -21,10 +21,10 @@ SECONDS_TO_ASK, SECONDS_TO_ANSWER = 5.0, 30.0
 
 
 class Server(ThreadingHTTPServer):
-    """Serves what `page()` gives at the moment of asking, on 127.0.0.1; `port` 0 takes any that is free.
+    """Serves the current result of `page()` on 127.0.0.1; `port` 0 takes any free one.
 
-    At most `MOST_CONNECTIONS` are open at a time. When another comes, the oldest that has not asked for anything yet
-    makes room, so that half-open connections keep nobody out.
+    At most `MOST_CONNECTIONS` are open at a time. A new one then replaces the oldest that has not sent a request, so
+    that half-open connections block nobody.
     """
 
     daemon_threads = True
@@ -34,7 +34,7 @@ class Server(ThreadingHTTPServer):
         if not 0 <= port <= 65535:
             raise UsageError(f"--port {port}: expected 1 to 65535, or 0 for any that is free.")
         self.page, self.turn = page, threading.Lock()
-        self._silent: dict[socket.socket, None] = {}  # those that have not asked yet, the oldest first
+        self._silent: dict[socket.socket, None] = {}  # connections without a request so far, the oldest first
         self._connections: set[socket.socket] = set()
         self._guard = threading.Lock()
         try:
@@ -46,11 +46,11 @@ class Server(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """What to open in a browser."""
+        """The address to open in a browser."""
         return f"http://{HOST}:{self.server_address[1]}/"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give a connection a thread, if there is room or room can be made."""
+        """Give a connection a thread, if there is room or an idle one can be closed."""
         with self._guard:
             if len(self._connections) >= MOST_CONNECTIONS:
                 waiting = next(iter(self._silent), request)
@@ -64,26 +64,26 @@ class Server(ThreadingHTTPServer):
             self._silent[request] = None
         return super().process_request(request, client_address)
 
-    def has_asked(self, request: Any) -> None:
-        """From now on the connection is being answered, and does not make room for others."""
+    def mark_busy(self, request: Any) -> None:
+        """Mark a connection as being answered, so that it is no longer closed for others."""
         with self._guard:
             self._silent.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection."""
-        # Single operations on a dict and a set, which need no guard: `process_request` calls this while it holds it.
+        # Single, atomic operations on a dict and a set; the lock is not needed, and `process_request` already holds it.
         self._silent.pop(request, None)
         self._connections.discard(request)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that broke off is no news; anything else is a bug, and shown."""
+        """Ignore a broken connection; anything else is a bug, and shown."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
 
 class _Asked(io.RawIOBase):
-    """What a connection asks, which must be said within `SECONDS_TO_ASK`, however slowly it drips."""
+    """The request of a connection, which must arrive within `SECONDS_TO_ASK`, however slowly it trickles in."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection, self.until = connection, time.monotonic() + SECONDS_TO_ASK
@@ -104,19 +104,19 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "evenly", ""
 
     def setup(self) -> None:
-        """Read with patience that ends."""
+        """Read with a time limit."""
         super().setup()
         self.rfile = io.BufferedReader(_Asked(self.connection))
 
     def do_GET(self) -> None:
-        """The page, its news, or nothing."""
-        self.server.has_asked(self.request)
+        """The page, its updates, or nothing."""
+        self.server.mark_busy(self.request)
         self.connection.settimeout(SECONDS_TO_ANSWER)
         port = self.server.server_address[1]
         hosts = self.headers.get_all("Host", [])
         if len(hosts) != 1:
             return self._answer(400, "text/plain", f"Name one host, and open {self.server.address} itself.")
-        # A site elsewhere could point a name of its own at this machine: only our own names are answered.
+        # Another site could point its own host name at this machine, so only local names are answered.
         if hosts[0] not in (f"{HOST}:{port}", f"localhost:{port}"):
             return self._answer(403, "text/plain", f"Open {self.server.address} itself.")
         makers: dict[str, tuple[str, Callable[[Page], str]]] = {
@@ -127,17 +127,17 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(404, "text/plain", "There is only the page: /")
         kind, make = makers[self.path]
         try:
-            with self.server.turn:  # one reading of the records at a time
+            with self.server.turn:  # one reader of the records at a time
                 text = make(self.server.page())
         except EvenlyError as error:
             return self._answer(503, "text/plain", str(error))
-        except Exception as error:  # whatever it is, whoever looks at the page is told, and the next asking may do
+        except Exception as error:  # any error is shown on the page, and the next request may succeed
             what = f"{type(error).__name__}: {error}"
             return self._answer(500, "text/plain", f"The page could not be made ({what}). A record may be damaged.")
         return self._answer(200, kind, text)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing of every request."""
+        """Do not log requests."""
 
     def _answer(self, code: int, kind: str, text: str) -> None:
         body = text.encode()
@@ -146,6 +146,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
-        with suppress(OSError):  # a page that was closed while it was made, or is not taken
+        with suppress(OSError):  # the browser closed the page while it was made, or did not read it
             self.end_headers()
             self.wfile.write(body)

@@ -1,7 +1,7 @@
-"""One page that needs nothing else: a lead, sections and chapters in a single HTML file.
+"""A self-contained page: a lead, sections and chapters in a single HTML file.
 
-The page makes no network request, works in light and dark, on a phone, on paper and by keyboard; names in it are
-escaped, and a policy inside it forbids anything else.
+The page makes no network request, works in light and dark, on a phone, on paper and by keyboard; names are escaped,
+and a content policy in the page forbids anything else.
 """
 
 import csv
@@ -38,8 +38,8 @@ def render(
 ) -> str:
     """The whole page as text: the lead, or a finding and the `command` that repeats it, the sections and the chapters.
 
-    `up` leads to the page above this one; a page of a `site` may show pictures that lie beside it. With `live`, an
-    address on the page's own server, the page asks there for what has changed (see `content`).
+    `up` links to the page above this one; a page of a `site` may show pictures in its folder. With `live`, an address
+    on the page's own server, the page requests updates there (see `content`).
 
     >>> page = render("Digits", "Nothing <b>was</b> found.", [Section("curves", "Curves", [])], "evenly demo")
     >>> "&lt;b&gt;was" in page, "http://" in page.split("<main")[1].split("</main>")[0]
@@ -68,9 +68,9 @@ def render(
 
 
 def content(lead: Lead | str, sections: Sequence[Section], *, chapters: Sequence[Chapter] = ()) -> dict[str, Any]:
-    """What a live page asks for: the leads, every block that is text as HTML, and every plot, by their places.
+    """The update of a live page: the leads, every text block as HTML, and every plot, by their places.
 
-    Galleries stay as they were when the page was opened: their pictures would be most of every answer.
+    Galleries are not updated: their pictures would make up most of every answer.
     """
     lead = Lead(lead) if isinstance(lead, str) else lead
     every = _check_sections(sections, chapters)
@@ -114,7 +114,7 @@ def csv_text(chart: Chart) -> str:
 
 
 def _check_sections(sections: Sequence[Section], chapters: Sequence[Chapter]) -> list[Section]:
-    """The sections of the page and of its chapters, whose names can be those of links."""
+    """The sections of the page and of its chapters, whose IDs must be valid anchors."""
     every = [*sections, *(section for chapter in chapters for section in chapter.sections)]
     names = [*(section.id for section in every), *(chapter.id for chapter in chapters)]
     for name in names:
@@ -136,7 +136,7 @@ def _object(members: Mapping[str, str]) -> str:
 
 
 def _script(text: str) -> str:
-    """JSON that may stand inside a script element: nothing in it can end the element or begin another."""
+    """JSON that is safe inside a script element: nothing in it can end the element or begin another."""
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
@@ -161,7 +161,7 @@ def _environment() -> "Environment":
 
 
 def _label(chart: Chart) -> str:
-    """What a screen reader says of a chart."""
+    """The text of a chart for screen readers."""
     return f"{chart.title}. {chart.sentence} Arrow keys read the values."
 
 
@@ -176,7 +176,7 @@ _NUMBER = re.compile(r"^[+\-−]?[\d.,]+")
 
 
 def _mark_code(text: str) -> Any:
-    """Escaped text in which `code` is code."""
+    """Escaped text with `code` marked up."""
     from markupsafe import Markup, escape
 
     parts = [escape(part) for part in text.split("`")]
@@ -186,7 +186,7 @@ def _mark_code(text: str) -> Any:
 
 
 def _tone(text: str) -> str:
-    """The class of a badge by its words: good, bad, open, or none of these.
+    """The CSS class of a badge by its words: good, bad, open, or none.
 
     >>> _tone("helped"), _tone("✗ contradicted"), _tone("too few seeds"), _tone("· not run")
     ('good', 'bad', 'open', 'none')

@@ -13,7 +13,7 @@ GROUNDS = {"light": "#FFFFFF", "dark": "#1B1F24"}
 
 
 class Method(NamedTuple):
-    """How a method is shown."""
+    """The name and look of a method."""
 
     name: str
     colour: str
@@ -34,7 +34,7 @@ METHODS = {
 }
 #: Colours for series that are no methods, in turn.
 SERIES = ("#0070BA", "#D9480F", "#0F9D78", "#C565B5", "#A87B00", "#2E8FB3", GREY)
-#: For heat maps whose middle means something: blue below it, vermilion above.
+#: For heat maps with a meaningful middle: blue below it, vermilion above.
 DIVERGING = ("#0070BA", "#F2F2F2", "#D9480F")
 
 _SPELLINGS = {
@@ -56,10 +56,10 @@ def method(name: str) -> str | None:
     return key if key in METHODS else None
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """A method's name as pages and tables show it; any other name as it is.
 
-    >>> shown("useful"), shown("original"), shown("useful, factor 5"), shown("lookahead")
+    >>> display_name("useful"), display_name("original"), display_name("useful, factor 5"), display_name("lookahead")
     ('USEFUL', 'plain', 'USEFUL, factor 5', 'lookahead')
     """
     first, comma, rest = name.partition(",")
@@ -68,7 +68,7 @@ def shown(name: str) -> str:
 
 
 def colour_of(name: str) -> str | None:
-    """The colour of a method, or of what is easy or hard, by its name in a legend; None for anything else.
+    """The colour of a method, or of easy and hard, by its name in a legend; None for anything else.
 
     >>> colour_of("USEFUL") == colour_of("useful, factor 5"), colour_of("hard examples"), colour_of("density")
     (True, '#7E5BD6', None)

@@ -1,4 +1,4 @@
-"""Runs that differ in their settings, paired by seed: what differs, and what that makes of the error."""
+"""Runs with different settings, paired by seed: which settings differ, and by how much the errors do."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from evenly.records.query import runs as all_runs
 from evenly.records.run import Run
 from evenly.typed.mappings import digest, flatten
 
-EARLY = "resampling.early"  # differs from seed to seed, as the early runs do
+EARLY = "resampling.early"  # differs between seeds, like the early runs
 SPLITS = ("test", "validation")
 
 
@@ -37,7 +37,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Pair:
-    """A group beside the first one: its error, the difference over shared seeds, and what it costs in gradients."""
+    """A group beside the first one: its error, the difference over shared seeds, and its cost in gradients."""
 
     group: Group
     error: Interval
@@ -86,7 +86,7 @@ def differing_settings(of: Sequence[Group]) -> dict[str, list[Any]]:
 
 
 def compare(of: Sequence[Group], split: str | None = None) -> tuple[str, list[Pair]]:
-    """The split that all runs have an error on, and every group beside the first, paired by seed."""
+    """The split on which all runs have an error, and every group beside the first, paired by seed."""
     split = split or next((name for name in SPLITS if _has(of, name)), None)
     if split is None or not _has(of, split):
         raise UsageError(
@@ -115,7 +115,7 @@ def _has(of: Sequence[Group], split: str) -> bool:
 
 
 def _cost(run: Run, first: Run) -> float | None:
-    """What a run costs relative to the first, early runs included; None where that is not known any more."""
+    """The cost of a run relative to the first, early runs included; None if that is no longer known."""
     own, base = _gradients(run), _gradients(first)
     return relative_cost(own, baseline=base) if own is not None and base else None
 
@@ -133,7 +133,7 @@ def _gradients(run: Run) -> float | None:
 
 
 def _folder(chosen: Sequence[Run], root: str | os.PathLike[str]) -> Path:
-    """Where siblings are looked for: beside the runs that were named by their folders."""
+    """The folder in which to look for other seeds: that of the runs named by their folders."""
     return Path(root) if Path(root).is_dir() else chosen[0].path.resolve().parent
 
 
@@ -151,8 +151,8 @@ def _settings(run: Run) -> dict[str, Any]:
     settings = flatten(run.recipe)
     kept = {name: value for name, value in settings.items() if name not in APART and name != EARLY}
     if settings.get("ascent.rule", "none") == "none":
-        kept["ascent.rho"] = None  # the recipe holds one that nothing reads
-    return kept | {"data.name": Path(str(settings.get("data.name", ""))).name}  # however the path was written
+        kept["ascent.rho"] = None  # the recipe has one that nothing reads
+    return kept | {"data.name": Path(str(settings.get("data.name", ""))).name}  # whatever the form of the path
 
 
 def _data(run: Run) -> str:

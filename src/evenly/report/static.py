@@ -1,9 +1,10 @@
-"""Charts as figures for papers: matplotlib, with the colours and the look of the page."""
+"""Charts as figures for papers: matplotlib, in the colours and style of the page."""
 
 import math
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evenly import atomic
@@ -28,16 +29,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 4.6, 3.4  # inches of a panel
+LABEL = 0.24  # inches of a row with its label
 TITLE, PANEL_TITLE = 12, 10.5  # points
 INK = "#24292F"
-# More marks than these are drawn as an image inside the SVG, which would be megabytes otherwise.
+# More marks than this are rasterised inside the SVG, which would otherwise be megabytes.
 MANY, DENSE = 1000, 100  # cells of a heat map, dots of bars
 
 
 def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title: str = "", note: str = "") -> "Figure":
-    """The charts as panels of one figure, which `save` writes; `note` stands small below, as the number of seeds.
+    """The charts as panels of one figure, which `save` writes; `note`, such as the number of seeds, stands below.
 
-    Titles wrap at the width of what they stand over. Panels with the same y axis share its range.
+    Titles wrap at the width of their panel. Panels with the same y axis share its range.
 
     >>> chart = Chart("Error", "epoch", "%", [Line("SGD", [1, 2, 3], [9, 5, None])], "The error falls.")
     >>> len(figure([chart, chart, chart], columns=2).axes)
@@ -50,10 +52,11 @@ def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title
         raise UsageError("there is no chart to draw: give at least one.")
     columns = columns or (len(charts) if len(charts) <= 3 else math.ceil(len(charts) ** 0.5))
     num_rows = math.ceil(len(charts) / columns)
+    panel_height = max([HEIGHT, *(LABEL * len(chart.labels("x")) + 1.0 for chart in charts if _in_rows(chart))])
     lines = wrap(title, points=TITLE, inches=WIDTH * columns - 0.3)
     head = 0.02 * TITLE * len(lines) if title else 0.0
     foot = 0.22 if note else 0.0
-    height = HEIGHT * num_rows + head + foot
+    height = panel_height * num_rows + head + foot
     made = Figure(figsize=(WIDTH * columns, height), layout="constrained")
     made.get_layout_engine().set(rect=(0, foot / height, 1, 1 - foot / height))  # type: ignore[union-attr, call-arg]  # the constrained layout
     if title:
@@ -61,7 +64,13 @@ def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title
     if note:
         made.text(0.99, 0.02 / height, note, fontsize=8, color="#5F6770", ha="right", va="bottom")
     for number, chart in enumerate(charts, 1):
-        _panel(made.add_subplot(num_rows, columns, number), chart)
+        axes = made.add_subplot(num_rows, columns, number)
+        if not _in_rows(chart):
+            _panel(axes, chart)
+            continue
+        _rows(axes, chart)
+        if number % columns != 1 and columns > 1 and charts[number - 2].labels("x") == chart.labels("x"):
+            axes.tick_params(labelleft=False)  # the panel to the left names them
     return made
 
 
@@ -73,20 +82,20 @@ def save(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 150) -> N
     known = figure.canvas.get_supported_filetypes()
     if suffix not in known:
         raise UsageError(f"cannot draw a .{suffix} file: {path}. Known: {', '.join(sorted(known))}.")
-    # The time of day and random names of marks would make every drawing another file.
+    # Time stamps and random names of marks would make every file different.
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "ps": {}, "eps": {}}
     with (
         atomic.replacing(path) as file,
         matplotlib.rc_context({"svg.hashsalt": "evenly"}),
         warnings.catch_warnings(),
     ):
-        # A letter of a class name that the font lacks is drawn as a box: that is all there is to see.
+        # A letter of a class name that the font lacks is drawn as a box, which needs no warning.
         warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from", category=UserWarning)
         figure.savefig(file, dpi=dpi, format=suffix, metadata=undated.get(suffix))
 
 
 def wrap(text: str, *, points: float, inches: float, bold: bool = False) -> list[str]:
-    """A text in lines no wider than `inches` at this size of the letters, as the font measures them.
+    """A text in lines no wider than `inches` at this font size, by the font's own metrics.
 
     >>> wrap("one two three", points=12, inches=0.8)
     ['one two', 'three']
@@ -138,8 +147,49 @@ def _panel(axes: "Axes", chart: Chart) -> None:
     _dress(axes, chart)
 
 
+def _in_rows(chart: Chart) -> bool:
+    """Whether a chart is drawn with a row per label: more labels than fit below each other's marks."""
+    labels = chart.labels("x")
+    marks = [layer for layer in chart.layers if not isinstance(layer, Rule)]
+    return len(labels) > 10 and max(map(len, labels)) > 12 and len(marks) == 1 and isinstance(marks[0], Bars)
+
+
+def _rows(axes: "Axes", chart: Chart) -> None:
+    """One layer of bars with a row for each label, read from the top, and its values across."""
+    places = {label: number for number, label in enumerate(chart.labels("x"))}
+    if chart.y_log:
+        axes.set_xscale("log")
+    for layer, colour in layer_colours(chart):
+        if isinstance(layer, Rule):
+            axes.axvline(float(layer.y or 0.0), color=GREY, lw=1.2, ls=(0, (4, 3)))
+            axes.text(float(layer.y or 0.0), len(places), f" {layer.name}", fontsize=8, color="#5F6770", va="bottom")
+        elif isinstance(layer, Bars):
+            _row_marks(axes, layer, bar_colours(chart, layer, colour), [places[label] for label in layer.x])
+    axes.set_yticks(range(len(places)), list(places))
+    axes.set_ylim(len(places) + 0.1, -0.6)  # with a line for the names of rules
+    if chart.y_range:
+        axes.set_xlim(*chart.y_range)
+    _dress(axes, replace(chart, x=chart.y, y=chart.x, x_range=None, y_range=None))
+
+
+def _row_marks(axes: "Axes", layer: Bars, colours: list[str], rows: list[int]) -> None:
+    values = _numbers(layer.y)
+    if layer.bar:
+        axes.barh(rows, values, 0.66, color=colours, alpha=0.55)
+    for row, dots, hue in zip(rows, layer.dots or (), colours, strict=False):
+        spread = [row + d for d in dot_offsets(len(dots), 0.6)]
+        dense = len(rows) * len(dots) > DENSE
+        axes.plot(_numbers(dots), spread, "o", ms=2.6, color=hue, alpha=0.45, mew=0, rasterized=dense)
+    if layer.low is not None and layer.high is not None:
+        below = [v - low for v, low in zip(values, _numbers(layer.low), strict=True)]
+        above = [high - v for v, high in zip(values, _numbers(layer.high), strict=True)]
+        axes.errorbar(values, rows, xerr=[below, above], fmt="none", ecolor=INK, elinewidth=1.4, capsize=2.5)
+    if not layer.bar:
+        axes.scatter(values, rows, marker="D", s=26, color=colours, zorder=3)
+
+
 def _scales(axes: "Axes", chart: Chart) -> None:
-    # Before the layers: a scale that is set later would move what is drawn already.
+    # Before the layers: setting a scale later would move what is already drawn.
     if chart.x_log:
         axes.set_xscale("log")
     if chart.y_log:
@@ -189,7 +239,7 @@ def _bars(axes: "Axes", layer: Bars, colours: list[str], places: dict[str, int],
         above = [high - v for v, high in zip(y, _numbers(layer.high), strict=True)]
         axes.errorbar(x, y, [below, above], fmt="none", ecolor=INK, elinewidth=1.4, capsize=4)
     for place, values, hue in zip(x, layer.dots or (), colours, strict=False):
-        spread = spreading(len(values), width)
+        spread = dot_offsets(len(values), width)
         axes.plot(
             [place + d for d in spread],
             _numbers(values),
@@ -209,7 +259,7 @@ def _heat(axes: "Axes", layer: Heat, places: dict[str, int], heights: dict[str, 
     z = [_numbers(row) for row in layer.z]
     low, high = layer.limits
     cmap: Any = LinearSegmentedColormap.from_list("diverging", list(DIVERGING)) if layer.diverging else "viridis"
-    # What is unknown lets the hatched ground show through.
+    # Unknown cells let the hatched background show through.
     axes.patch.set_facecolor("#E6E6E6")
     axes.patch.set_hatch("////")
     axes.patch.set_edgecolor("#BDBDBD")
@@ -263,10 +313,10 @@ def _along(layer: Layer) -> Sequence[Any]:
     return () if isinstance(layer, Rule | Histogram) else layer.x
 
 
-def spreading(num: int, width: float) -> list[float]:
-    """Sideways places for the dots of one bar, so that equal ones are both seen.
+def dot_offsets(num: int, width: float) -> list[float]:
+    """Horizontal offsets for the dots of one bar, so that equal ones are both visible.
 
-    >>> spreading(1, 0.6), [round(d, 2) for d in spreading(3, 0.6)]
+    >>> dot_offsets(1, 0.6), [round(d, 2) for d in dot_offsets(3, 0.6)]
     ([0.0], [-0.15, 0.0, 0.15])
     """
     return [0.0] if num == 1 else [width * 0.5 * (i / (num - 1) - 0.5) for i in range(num)]

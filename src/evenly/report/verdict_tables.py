@@ -33,7 +33,7 @@ def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: 
 def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
     """A table of numbers for a document: of each experiment named, at the largest scale that was run, one claim.
 
-    The claim is the primary one, or the one that stands after a colon: `springer2024/table1-cifar-mnist:hard`.
+    The claim is the primary one, or the one named after a colon: `springer2024/table1-cifar-mnist:hard`.
 
     >>> print(results([], ["nguyen2024/fig2"]))
     | experiment | claim | paper | ours | difference [95%] | n | verdict | all claims |

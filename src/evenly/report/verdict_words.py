@@ -20,7 +20,7 @@ _REMARK = {"inconclusive": "unclear", "contradicted": "does not hold"}
 
 
 def verdict_words(verdict: str, kind: str) -> str:
-    """The verdict as it is shown: a stand-in (other data, network or regime) judges no paper, and neither do remarks.
+    """The verdict in words: stand-ins (other data, network or regime) and remarks do not judge the paper.
 
     >>> verdict_words("contradicted", "paper"), verdict_words("contradicted", "stand-in")
     ('✗ contradicted', 'not seen in a stand-in')
@@ -66,7 +66,7 @@ def num_holding(row: Row) -> tuple[int, int]:
 
 
 def counts(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """How often each verdict was given, for every kind of row apart.
+    """How often each verdict was given, for each kind of row.
 
     >>> counts([{"kind": "paper", "verdict": "reproduced"}, {"kind": "stand-in", "verdict": "inconclusive"}])
     {'paper': {'✓ reproduced': 1}, 'stand-in': {'unclear in a stand-in': 1}}

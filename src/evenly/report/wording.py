@@ -1,4 +1,4 @@
-"""Numbers in words, alike on the terminal, on pages and in documents."""
+"""The wording of numbers, the same on the terminal, on pages and in documents."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from evenly.intervals import Interval
 
 
 def pair(value: float | None, against: float | None) -> str:
-    """What is compared, in this order; nothing where there is no number.
+    """The numbers compared, in this order; empty if there is none.
 
     >>> pair(4.79, 5.07), pair(0.5, None), pair(None, None)
     ('4.79 / 5.07', '0.5', '')
@@ -19,7 +19,7 @@ def pair(value: float | None, against: float | None) -> str:
 
 
 def difference(found: Mapping[str, Any], *, within: tuple[float, float] | None = None) -> str:
-    """A signed mean with its interval, cut where it leaves what is possible; one value has none.
+    """A signed mean with its interval, clipped to possible values; a single value has no interval.
 
     >>> difference({"mean": -0.4, "low": -0.6, "high": -0.2}), difference({"mean": 1.0, "low": None, "high": None})
     ('−0.4 [−0.6, −0.2]', '+1')
@@ -54,7 +54,7 @@ def _plain(number: str) -> str:
 
 
 def duration(minutes: float) -> str:
-    """A time as people say it.
+    """A time in a convenient unit.
 
     >>> duration(0.05), duration(12.3), duration(300), duration(9000), duration(1_600_000)
     ('3 s', '12 min', '5.0 h', '6.2 days', '3.0 years')

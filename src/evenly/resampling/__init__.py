@@ -1,7 +1,7 @@
 """USEFUL: find the examples a network has not learned early, and show them more often.
 
-`separate` splits, `moment` says when, `multiset` and `exports` carry the result into any trainer, `baselines` are
-the controls, `health` looks before anything is upsampled.
+`separate` splits each class, `moment` says when, `multiset` and `exports` carry the result into any trainer,
+`baselines` are the controls, and `health` checks a separation before anything is upsampled.
 """
 
 from typing import TYPE_CHECKING

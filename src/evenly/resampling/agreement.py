@@ -1,4 +1,4 @@
-"""How far two partitions into easy and hard are the same."""
+"""How well two partitions into easy and hard agree."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ from evenly.errors import UsageError
 
 
 class Agreement(NamedTuple):
-    """Three answers: share of examples marked alike, overlap of the hard ones, and agreement beyond chance.
+    """Three measures: share of examples marked alike, overlap of the hard ones, and agreement beyond chance.
 
     `same` is the share of examples on which both agree. `jaccard` is |A ∩ B| / |A ∪ B| of the hard examples (1 where
     neither has any). `adjusted_rand` is 1 for the same partition and 0 on average for random ones of the same sizes
-    (Hubert & Arabie, 1985); it does not ask which part is called hard.
+    (Hubert & Arabie, 1985); it ignores which part is called hard.
     """
 
     same: float
@@ -21,7 +21,7 @@ class Agreement(NamedTuple):
 
 
 def agreement(hard_N: Tensor, other_N: Tensor) -> Agreement:
-    """How far two booleans per example agree; see `Agreement`.
+    """How well two masks, a boolean per example, agree; see `Agreement`.
 
     >>> import torch
     >>> a, b = torch.tensor([True, True, False, False]), torch.tensor([True, False, False, False])
@@ -44,7 +44,7 @@ def _adjusted_rand(num: int, one: int, two: int, both: int) -> float:
     together = sum(map(_pairs, cells))
     first, second = _pairs(one) + _pairs(num - one), _pairs(two) + _pairs(num - two)
     if first == second == together:
-        return 1.0  # the same partition, also where it is a single part and chance could do no other
+        return 1.0  # the same partition, including a single part, where chance gives the same
     expected = first * second / _pairs(num)
     return (together - expected) / ((first + second) / 2 - expected)
 

@@ -17,11 +17,11 @@ DISTINCT = 0.9  # the silhouette from which SPARE takes power 1
 def balance_weights(separation: Separation, *, power: float | None = None) -> Tensor:
     """The weight of each example, in the order of the separation's rows: ∝ (1/size of its cluster)^λ, mean 1.
 
-    Within a class as within SPARE (Yang et al., 2024): λ = 1, which gives both clusters the same weight in all, where
-    the silhouette is 0.9 or more, and λ = 2 below, so that the smaller cluster outweighs the larger one where the two
-    overlap; `power` sets one λ for all classes. Every class has the same weight in all. SPARE draws examples with
-    these probabilities, with replacement, and clusters softmax outputs into as many parts as the silhouette advises;
-    here the two clusters of `separation` are weighed.
+    As in SPARE (Yang et al., 2024), λ = 1 where a class has a silhouette of 0.9 or more, which gives both clusters the
+    same total weight; below, λ = 2, so that the smaller cluster outweighs the larger one where the two overlap. `power`
+    sets one λ for all classes. All classes have the same total weight. SPARE draws examples with these probabilities,
+    with replacement, and clusters softmax outputs into as many parts as the silhouette suggests; here the weights are
+    those of the two clusters of `separation`.
 
     >>> from evenly.resampling import separate
     >>> z = torch.tensor([[4.0, 0.0], [4.1, 0.0], [4.2, 0.0], [0.0, 0.1]])
@@ -43,7 +43,7 @@ def balance_weights(separation: Separation, *, power: float | None = None) -> Te
 
 
 def balance_factors(separation: Separation, *, most: int, power: float | None = None) -> Tensor:
-    """The same as whole factors, in the order of the rows: the lightest example once, others as often, at most `most`.
+    """`balance_weights` as whole factors: the lightest example occurs once, others in proportion, at most `most` times.
 
     >>> from evenly.resampling import separate
     >>> z = torch.tensor([[4.0, 0.0], [4.1, 0.0], [4.2, 0.0], [0.0, 0.1]])

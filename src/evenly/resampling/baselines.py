@@ -22,12 +22,12 @@ from evenly.resampling.separation import Separation
 def upper_share(value_N: Tensor, share: float = 0.5) -> Tensor:
     """The examples whose value lies above the (1 − share) quantile; above the median by default.
 
-    Strictly above: where many values are equal to the quantile fewer than the share are marked, never more.
+    Strictly above: where many values equal the quantile, fewer than the share are marked, never more.
 
     >>> upper_share(torch.tensor([1.0, 5.0, 2.0, 9.0])).tolist()
     [False, True, False, True]
     """
-    # A share times a number may miss a whole number by one rounding: 0.29 · 100 is below 29.
+    # A share times a number may miss a whole number by rounding: 0.29 · 100 is below 29.
     num = math.floor(share * len(value_N) + 1e-9)
     if num == 0:
         return torch.zeros(len(value_N), dtype=torch.bool)
@@ -59,10 +59,10 @@ def random_subset(num: int, num_drawn: int, *, rng: torch.Generator) -> Tensor:
 
 
 def random_like(separation: Separation, *, rng: torch.Generator) -> Separation:
-    """The control of random upsampling: as many examples in all as `separation` calls hard, drawn from all alike.
+    """The control of random upsampling: as many examples as `separation` calls hard, drawn uniformly from all.
 
-    The total is the same, so that both see as many examples; the number in each class is left to chance, since which
-    classes are hard is part of what the method finds.
+    Both thus show equally many examples. The number in each class is left to chance, since which classes are hard is
+    part of the method's result.
 
     >>> from evenly.resampling import separate
     >>> found = separate(torch.tensor([[4.0, 0], [5, 0], [0, 0.1], [0, 4], [0, 5], [0.1, 0]]), [0, 0, 0, 1, 1, 1])
@@ -77,8 +77,8 @@ def random_like(separation: Separation, *, rng: torch.Generator) -> Separation:
 def upweight(separation: Separation, *, factor: float = 2.0, dataset: Any = None) -> Tensor:
     """The control of upweighting: the weight of each example's loss, `factor` where it is hard and 1 elsewhere.
 
-    In the order of `dataset`, which must be the one that was separated; without it, of the separated rows. Nguyen et
-    al. (2024), table 5: the loss of the hard ones is doubled and nothing is normalised.
+    The weights are in the order of `dataset`, which must be the one that was separated, or else of the separated rows.
+    Nguyen et al. (2024), table 5, double the loss of hard examples and normalise nothing.
 
     >>> from evenly.resampling import separate
     >>> upweight(separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])).tolist()

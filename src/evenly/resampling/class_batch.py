@@ -16,7 +16,7 @@ from evenly.resampling.separation import ClassSplit
 
 @dataclass(frozen=True, eq=False)
 class ClassBatch:
-    """Points of some classes, centred, with what belongs to each; padding is zero and not `real_BK`."""
+    """Centred points of some classes, with their labels and losses; padding is zero and not `real_BK`."""
 
     x_BKE: Tensor
     center_BD: Tensor
@@ -26,9 +26,9 @@ class ClassBatch:
 
     @classmethod
     def pad(cls, x_MD: Tensor, scratch: Tensor, sizes_B: Tensor, loss_M: Tensor) -> "ClassBatch":
-        """The classes that stand one after another in `x_MD`, which lies at the beginning of `scratch`.
+        """Pad the classes that follow one another in `x_MD`, which is stored at the beginning of `scratch`.
 
-        A single class is centred where it lies: a second copy of a large one would take too much memory.
+        A single class is centred in place: a second copy of a large one would take too much memory.
         """
         count_B = sizes_B.to(x_MD.device)
         longest = int(sizes_B.max())
@@ -48,17 +48,17 @@ class ClassBatch:
         return self.x_BKE[..., :-1]
 
     def place(self, values_M: Tensor) -> Tensor:
-        """A boolean per example, each at its place in its class."""
+        """Arrange one boolean per example by class and place in the class."""
         value_BK = torch.zeros_like(self.real_BK)
         value_BK[self.real_BK] = values_M.to(value_BK.device)
         return value_BK
 
     def rows(self, value_BK: Tensor) -> Tensor:
-        """The way back from `place`."""
+        """The inverse of `place`."""
         return value_BK[self.real_BK]
 
     def harder_cluster(self, draws_BR2: Tensor) -> Tensor:
-        """In each class the cluster of higher mean loss, of two equal ones the smaller; none where there are no two."""
+        """In each class, the cluster of higher mean loss, or the smaller if equal; none without two clusters."""
         side_BK = two_sides(self.x_BKE, self.count_B, self.center_BD, draws_BR2)
         other_BK = self.real_BK & ~side_BK
         loss_B2 = means(self.loss_BK[..., None], side_BK.cpu(), other_BK.cpu())[..., 0].to(side_BK.device)
@@ -70,7 +70,7 @@ class ClassBatch:
     def splits(
         self, labels: Sequence[int], hard_BK: Tensor, *, sample: int, rng: torch.Generator | None
     ) -> list[ClassSplit]:
-        """What is known of each class, given its label and which of its examples are hard."""
+        """The `ClassSplit` of each class, given its label and which of its examples are hard."""
         easy_BK = self.real_BK & ~hard_BK
         return splits_by_outputs(
             labels, hard_BK, easy_BK, self.loss_BK, self.x_BKD, self.center_BD, sample=sample, rng=rng

@@ -1,4 +1,4 @@
-"""What is known of the two parts of each class: sizes, losses, means, and how distinct they are.
+"""Statistics of the two parts of each class: sizes, losses, means, and how distinct they are.
 
 Shapes: N examples, B classes, K examples of the largest of them, D outputs.
 """
@@ -15,7 +15,7 @@ from evenly.resampling.silhouette import silhouettes
 
 
 def splits_by_loss(hard_N: Tensor, label_N: Tensor, loss_N: Tensor) -> tuple[ClassSplit, ...]:
-    """The split of every class that has an example, where outputs are not at hand.
+    """The split of every class that has an example, without its outputs.
 
     >>> splits = splits_by_loss(torch.tensor([True, False, False]), torch.tensor([0, 0, 2]), torch.tensor([3.0, 1, 5]))
     >>> [(split.label, split.num_easy, split.num_hard, split.loss_easy) for split in splits]
@@ -47,10 +47,10 @@ def splits_by_outputs(
     sample: int,
     rng: torch.Generator | None,
 ) -> list[ClassSplit]:
-    """The splits of some classes with their outputs, from which `center_BD` was subtracted before.
+    """The splits of some classes with their outputs, from which `center_BD` has been subtracted.
 
-    Classes that are smaller than others are padded: what is neither hard nor easy is no example. The silhouette is
-    estimated from `sample` points, and left out with 0.
+    Smaller classes are padded: a row that is neither hard nor easy is no example. The silhouette is estimated from
+    `sample` points, and left out if that is 0.
     """
     num = zip(easy_BK.sum(dim=1).tolist(), hard_BK.sum(dim=1).tolist(), strict=True)
     losses = means(loss_BK[..., None], easy_BK.to(loss_BK.device), hard_BK.to(loss_BK.device))[..., 0].tolist()

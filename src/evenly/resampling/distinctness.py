@@ -11,12 +11,12 @@ from torch import Tensor
 from evenly.resampling.kmeans import bisect
 from evenly.resampling.silhouette import SAMPLE, silhouette
 
-FEWEST = 8  # points of which something can be said
+FEWEST = 8  # fewer points cannot be judged
 POINTS = 512  # of a cloud
 
 
 class Distinctness(NamedTuple):
-    """The silhouette of two parts, and those that the halves of single Gaussian clouds of the same shape reach."""
+    """The silhouette of two parts, and the silhouettes of halves of single Gaussian clouds of the same shape."""
 
     silhouette: float
     clouds: tuple[float, ...]
@@ -39,9 +39,10 @@ def distinctness(
     """The silhouette of two parts beside that of Gaussian clouds cut in two; None for fewer than 8 points or no parts.
 
     A silhouette has no scale of its own: halves of one Gaussian cloud reach 0.6 in one dimension and 0.05 in twenty.
-    So 2-means is done to `clouds` clouds that have no parts, drawn from N(mean, covariance), and their silhouettes are
-    estimated as that of the points was. If there are no two parts, the chance that `distinct` says otherwise is about
-    1/(clouds + 1). The parts are `side_N`, or those of 2-means; their silhouette can be given if it is `known`.
+    So 2-means also splits `clouds` clouds that have no parts, drawn from N(mean, covariance), and their silhouettes
+    are estimated in the same way as that of the points. If there are no two parts, `distinct` is wrong with
+    probability about 1/(clouds + 1). The parts are `side_N`, or those of 2-means; `known` is their silhouette, if it
+    has been computed already.
 
     >>> rng = torch.Generator().manual_seed(0)
     >>> cloud = torch.randn(200, 3, generator=rng)
@@ -65,7 +66,7 @@ def distinctness(
     centred_MD = x_ND[some_M] - x_ND[some_M].mean(dim=0)
     nulls = []
     for _ in range(clouds):
-        # Random combinations of points have their covariance, without ever forming it.
+        # Random combinations of the points have their covariance, which is never formed.
         mix = torch.randn(num, len(some_M), generator=rng, device=rng.device, dtype=torch.float32)
         cloud_PD = mix.to(x_ND.device, x_ND.dtype) @ centred_MD / len(some_M) ** 0.5
         half_P = bisect(cloud_PD, rng=rng, restarts=4)

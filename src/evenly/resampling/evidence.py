@@ -20,7 +20,7 @@ MOST_SUSPECTS, MOST_POINTS = 200, 2000
 
 
 def evidence(separation: Separation, logits: Array, found: Health) -> dict[str, Any]:
-    """What a separation found, ready for JSON; what is unknown or undefined is None.
+    """The results of a separation, ready for JSON; unknown or undefined values are None.
 
     >>> from evenly.resampling import separate
     >>> from evenly.resampling.health import health
@@ -65,7 +65,7 @@ def evidence(separation: Separation, logits: Array, found: Health) -> dict[str, 
 
 
 def view(separation: Separation, logits: Array, *, most: int = MOST_POINTS) -> Mapping[str, list[Any]]:
-    """The first two principal components of the outputs of at most `most` examples, as many of each class as can be."""
+    """The first two principal components of the outputs of at most `most` examples, spread evenly over the classes."""
     rows_M = evenly_over(separation.labels, most, rng=generator(0, "view"))
     plane_M2 = principal_plane(rows_of(logits, rows_M))
     return {

@@ -1,4 +1,4 @@
-"""The multiset in forms that other trainers take.
+"""The multiset in formats that other trainers read.
 
 An array of indices, a CSV manifest with a column `repeat`, and a folder of links with a folder per class. For Hugging
 Face no file is needed: `dataset.select(separation.indices(2).tolist())`.
@@ -72,11 +72,11 @@ def write_links(
     once: Tensor | Sequence[int] | None = None,
     link: Link = "symbolic",
 ) -> int:
-    """Fill a new folder with a folder per class of links to `files`, one for each occurrence; how many there are.
+    """Fill a new folder with a subfolder of links per class, a link for each occurrence of a file; return their number.
 
     A link is called `<index>-<copy><suffix>`: copies are numbered from 0, and names sort as the data set does. Every
-    reader of class folders, such as torchvision's ImageFolder, then trains on the multiset. The folder is there when it
-    is whole.
+    reader of class folders, such as torchvision's ImageFolder, then trains on the multiset. The folder
+    appears only when it is complete.
     """
     folder = Path(folder).absolute()
     if folder.exists() and any(folder.iterdir()):
@@ -92,7 +92,7 @@ def write_links(
     width = len(str(max(index_N)))
     names = _class_folders(separation)
     work = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(work, ignore_errors=True)  # what a killed run has left
+    shutil.rmtree(work, ignore_errors=True)  # leftovers of a killed run
     try:
         for row, source in enumerate(sources):
             below = work / names[label_N[row]]
@@ -112,11 +112,11 @@ def _relative(files: Sequence[PathLike], start: Path, num: int) -> list[str]:
 
 
 def _class_folders(separation: Separation) -> dict[int, str]:
-    """Each class's name as a folder: what could leave the folder or hide in it is replaced, and no two are alike."""
+    """A folder name for each class: unsafe characters are replaced, and no two names are alike."""
     labels = sorted(set(separation.labels.tolist()))
     words = {label: separation.classes[label] if separation.classes else str(label) for label in labels}
     names = {label: re.sub(r"[/\\\0]|^\.+", "_", word) or "_" for label, word in words.items()}
-    # Some file systems take Cat and cat for one.
+    # Some file systems do not tell Cat from cat.
     uses = Counter(name.casefold() for name in names.values())
     return {label: f"{name}-{label}" if uses[name.casefold()] > 1 else name for label, name in names.items()}
 

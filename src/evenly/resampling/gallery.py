@@ -1,4 +1,4 @@
-"""The easiest and the hardest examples of every class, small enough to be kept beside a run and looked at.
+"""The easiest and hardest examples of every class, small enough to be kept beside a run and looked at.
 
 Shapes: N examples, M of them kept, C channels, H × W pixels, D outputs.
 """
@@ -20,17 +20,16 @@ from evenly.resampling.separation import Separation
 
 EACH, IN_ALL, SIDE = 16, 2000, 64  # pictures at either end of a class, pictures in all, pixels of the longer side
 FIRST = 8  # numbers of a row that is no picture
-MOST_EASY = 20_000  # among which the nearest easy example is sought
+MOST_EASY = 20_000  # easy examples among which the nearest is sought
 
 
 def gallery(separation: Separation, logits: Array, data: Labelled, *, suspects: Tensor) -> dict[str, NDArray[Any]]:
     """For each class the examples of lowest and of highest loss, as arrays that `numpy.savez` takes.
 
-    In the order of class and loss: `index`, `label`, `predicted`, `loss`, whether each is `hard` and a `suspect` (one
-    of the rows in `suspects`), the `probability` of the predicted class, the index and label of the `nearest` easy
-    example by the outputs (−1 for none), the name of its `file` where it is one, and
-    `pictures` (uint8, M × C × H × W, no side above 64) where the data are images,
-    else `text`, the beginning of each row. Of inputs that lie on disk only these are read.
+    Sorted by class and loss: `index`, `label`, `predicted`, `loss`, whether each is `hard` and a `suspect` (one of the
+    rows in `suspects`), the `probability` of the predicted class, the index and label of the `nearest` easy example by
+    the outputs (−1 for none), the name of its `file` if it has one, and `pictures` (uint8, M × C × H × W, no side above
+    64) if the data are images, else `text`, the beginning of each row. If the inputs are on disk, only these are read.
 
     >>> from evenly.resampling import separate
     >>> z = torch.tensor([[4.0, 0.0], [5.0, 0.0], [0.2, 0.3], [0.0, 4.0], [0.0, 5.0], [0.4, 0.1]])
@@ -80,7 +79,7 @@ def predicted_class(outputs_MD: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def nearest_easy(separation: Separation, logits: Array, rows_M: Tensor) -> Tensor:
-    """The easy example of any class whose outputs are nearest to those of each row, but itself; −1 where none is easy.
+    """For each row the other easy example, of any class, with the nearest outputs; −1 where none is easy.
 
     >>> from evenly.resampling import separate
     >>> z = torch.tensor([[4.0, 0.0], [5.0, 0.0], [0.2, 0.3], [0.0, 4.0], [0.0, 5.0], [0.4, 0.1]])
@@ -100,7 +99,7 @@ def nearest_easy(separation: Separation, logits: Array, rows_M: Tensor) -> Tenso
 
 
 def extremes(labels_N: Tensor, losses_N: Tensor) -> Tensor:
-    """The rows of lowest and highest loss of each class, by class and loss; fewer of each where classes are many.
+    """The rows of lowest and highest loss of each class, sorted by class and loss; fewer per class if there are many.
 
     >>> extremes(torch.tensor([0, 1, 0]), torch.tensor([2.0, 5.0, 1.0])).tolist()
     [2, 0, 1]
@@ -116,7 +115,7 @@ def extremes(labels_N: Tensor, losses_N: Tensor) -> Tensor:
 
 
 def _pictures(data: Labelled, where_M: Tensor) -> Tensor:
-    """Images as bytes, none of whose sides is above `SIDE`."""
+    """Images as bytes, with no side above `SIDE`."""
     small = []
     for part in torch.split(where_M, 256):
         x = data.gather(part).cpu()
@@ -131,7 +130,7 @@ def _pictures(data: Labelled, where_M: Tensor) -> Tensor:
     pictures = torch.cat(small)
     if pictures.dtype == torch.uint8:
         return pictures
-    # Numbers of any range are stretched to what a screen shows; those within [0, 1] are shown as they are.
+    # Numbers beyond [0, 1] are rescaled to the range of a screen; others are shown as they are.
     low, high = min(float(pictures.min()), 0.0), max(float(pictures.max()), 1.0)
     return ((pictures.double() - low) / (high - low) * 255).round().to(torch.uint8)
 

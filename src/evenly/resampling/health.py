@@ -1,4 +1,4 @@
-"""A look at a separation before anything is upsampled: are the clusters distinct, are labels wrong, does it last?"""
+"""A check of a separation before anything is upsampled: are clusters distinct, are labels wrong, is it reproducible?"""
 
 import math
 from collections.abc import Sequence
@@ -16,18 +16,17 @@ from evenly.resampling.silhouette import SAMPLE
 from evenly.resampling.suspects import NOBODY, Suspects, suspects
 from evenly.rng import generator
 
-LITTLE_OVERLAP = 0.5  # Jaccard: below it more hard examples differ than agree
+LITTLE_OVERLAP = 0.5  # Jaccard index: below it, separations differ on most hard examples
 
 
 @dataclass(frozen=True, eq=False)
 class Health:
-    """What was found: facts as data, and the same in sentences.
+    """The result of the check, as data and in sentences.
 
-    `distinctness` is that of every class with enough examples, by label, where clusters were made; `indistinct` are the
-    labels of those whose clusters are halves of one cloud; `suspects` look mislabelled (none where features were
-    clustered, which say no class), and `noise` is the share of wrong labels, as far as outputs tell; `agreements`
-    compare with the other separations in the order given. `sentences` say what deserves attention; none of them means
-    none does.
+    `distinctness` covers every class with enough examples, by label, if clusters were made; `indistinct` are the labels
+    of the classes whose clusters are halves of one cloud. `suspects` look mislabelled (none if features were clustered,
+    which predict no class), and `noise` is the estimated share of wrong labels. `agreements` compare with the other
+    separations in the order given. `sentences` say what deserves attention; there are none if nothing does.
     """
 
     distinctness: dict[int, Distinctness]
@@ -46,7 +45,7 @@ def health(
     sure: float = 0.9,
     sample: int = SAMPLE,
 ) -> Health:
-    """Look at a separation together with the outputs it was made from.
+    """Check a separation together with the outputs it was made from.
 
     `others` are separations of the same data: from the epoch before, from other seeds. Suspects can be left at one
     copy: `separation.subset(data, once=health.suspects.rows)`.
@@ -63,11 +62,11 @@ def health(
         raise DataError(
             f"{len(logits):,} rows of outputs for a separation of {len(separation):,}: give those it was made from."
         )
-    on = separation.on if separation.on in get_args(On) else "logits"  # a CSV file does not say
+    on = separation.on if separation.on in get_args(On) else "logits"  # unknown for a CSV file
     outputs = check_outputs(logits, separation.labels, losses=separation.losses, on=on)
     found = dict(separation.distinctness) or _distinctness(separation, outputs, sample=sample)
     indistinct = tuple(label for label, facts in found.items() if not facts.distinct)
-    # Features say no class, and so not that a label is wrong.
+    # Features predict no class, so they cannot show that a label is wrong.
     suspected = suspects(logits, separation.labels, losses=separation.losses, sure=sure) if outputs.predict else NOBODY
     noise = label_noise(logits, separation.labels) if outputs.predict else None
     agreements = tuple(separation.agreement(other) for other in others)
@@ -83,9 +82,9 @@ def health(
 
 
 def _distinctness(separation: Separation, outputs: Outputs, *, sample: int) -> dict[int, Distinctness]:
-    """That of a separation that does not carry it: one that was read from a file."""
+    """The distinctness of a separation that does not carry it because it was read from a file."""
     found: dict[int, Distinctness] = {}
-    # Whether clusters are distinct is asked of clusters: other rules make none.
+    # Other methods than k-means make no clusters.
     if separation.method != "k-means":
         return found
     known = {split.label: split.silhouette for split in separation.splits}

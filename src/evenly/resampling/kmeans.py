@@ -1,4 +1,4 @@
-"""2-means of many clouds of points at once: many short starts, then the best of them to the end.
+"""2-means of many clouds of points at once: many short starts, of which the best run to convergence.
 
 Shapes: B clouds, N points (those of smaller clouds padded with zeros), D coordinates, E = D + 1, R restarts.
 """
@@ -13,12 +13,12 @@ from evenly import memory
 
 _log = logging.getLogger(__name__)
 
-SHORT = 5  # Lloyd steps of every restart: after these the order of the restarts hardly changes any more
-KEPT = 2  # restarts that go on to a fixed point
-PIECE = 2**17  # numbers that are copied at once
-_BYTES = 12  # of a point in a restart: its distance to the first start, and the sum of those before it, in float64
-_LITTLE = 1 << 26  # bytes that are there without asking
-LONGEST = 300  # Lloyd steps of those, if rounding should keep them from one
+SHORT = 5  # Lloyd steps of every restart, after which the ranking of the restarts hardly changes
+KEPT = 2  # restarts that continue to a fixed point
+PIECE = 2**17  # numbers copied at once
+_BYTES = 12  # per point and restart: its distance to the first start, and the cumulative sum of distances, in float64
+_LITTLE = 1 << 26  # bytes assumed to be free
+LONGEST = 300  # Lloyd steps of those, should rounding prevent a fixed point
 
 
 class TwoMeans(NamedTuple):
@@ -51,7 +51,7 @@ def two_means(x_ND: Tensor, *, rng: torch.Generator | None = None, restarts: int
 
 
 def bisect(x_ND: Tensor, *, rng: torch.Generator | None = None, restarts: int = 10) -> Tensor | None:
-    """The side of each point in `two_means`, where its inertia is not asked for."""
+    """The side of each point in `two_means`, without its inertia."""
     if rng is None:
         rng = torch.Generator().manual_seed(0)
     x_1NE = x_ND.new_empty(1, len(x_ND), x_ND.shape[1] + 1)
@@ -66,8 +66,8 @@ def bisect(x_ND: Tensor, *, rng: torch.Generator | None = None, restarts: int = 
 def center(x_BNE: Tensor, count_B: Tensor) -> Tensor:
     """Prepare points for `two_sides` in place: subtract each cloud's mean, which is returned, and set the last column.
 
-    Of centred points squares do not drown differences. The last column is 1, and 0 for padding: it carries thresholds
-    and counts, and keeps padding, which is all zeros, out of every sum.
+    Centring keeps large squares from swamping differences. The last column is 1, and 0 for padding: it carries
+    thresholds and counts, and keeps padding, which is all zeros, out of every sum.
 
     >>> x = torch.tensor([[[1.0, 0.0], [3.0, 0.0]]])
     >>> center(x, torch.tensor([2])), x
@@ -83,7 +83,7 @@ def center(x_BNE: Tensor, count_B: Tensor) -> Tensor:
 
 
 def real(count_B: Tensor, num: int) -> Tensor:
-    """Which of `num` places of each cloud hold a point, and not padding.
+    """Which of `num` places of each cloud hold a point rather than padding.
 
     >>> real(torch.tensor([1, 2]), 2).tolist()
     [[True, False], [True, True]]
@@ -92,7 +92,7 @@ def real(count_B: Tensor, num: int) -> Tensor:
 
 
 def two_sides(x_BNE: Tensor, count_B: Tensor, center_BD: Tensor, draws_BR2: Tensor) -> Tensor:
-    """Whether each point is on the second side of `two_means`' partition; nowhere in a cloud whose points are equal.
+    """Whether each point is on the second side of `two_means`' partition; False throughout a cloud of equal points.
 
     The points come from `center`; every restart takes a pair of uniform numbers.
     """
@@ -138,7 +138,7 @@ def inertias(x_BND: Tensor, side_BN: Tensor, mean_B2D: Tensor, real_BN: Tensor |
         part = slice(start, start + size)
         mean_BPD = torch.where(side_BN[:, part, None], mean_B2D[:, :1], mean_B2D[:, 1:])
         square_BP = torch.linalg.vector_norm(x_BND[:, part] - mean_BPD, dim=2).square_()
-        if real_BN is not None:  # padding lies at some distance too, or at none that is known where a side is empty
+        if real_BN is not None:  # padding has a distance too, which is nan where a side is empty
             square_BP = torch.where(real_BN[:, part], square_BP, 0.0)
         total_B += square_BP.sum(dim=1, dtype=torch.float64)
     return total_B
@@ -157,7 +157,7 @@ def _starts(x_BNE: Tensor, square_BN: Tensor, count_B: Tensor, draws_BR2: Tensor
     target_BR1 = draws_BR2[..., 1:] * mass_BRN[..., -1:]
     second_BR = torch.searchsorted(mass_BRN, target_BR1.contiguous(), right=True)[..., 0]
     second_BRE = _take(x_BNE, torch.minimum(second_BR, last_B1))
-    # The plane half way between two points: x lies on the side of the second where cut·[x, 1] > 0.
+    # The plane halfway between two points: x is on the side of the second where cut·[x, 1] > 0.
     cut_BRE = second_BRE - first_BRE
     cut_BRE[..., -1] = ((first_BRE - second_BRE) * (first_BRE + second_BRE)).sum(dim=2) / 2
     return cut_BRE
@@ -179,7 +179,7 @@ def _lloyd(x_BNE: Tensor, count_B: Tensor, cut_BRE: Tensor, steps: int) -> tuple
         before_BRE, sums_BRE = sums_BRE, torch.bmm(side_BRN, x_BNE)
         if torch.equal(sums_BRE, before_BRE):
             break
-        # As few operations as possible: in small clouds they, and not the arithmetic, are what a step costs.
+        # As few operations as possible: in small clouds their number, not the arithmetic, decides what a step costs.
         num_BR = sums_BRE[..., -1]
         share_BR = num_BR * inverse_B1
         between_BR = torch.linalg.vector_norm(sums_BRE[..., :-1], dim=2).square_()
@@ -190,7 +190,7 @@ def _lloyd(x_BNE: Tensor, count_B: Tensor, cut_BRE: Tensor, steps: int) -> tuple
 
 
 def _at_once(x_BNE: Tensor, restarts: int) -> int:
-    """How many restarts are made together: all, or as many as the memory that may be planned for has room for."""
+    """How many restarts run together: all, or as many as fit into the memory budget."""
     each = x_BNE.shape[0] * x_BNE.shape[1] * _BYTES
     if restarts * each <= _LITTLE or restarts * each <= (room := memory.budget(x_BNE.device)):
         return restarts
@@ -209,5 +209,5 @@ def _take(values_BNE: Tensor, place_BR: Tensor) -> Tensor:
 
 
 def _rounding(center_BD: Tensor) -> Tensor:
-    """The squared distance that equal points may show after the mean was subtracted, by rounding alone."""
+    """The largest squared distance of equal points from rounding alone, after the mean was subtracted."""
     return center_BD.square().sum(dim=1) * (4 * torch.finfo(center_BD.dtype).eps) ** 2

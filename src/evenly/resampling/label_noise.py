@@ -1,4 +1,4 @@
-"""How many labels are wrong, by the outputs of a network that has not fitted them yet.
+"""How many labels are wrong, judged by the outputs of a network that has not yet fitted them.
 
 Shapes: N examples, K of one class, C classes.
 """
@@ -12,10 +12,10 @@ from torch import Tensor
 
 from evenly.resampling.outputs import Array, Outputs, check_outputs
 
-SUREST = 0.2  # the part of all examples of which the network is surest: there, ignorance is least
-SLACK = 0.05  # how far the two estimates may lie apart
+SUREST = 0.2  # the share of examples on which the network is surest: it errs least there
+SLACK = 0.05  # how far apart the two estimates may be
 FITTED = 0.99  # from this accuracy on, wrong labels are fitted and no longer show
-ADMISSIBLE = 0.1  # share of wrong labels among what is shown, above which upsampling does more harm than good
+ADMISSIBLE = 0.1  # share of wrong labels among the examples shown, above which upsampling does more harm than good
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class LabelNoise:
     reason: str = ""
 
     def __bool__(self) -> bool:
-        """Whether labels are wrong, as far as can be told: the interval excludes half a per cent."""
+        """Whether labels seem to be wrong: the interval excludes half a per cent."""
         return self.share is not None and self.low > 0.005
 
     def largest_factor(self, hard_share: float) -> int | None:
-        """The largest factor at which at most a tenth of what is shown has a wrong label; None without an estimate.
+        """The largest factor at which at most a tenth of the examples shown have wrong labels; None if that is unknown.
 
-        An early network predicts wrong labels wrongly, so that they are all among the hard: with share ν of all and
-        factor k they are kν/(1 + h(k − 1)) of what is shown, h being the hard share. The tenth is ours, by the
-        experiments in docs/cures.md.
+        An early network contradicts wrong labels, so they are all among the hard examples. If their share is ν and the
+        hard share is h, factor k makes them kν/(1 + h(k − 1)) of the examples shown. The limit of a tenth is our
+        choice, based on the experiments in docs/cures.md.
 
         >>> LabelNoise(0.05, 0.04, 0.06, 0.05).largest_factor(0.3), LabelNoise(0.1, 0.09, 0.11, 0.1).largest_factor(0.3)
         (3, 1)
@@ -56,15 +56,16 @@ class LabelNoise:
 def label_noise(logits: Array, labels: Array | Sequence[int]) -> LabelNoise:
     """The share of wrong labels, estimated from outputs on the training set early in training.
 
-    Two estimates must agree. The first is confident learning (Northcutt et al., 2021): an example labelled i counts
-    for class j where p_j ≥ t_j, the mean p_j of those labelled j (the largest such p_j); rows are scaled to the class
-    sizes, and what is off the diagonal is noise. It is good where the network knows the classes, and absurd where it
-    does not: on CIFAR-10 after an epoch it finds half of the labels wrong. So the second is the share of labels that
-    contradict the surest fifth of the predictions: wrong labels are as frequent there as elsewhere, ignorance is not.
-    Where the first is far above the second, nothing is said.
+    Two estimates must agree. The first is confident learning (Northcutt et al., 2021): an example labelled i counts for
+    the class j of largest p_j among those with p_j ≥ t_j, where t_j is the mean p_j of the examples labelled j; rows
+    are scaled to the class sizes, and the mass off the diagonal is noise. It is good where the network knows the
+    classes, and absurd where it does not: on CIFAR-10 after an epoch it finds half of the labels wrong. The second
+    estimate is therefore the share of labels that contradict the surest fifth of the predictions: wrong labels are as
+    frequent there as elsewhere, honest mistakes are rarer. Where the first is far above the second, there is no
+    estimate.
 
-    One network cannot tell a wrong label from an example whose easy feature contradicts its right label: both are
-    predicted surely and otherwise. What is estimated is the share of both.
+    One network cannot tell a wrong label from an example whose easy feature contradicts its correct label: it
+    confidently predicts another class for both. The estimate is the share of both.
 
     >>> labels = torch.arange(2000) % 2
     >>> wrong = torch.arange(2000) % 20 < 2
@@ -95,7 +96,7 @@ def label_noise(logits: Array, labels: Array | Sequence[int]) -> LabelNoise:
 
 
 def _confident(outputs: Outputs) -> tuple[float, Tensor, Tensor]:
-    """The noise by confident learning; the greatest probability of each example; whether it is another class's."""
+    """The noise by confident learning; each example's largest probability; whether that belongs to another class."""
     threshold_C = thresholds(outputs)
     sure_N = torch.empty(len(outputs), dtype=torch.float64)
     wrong_N = torch.empty(len(outputs), dtype=torch.bool)
@@ -114,7 +115,7 @@ def _confident(outputs: Outputs) -> tuple[float, Tensor, Tensor]:
 
 
 def thresholds(outputs: Outputs) -> Tensor:
-    """The mean probability of each class among the examples labelled so: from there on, a prediction is confident."""
+    """The mean probability of each class among the examples with its label: the threshold of a confident prediction."""
     threshold_C = torch.full((max(outputs.rows.shape[1], 2),), math.inf, dtype=torch.float64)
     for label, members_K in outputs.by_class():
         threshold_C[label] = outputs.probabilities(outputs.read(members_K))[:, label].double().mean()
@@ -122,7 +123,7 @@ def thresholds(outputs: Outputs) -> Tensor:
 
 
 def wilson(successes: int, num: int, *, z: float = 1.96) -> tuple[float, float]:
-    """The interval of a share that was seen `successes` times in `num` (Wilson, 1927).
+    """The interval of a proportion observed `successes` times in `num` (Wilson, 1927).
 
     >>> tuple(round(end, 3) for end in wilson(0, 100))
     (0.0, 0.037)
@@ -134,7 +135,7 @@ def wilson(successes: int, num: int, *, z: float = 1.96) -> tuple[float, float]:
 
 
 def on_noise(noise: LabelNoise, *, hard_share: float, factor: int | None = None) -> tuple[str, ...]:
-    """What to know of wrong labels before anything is upsampled; nothing where there is nothing to say."""
+    """A warning about wrong labels before anything is upsampled, or nothing."""
     if not noise:
         return ()
     assert noise.share is not None

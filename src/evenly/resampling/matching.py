@@ -15,7 +15,7 @@ from evenly.data.labelled import Labelled
 from evenly.data.own.foreign import foreign
 from evenly.errors import DataError, UsageError
 
-SPOT_CHECKS = 32  # items that are read where only reading tells their labels
+SPOT_CHECKS = 32  # items read from a data set that does not list its labels
 
 
 def fingerprint(index_N: Tensor, label_N: Tensor) -> str:
@@ -75,7 +75,7 @@ def positions(dataset: Any, index_N: Tensor, label_N: Tensor, *, labels: Tensor 
 
 
 def refuse_evaluation(dataset: Any) -> None:
-    """A `UsageError` for data that are there to be tested on; of data sets of other kinds nothing is known.
+    """Raise a `UsageError` for evaluation splits; other kinds of data set do not say what they are for.
 
     >>> refuse_evaluation(Labelled(torch.zeros(1, 1), torch.zeros(1).long(), ("a",), split="test"))
     Traceback (most recent call last):
@@ -89,12 +89,12 @@ def refuse_evaluation(dataset: Any) -> None:
 
 
 def _check_some_items(dataset: Any, name: str, where_N: Tensor, label_N: Tensor) -> None:
-    """Of a data set that shows no list of labels, some items are read: each must have the label that was separated."""
+    """Read some items of a data set that does not list its labels: each must have the label that was separated."""
     rows = sorted({round(k * (len(where_N) - 1) / max(SPOT_CHECKS - 1, 1)) for k in range(SPOT_CHECKS)})
     wrong = 0
     for row in rows:
         label = _item_label(dataset[int(where_N[row])])
-        if label is None:  # no pair of input and label: nothing can be said
+        if label is None:  # not a pair of input and label: nothing to check
             return
         wrong += label != int(label_N[row])
     if wrong:
@@ -106,7 +106,7 @@ def _check_some_items(dataset: Any, name: str, where_N: Tensor, label_N: Tensor)
 
 
 def _item_label(item: Any) -> int | None:
-    """The class number in an item of a data set, where it can be told: the second of a pair, or `label`, `labels`."""
+    """The class number in an item of a data set, if it can be found: the second of a pair, or `label`, `labels`."""
     if isinstance(item, tuple | list) and len(item) == 2:
         value = item[1]
     elif isinstance(item, Mapping):
@@ -130,7 +130,7 @@ def _strangers(name: str, theirs_N: Tensor, found_N: Tensor | None, index_N: Ten
 
 
 def _labels(dataset: Any) -> Tensor | None:
-    """The data set's labels where it shows them; None where only reading every item would tell."""
+    """The data set's labels if it lists them; None where every item would have to be read."""
     if isinstance(dataset, Labelled):
         return dataset.labels.cpu()
     try:

@@ -1,4 +1,4 @@
-"""The outputs of a network on a data set, in the data's order, however many processes share the work.
+"""The outputs of a network on a data set, in the order of the data, with any number of processes.
 
 Shapes: N examples, B of a batch, C outputs.
 """
@@ -14,7 +14,7 @@ from evenly.errors import DataError
 
 
 class ModelOutputs(NamedTuple):
-    """What `evenly.separate` takes first: `evenly.separate(*evenly.outputs(model, data))`."""
+    """The first arguments of `evenly.separate`: `evenly.separate(*evenly.outputs(model, data))`."""
 
     logits: Tensor
     labels: Tensor
@@ -23,9 +23,9 @@ class ModelOutputs(NamedTuple):
 def outputs(model: nn.Module, data: Dataset[Any] | DataLoader[Any], *, batch_size: int = 256) -> ModelOutputs:
     """Logits and labels of every example, in the order of the data set, on the CPU and on every process.
 
-    The model is in eval mode for the time and computes no gradients. `data` is a data set of `(input, label)` pairs,
-    or of mappings with `labels` as Transformers has them; of a loader only the data set, the batch size, the workers
-    and how it puts batches together count, not its order. Under `torch.distributed` each process takes a share.
+    The model runs in eval mode and without gradients. `data` is a data set of `(input, label)` pairs or of mappings
+    with `labels`, as in Transformers. A loader contributes its data set, batch size, workers and collate function, but
+    not its order. Under `torch.distributed` each process takes a share.
 
     >>> from torch.utils.data import TensorDataset
     >>> data = TensorDataset(torch.eye(3), torch.tensor([2, 0, 1]))
@@ -47,7 +47,7 @@ def outputs(model: nn.Module, data: Dataset[Any] | DataLoader[Any], *, batch_siz
     rank, ranks = _place()
     own = DataLoader(Subset(dataset, list(range(rank, num, ranks))), shuffle=False, **options)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    # A wrapper's forward may wait for the others (DDP broadcasts buffers), whose number of batches may differ.
+    # A wrapper's forward may wait for other processes (DDP broadcasts buffers), whose number of batches may differ.
     inner = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
     modes = [(module, module.training) for module in inner.modules()]
     logits, labels = [], []

@@ -1,8 +1,8 @@
 """When to separate: after the epoch at which the gain in training error starts to shrink.
 
-A rule is asked after every epoch with all training errors so far, `errors[0]` before the first epoch (chance:
-1 − 1/classes), `errors[t]` after epoch t. It never looks ahead, and it keeps nothing: a run that resumes with its
-recorded errors decides as it would have.
+A rule is called after every epoch with all training errors so far: `errors[0]` before the first epoch (chance:
+1 − 1/classes), `errors[t]` after epoch t. It never looks ahead and has no state, so a run that resumes with its
+recorded errors makes the same decision.
 """
 
 from collections.abc import Sequence
@@ -18,20 +18,20 @@ class SeparationRule(Protocol):
     """A rule that says, after an epoch, whether to separate now."""
 
     def __call__(self, errors: Sequence[float]) -> bool:
-        """Whether the moment has come, now or before, given the training errors up to now."""
+        """Whether the moment has come, now or earlier, given the training errors so far."""
 
 
 @dataclass(frozen=True)
 class GainShrinks:
-    """The moment at which training error no longer falls as it did (Nguyen et al., 2024, section 4 and figure 11).
+    """The moment at which the training error stops falling quickly (Nguyen et al., 2024, section 4 and figure 11).
 
     With m_t the lowest error up to epoch t, the gain is g_t = (m_{t−w} − m_t)/w over the last w = `window` epochs. The
-    moment has come at the first t > w where g_t ≤ `below` · max_{s ≤ t} g_s, once the error has fallen by `learned` of
-    what it was at the start: until then there is nothing whose shrinking could be seen. The paper gives no rule, only
-    the epochs it chose by their results; a tenth of the greatest gain over two epochs falls near these.
+    moment has come at the first t > w where g_t ≤ `below` · max_{s ≤ t} g_s, once the error has fallen by the
+    fraction `learned` of its initial value: before that there is no gain that could shrink. The paper gives no rule,
+    only epochs chosen by their results; a tenth of the greatest gain over two epochs comes close to these.
 
-    The lowest error stands for the error so that one bad epoch is not taken for the end of learning; the greatest
-    gain stands for the first so that a network which does nothing for a while is waited for.
+    The rule uses the lowest error so far, so that one bad epoch does not look like the end of learning, and the
+    greatest gain rather than the first, so that it waits for a network that starts slowly.
 
     >>> curve = [0.9, 0.6, 0.42, 0.31, 0.25, 0.21, 0.19, 0.18, 0.172]
     >>> first(GainShrinks(), curve)
@@ -50,7 +50,7 @@ class GainShrinks:
                 raise UsageError(f"{name}={value} is a part of something: give a number between 0 and 1.")
 
     def __call__(self, errors: Sequence[float]) -> bool:
-        """Whether the moment has come, now or before."""
+        """Whether the moment has come, now or earlier."""
         lowest = _lowest(_check(errors))
         greatest = 0.0
         for t in range(self.window, len(lowest)):

@@ -21,8 +21,8 @@ Factor = int | Tensor | NDArray[Any] | Sequence[int]
 def repeats(hard_N: Tensor, *, factor: Factor = 2, once: Tensor | Sequence[int] | None = None) -> Tensor:
     """How often each example occurs: `factor` times where it is hard, once elsewhere.
 
-    Factor 2 is the original plus one copy. A factor for every example is taken as it stands, hard or not. `once` (a
-    boolean per example, or positions) keeps some at one copy whatever else is said.
+    Factor 2 is the original plus one copy. A list with a factor per example ignores `hard`. `once` (a boolean per
+    example, or positions) keeps some examples at one copy in any case.
 
     >>> hard = torch.tensor([True, False, True])
     >>> repeats(hard, factor=3).tolist(), repeats(hard, once=[2]).tolist(), repeats(hard, factor=[1, 4, 1]).tolist()
@@ -38,10 +38,10 @@ def repeats(hard_N: Tensor, *, factor: Factor = 2, once: Tensor | Sequence[int] 
 
 
 def expand(repeat_N: Tensor | Sequence[int]) -> Tensor:
-    """The multiset as positions: every example in its order, then the second copies in theirs, then the third.
+    """The multiset as positions: every example in order, then the second copies in order, then the third.
 
-    The first N are the original data set; how often a position has come before is the number of its copy
-    (`copies`), which augmentation takes into account.
+    The first N are the original data set. The number of earlier occurrences of a position is the number of its copy
+    (`copies`), which augmentation uses.
 
     >>> expand([1, 3, 2]).tolist()
     [0, 1, 2, 1, 2, 1]
@@ -49,7 +49,7 @@ def expand(repeat_N: Tensor | Sequence[int]) -> Tensor:
     repeat_N = whole_factors(repeat_N, len(repeat_N))
     if int(repeat_N.sum()) > (most := MOST_COPIES * len(repeat_N) + MORE_COPIES):
         raise UsageError(f"{int(repeat_N.sum()):,} copies of {len(repeat_N):,} examples: at most {most:,} are made.")
-    # All copies, those of an example together, and then in the order of their numbers.
+    # All copies, first grouped by example, then sorted by copy number.
     position_M = torch.arange(len(repeat_N)).repeat_interleave(repeat_N)
     first_N = repeat_N.cumsum(0) - repeat_N
     copy_M = torch.arange(len(position_M)) - first_N[position_M]
@@ -57,7 +57,7 @@ def expand(repeat_N: Tensor | Sequence[int]) -> Tensor:
 
 
 def copies(index_M: Tensor | Sequence[int]) -> Tensor:
-    """The number of each place's copy: 0 for the original, 1 for the next.
+    """The copy number of each place: 0 for the original, 1 for the next.
 
     >>> copies([0, 1, 2, 1, 2, 1]).tolist()
     [0, 0, 0, 1, 1, 2]
@@ -82,7 +82,7 @@ def whole_factor(factor: object) -> int:
 
 
 def whole_factors(factors: Any, num: int) -> Tensor:
-    """One factor per example as int64, each at least 1, or an error that names the first that is not.
+    """One factor per example as int64, each at least 1; an error names the first that is not.
 
     >>> whole_factors([1, 0], 2)
     Traceback (most recent call last):

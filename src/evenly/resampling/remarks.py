@@ -1,4 +1,4 @@
-"""What the user of a separation should know, in sentences; and what cannot be separated at all.
+"""Sentences that the user of a separation should read, and refusals of what cannot be separated.
 
 Shapes: N examples.
 """
@@ -14,12 +14,12 @@ from evenly.resampling.distinctness import Distinctness
 from evenly.resampling.outputs import Outputs
 from evenly.resampling.separation import ClassSplit
 
-MOST_EXAMINED = 64  # classes whose clusters are compared with clouds: of a thousand, these tell enough
-FEWEST = 20  # examples of a class below which its clusters are not judged
+MOST_EXAMINED = 64  # classes whose clusters are compared with clouds: a sample of a thousand is enough
+FEWEST = 20  # a class with fewer examples is not judged
 
 
 class Fitted(DataError):
-    """The network has fitted nearly everything, and what is left falls into no clusters."""
+    """The network has fitted nearly everything, and its outputs form no clusters."""
 
 
 def classes_to_judge(label_N: Tensor) -> frozenset[int]:
@@ -71,8 +71,8 @@ CLUSTERLESS = "do not fall into two clusters"
 def on_fit(accuracy: float, max_accuracy: float, found: Mapping[int, Distinctness]) -> tuple[str, ...]:
     """A sentence on a network that fits nearly everything; a refusal where most classes show no two clusters.
 
-    A network may predict every label and still give the examples that lack the easy feature outputs of their own; or
-    it may have forgotten the difference. Its clusters tell, its accuracy does not.
+    A network may predict every label and still give distinct outputs to the examples that lack the easy feature, or it
+    may no longer distinguish them. Its clusters show which, its accuracy does not.
     """
     if not accuracy > max_accuracy:
         return ()
@@ -90,7 +90,7 @@ def on_fit(accuracy: float, max_accuracy: float, found: Mapping[int, Distinctnes
 
 
 def on_right_only(num: int, right: int) -> tuple[str, ...]:
-    """What clustering only rightly predicted examples leaves out."""
+    """A sentence on the examples left out by clustering only correctly predicted ones."""
     return (
         f"among='right': {num - right:,} of {num:,} examples are predicted wrongly and kept once. This guards against "
         "wrong labels; where a minority has an easy feature that contradicts its label, it is that minority that is "
@@ -99,7 +99,7 @@ def on_right_only(num: int, right: int) -> tuple[str, ...]:
 
 
 def refuse_equal(outputs: Outputs, splits: Sequence[ClassSplit], loss: float, accuracy: float) -> None:
-    """An error where no class has two different outputs."""
+    """Raise an error if no class has two different outputs."""
     if any(split.divided for split in splits):
         return
     if all(split.num == 1 for split in splits):

@@ -35,7 +35,7 @@ class MultisetSampler(Sampler[int]):
         self.positions, self.seed, self.shuffle, self.epoch = positions, seed, shuffle, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Which epoch comes next: another order."""
+        """Set the epoch, and with it the order."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""The result of separating: which examples are hard, what is known of them, and the training set it leads to.
+"""A separation: which examples are hard, statistics of each class, and the resulting training set.
 
 Shapes: N examples, M places in the multiset, C classes.
 """
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class SeparationWarning(UserWarning):
-    """Something about a separation that its user should know and that does not stop it."""
+    """A warning about a separation that is still usable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class ClassSplit:
     """The easy and the hard examples of one class.
 
     `loss_easy` and `loss_hard` are mean losses, `mean_easy` and `mean_hard` mean outputs, all nan where a part is
-    empty; `inertia` is the sum of squared distances to the means. What was never known is nan, or a mean of length 0.
+    empty; `inertia` is the sum of squared distances to the means. Unknown values are nan, or a mean of length 0.
     """
 
     label: int
@@ -60,7 +60,7 @@ class ClassSplit:
         return self.num_hard / self.num
 
     def with_easy(self, more: "ClassSplit") -> "ClassSplit":
-        """The same split with the easy examples of another one, of which no cluster was made."""
+        """The split with the easy examples of another one that was not clustered."""
         num = self.num_easy + more.num_easy
         total = more.loss_easy * more.num_easy + (self.loss_easy * self.num_easy if self.num_easy else 0.0)
         return replace(self, num_easy=num, loss_easy=total / num)
@@ -79,15 +79,15 @@ class Separation:
     index
         The number of each example: its position in the data set, or a `Labelled`'s own index.
     splits
-        What is known of each class: sizes, mean losses, mean outputs, inertia, silhouette.
+        Statistics of each class: sizes, mean losses, mean outputs, inertia, silhouette.
     method, on
-        How it was found.
+        How the separation was made.
     accuracy
         The share of examples the network predicted rightly; nan where it predicted nothing.
     classes
         Names of the classes, or nothing.
     remarks
-        What its user should know: classes that could not be split, or that do not fall into two clusters.
+        Warnings: classes that could not be split, or that do not fall into two clusters.
     distinctness
         By label, how distinct the clusters of a class are; not kept in files.
     """
@@ -130,7 +130,7 @@ class Separation:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sixteen hex digits over the examples and their labels: what data set this belongs to."""
+        """Sixteen hex digits over the examples and their labels, which identify the data set."""
         return matching.fingerprint(self.index, self.labels)
 
     def repeats(self, factor: multiset.Factor = 2, *, once: Tensor | Sequence[int] | None = None) -> Tensor:
@@ -140,8 +140,8 @@ class Separation:
     def indices(self, factor: multiset.Factor = 2, *, once: Tensor | Sequence[int] | None = None) -> Tensor:
         """The numbers of the examples with repeats: all once, then the copies; for `select` of Hugging Face too.
 
-        `factor` 2 means the original plus one copy; it can be given for every example. `once` names examples (a
-        boolean per row, or rows) that stay at one copy, such as suspects.
+        `factor` 2 means the original plus one copy; it may also be a sequence with a factor for every example. `once`
+        selects examples (a boolean per row, or rows) that stay at one copy, such as suspects.
         """
         return self.index[multiset.expand(self.repeats(factor, once=once))]
 
@@ -169,8 +169,8 @@ class Separation:
     ) -> Subset[T]:
         """The training set in which hard examples occur `factor` times: an ordinary `torch.utils.data.Subset`.
 
-        The data set must be the one that was separated; where it does not show its labels (`targets`, `labels`),
-        give them as `labels` to have that checked.
+        The data set must be the one that was separated; if it does not list its labels (`targets`, `labels`), pass
+        them as `labels` to have this checked.
 
         >>> from torch.utils.data import TensorDataset
         >>> from evenly.resampling import separate
@@ -197,11 +197,11 @@ class Separation:
         return MultisetSampler(self.positions(dataset, factor, once=once, labels=labels), seed=seed, shuffle=shuffle)
 
     def weights(self, factor: multiset.Factor = 2, *, once: Tensor | Sequence[int] | None = None) -> Tensor:
-        """What each row counts for, `factor` if it is hard and 1 if not: for losses, or `WeightedRandomSampler`."""
+        """The weight of each row, `factor` if it is hard and 1 if not: for losses, or `WeightedRandomSampler`."""
         return self.repeats(factor, once=once).to(torch.get_default_dtype())
 
     def agreement(self, other: "Separation") -> Agreement:
-        """How far two separations of the same data set agree, matched by the examples' numbers."""
+        """How well two separations of the same data set agree, matched by the examples' numbers."""
         if self.fingerprint != other.fingerprint:
             raise UsageError(
                 f"these separations are of different data: {len(self):,} examples, fingerprint {self.fingerprint}, and "

@@ -1,4 +1,4 @@
-"""How distinct the two parts of a cloud are: the only silhouette there is, for one cloud or many at once.
+"""The silhouette: how distinct the two parts of a cloud are, for one cloud or many at once.
 
 Shapes: B clouds, N points (those of smaller clouds padded with zeros), D coordinates, M points in a sample.
 """
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-SAMPLE = 128  # points from which it is estimated: everywhere the same, so that two numbers can be compared
+SAMPLE = 128  # points from which it is estimated, the same everywhere, so that any two silhouettes are comparable
 
 
 def silhouette(x_ND: Tensor, side_N: Tensor, *, sample: int = SAMPLE, rng: torch.Generator | None = None) -> float:
@@ -57,7 +57,7 @@ def _from_distances(x_BMD: Tensor, part_BM2: Tensor, size_B2: Tensor) -> Tensor:
     """The silhouettes of samples of clouds whose parts have these sizes."""
     part_BM2 = part_BM2.to(x_BMD.dtype)
     num_B12 = part_BM2.sum(dim=1, keepdim=True)
-    # Centred, so that distances by matrix product lose no digits to what all points share.
+    # Centred, so that distances by matrix product do not lose digits to the common mean.
     x_BMD = x_BMD - torch.bmm(part_BM2.sum(dim=2)[:, None], x_BMD) / num_B12.sum(dim=2, keepdim=True)
     square_BM = torch.linalg.vector_norm(x_BMD, dim=2).square_()
     distance_BMM = torch.baddbmm(square_BM[:, :, None] + square_BM[:, None], x_BMD, x_BMD.mT, alpha=-2)
@@ -66,7 +66,7 @@ def _from_distances(x_BMD: Tensor, part_BM2: Tensor, size_B2: Tensor) -> Tensor:
     sums_BM2 = torch.bmm(distance_BMM, part_BM2)
     own_BM = (sums_BM2 * part_BM2).sum(dim=2) / ((num_B12 - 1) * part_BM2).sum(dim=2)
     other_BM = (sums_BM2 / num_B12 * part_BM2.flip(2)).sum(dim=2)
-    # 0/0: of points that all coincide neither part is nearer, a point alone in its part counts 0, and padding nothing.
+    # 0/0: all points coincide. A point alone in its part counts 0, and padding does not count.
     value_BM = ((other_BM - own_BM) / torch.maximum(own_BM, other_BM)).nan_to_num_(0.0)
     mean_B2 = (torch.bmm(value_BM[:, None], part_BM2) / num_B12)[:, 0]
     return ((size_B2 * mean_B2.double()).sum(dim=1) / size_B2.sum(dim=1)).where((size_B2 > 0).all(dim=1), torch.nan)

@@ -1,4 +1,4 @@
-"""Separations on disk: npz and JSON whole, CSV for reading; nothing is ever unpickled.
+"""Separations on disk: complete as npz and JSON, the rows as CSV; nothing is ever unpickled.
 
 Shapes: N examples, S classes, D outputs.
 """
@@ -36,7 +36,7 @@ _ROWS = ("index", "label", "hard", "loss")
 def save(separation: Separation, path: str | os.PathLike[str]) -> None:
     """Write a separation to `path`, whole or not at all: `.npz` (small), `.json` (readable) or `.csv` (a row each).
 
-    CSV holds what is known of each example, not the means, inertias and silhouettes of the classes.
+    CSV holds the values of each example, not the means, inertias and silhouettes of the classes.
     """
     path = Path(path)
     if path.suffix == ".npz":
@@ -58,7 +58,7 @@ def save(separation: Separation, path: str | os.PathLike[str]) -> None:
 
 
 def write_rows(separation: Separation, file: IO[str]) -> None:
-    """Write what is known of each example as CSV."""
+    """Write the values of each example as CSV."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_ROWS)
     writer.writerows(example_rows(separation))
@@ -86,7 +86,7 @@ def load(path: str | os.PathLike[str]) -> Separation:
         return readers[path.suffix](path)
     except EvenlyError:
         raise
-    except Exception as error:  # whatever a damaged file leads to: a missing name, a row of the wrong kind, …
+    except Exception as error:  # any error from a damaged file: a missing name, a row of the wrong kind, …
         raise DataError(
             f"{path}: is not a separation saved by evenly, or is damaged ({type(error).__name__}: {error}). "
             "Separate again."
@@ -206,7 +206,7 @@ def _assemble(
 
 
 def _check_examples(path: Path, examples: Mapping[str, Tensor]) -> None:
-    """Refuse what no separation holds: what is done with it later would fail far from the file."""
+    """Refuse values that no separation has; later they would cause errors far from the file."""
     kinds = {"hard": torch.bool, "labels": torch.int64, "losses": torch.float32, "index": torch.int64}
     for name, kind in kinds.items():
         values = examples[name]
@@ -219,7 +219,7 @@ def _check_examples(path: Path, examples: Mapping[str, Tensor]) -> None:
 
 
 def _check_facts(path: Path, facts: Mapping[str, Any], splits: Sequence[ClassSplit], *, num_classes: int) -> None:
-    """Refuse what is not of the kind that `save` writes."""
+    """Refuse facts of other types than `save` writes."""
     right = all(isinstance(facts[name], str) for name in ("method", "on"))
     right = right and all(isinstance(word, str) for name in ("classes", "remarks") for word in facts[name])
     right = right and isinstance(facts["accuracy"], int | float | None)

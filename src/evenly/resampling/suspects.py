@@ -18,9 +18,9 @@ from evenly.resampling.outputs import Array, Outputs, check_outputs
 class Suspects:
     """Rows that look mislabelled, the most suspicious first: label, the class predicted, how surely, and the loss.
 
-    `ranking` orders all rows, whether suspected or not: who has time for a hundred looks at its first hundred.
-    `reason` says why the number of suspects could not be estimated from the outputs, where it could not: then only
-    those stand here of which the network is sure.
+    `ranking` orders all rows, suspected or not: a user with time for a hundred looks at its first hundred. `reason`
+    says why the number of suspects could not be estimated from the outputs, if so; then only the rows of which the
+    network is sure are suspects.
     """
 
     rows: Tensor
@@ -35,7 +35,7 @@ class Suspects:
         return len(self.rows)
 
 
-RIDGE = 1.0  # mean variances added to the covariance: chosen on other networks than the tests and docs/cures.md tell of
+RIDGE = 1.0  # mean variances added to the covariance: chosen on other networks than the tests train
 _NONE = torch.empty(0, dtype=torch.int64)
 NOBODY = Suspects(_NONE, _NONE, _NONE, _NONE.float(), _NONE.float(), _NONE)
 
@@ -51,15 +51,16 @@ def suspects(
     """The examples most likely to be mislabelled, as many as `label_noise` estimates.
 
     All examples are ranked by the posterior of their label in a regularised linear discriminant of the outputs (see
-    `posteriors`): calibrated to the network, which early in training is sure of nothing. (Of 3 % wrong labels in 3,000
-    pictures of CIFAR-10, its first 3 % hold about a third; the order of losses holds less: docs/cures.md.) Of the
-    ranking, those are suspects that the network predicts confidently as another
-    class (with at least the mean probability that examples of that class have), as many as `label_noise` says are
-    wrong.
+    `posteriors`): calibrated to the network, which early in training is sure of nothing. (With 3 % wrong labels in
+    3,000 pictures of CIFAR-10, its first 3 % contain about a third of them, more than the 3 % of highest loss:
+    docs/cures.md.) The suspects are the first in this ranking that the network confidently predicts
+    as another class (with at least the mean probability of that class's own examples), as many as `label_noise`
+    estimates.
 
-    Where that abstains, only the surest are: predicted as another class with probability ≥ `sure`, with a loss beyond
-    Tukey's outer fence (1977) of their class, the third quartile plus `fence` times the distance between the quartiles.
-    Early in training the network has not yet fitted wrong labels, which is what makes them show (Arpit et al., 2017).
+    If `label_noise` gives no estimate, only the surest are suspects: examples predicted as another class with
+    probability ≥ `sure`, and with a loss beyond Tukey's outer fence (1977) of their class, the third quartile plus
+    `fence` times the interquartile range. Wrong labels show because an early network has not yet fitted them (Arpit et
+    al., 2017).
 
     >>> z = torch.tensor([[5.0, 0.0], [4.0, 0.0], [4.5, 0.0], [5.5, 0.0], [0.0, 6.0], [0.0, 4.0], [0.0, 5.0]])
     >>> found = suspects(z, [0, 0, 0, 0, 0, 1, 1])
@@ -105,8 +106,9 @@ def suspects(
 def posteriors(outputs: Outputs) -> Tensor:
     """Log P(label | outputs) of each example by regularised discriminant analysis with equal priors (Friedman, 1989).
 
-    Outputs of class c are taken as N(μ_c, Σ + σ²I), with the class means, the covariance Σ within classes and its mean
-    variance σ². Without σ²I, outputs that hardly vary would count as much as those that tell the classes apart.
+    The outputs of class c are modelled as N(μ_c, Σ + σ²I), with the class means, the covariance Σ within classes and
+    its mean variance σ². Without σ²I, directions in which outputs hardly vary would count as much as those that
+    tell the classes apart.
 
     >>> z = torch.tensor([[3.0, 0.0], [4.0, 1.0], [0.0, 3.0], [1.0, 4.0], [0.0, 4.0]])
     >>> posteriors(check_outputs(z, [0, 0, 1, 1, 0])).argmin().item()

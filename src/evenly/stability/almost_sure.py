@@ -1,7 +1,7 @@
 """The almost-sure threshold: the learning rate up to which ‖w‖ → 0 along almost every sequence of batches.
 
 Mean-square stability implies almost-sure stability, not the other way round: above the mean-square threshold E‖w‖² may
-grow because of ever rarer explosions while the run that anybody sees vanishes. Simulations show this boundary.
+grow because of ever rarer explosions while a typical run vanishes. Simulations show the almost-sure boundary.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from evenly.stability.mean_square import mean_square_threshold
 from evenly.stability.method import Method
 from evenly.stability.problem import Problem
 
-PIECES = 256  # searched at a time
+PIECES = 256  # intervals searched at a time
 
 
 def almost_sure_threshold(
@@ -30,9 +30,9 @@ def almost_sure_threshold(
 ) -> Estimate:
     """The smallest η at which the top Lyapunov exponent is 0: exact for diagonal sets, by QR (with `rng`) otherwise.
 
-    Larger η may be stable again in narrow windows, because a batch with ηs near 1 wipes out all that grew; `lyapunov_
-    exponent` answers for a given η. The QR method uses the same batches for every η that it tries, starts at the
-    mean-square threshold, which is never above, and needs about 20 evaluations. The other keywords are those of
+    Larger η may be stable again in narrow windows, because a batch with ηs near 1 wipes out all growth;
+    `lyapunov_exponent` answers for a given η. The QR method uses the same batches for every η that it tries, starts at
+    the mean-square threshold, which is never above, and needs about 20 evaluations. The other keywords are those of
     `mean_square_threshold`; with momentum the answer is always by QR.
 
     >>> almost_sure_threshold(Problem.from_diagonal(torch.tensor([[2.0]])), batch=1).value  # 2/λ

@@ -20,7 +20,7 @@ BATCHES = 32
 def mean_gradient_norm(
     model: nn.Module, data: Labelled, *, batch: int, rng: torch.Generator, loss: Loss | None = None, num: int = BATCHES
 ) -> float:
-    """E‖∇L_B‖ over `num` random batches: the α that stands for SAM's normalisation.
+    """E‖∇L_B‖ over `num` random batches: the α that models SAM's normalisation.
 
     >>> data = Labelled(torch.tensor([[3.0, 4.0]] * 4), torch.zeros(4, dtype=torch.int64), ("a", "b"))
     >>> model = nn.Linear(2, 1, bias=False)
@@ -35,7 +35,7 @@ def mean_gradient_norm(
 def mean_square_gradient(
     model: nn.Module, data: Labelled, *, batch: int, rng: torch.Generator, loss: Loss | None = None, num: int = BATCHES
 ) -> Tensor:
-    """E[g²] of a batch's gradient g, entry by entry (P): what Adam's second moments settle at while weights rest."""
+    """E[g²] of a batch's gradient g, entry by entry (P): the limit of Adam's second moments at fixed weights."""
     total_P: Tensor | None = None
     for g_P in _gradients(model, data, batch=batch, rng=rng, loss=loss, num=num):
         total_P = g_P.square() if total_P is None else total_P + g_P.square()

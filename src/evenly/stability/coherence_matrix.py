@@ -1,4 +1,4 @@
-"""Coherence: how far the curvatures of different examples point the same way.
+"""Coherence: how well the curvatures of different examples align.
 
 Shapes: N examples, P parameters.
 """
@@ -14,7 +14,7 @@ from evenly.stability.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class Coherence:
-    """What the coherence matrix of a set of curvatures says.
+    """The coherence matrix of a set of curvatures, and its measures.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Coherence:
     lambda_max_s
         λmax(S); None where a pair is undefined.
     lambda_max_s_without_root
-        λmax of Tr(HᵢHⱼ) itself: what table 1 of Chang & Khanna (2025) prints as λmax(S).
+        λmax of Tr(HᵢHⱼ) itself, which table 1 of Chang & Khanna (2025) reports as λmax(S).
     lambda_max, trace
         Of H = meanᵢ Hᵢ.
     largest_example

@@ -1,6 +1,6 @@
-"""The published criteria, each by the name of its theorem, as the learning rate at which it turns.
+"""The published criteria, each named after its theorem, as critical learning rates.
 
-All assume that a batch takes each example with probability B/n. What is exact is in `exact` and `almost_sure`.
+All assume that a batch takes each example with probability B/n. `mean_square` and `almost_sure` have exact thresholds.
 """
 
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ from evenly.stability.sampling import check_batch
 
 @dataclass(frozen=True)
 class Critical:
-    """A learning rate at which a criterion turns; `float()` gives it.
+    """The critical learning rate of a criterion; `float()` returns it.
 
-    `says` is what the criterion asserts: that the method diverges above `lr`, that it converges below, or both.
+    `says` is the criterion's assertion: the method diverges above `lr`, converges below it, or both.
     """
 
     name: str
@@ -71,8 +71,8 @@ def chang_theorem_3_1(problem: Problem, *, batch: int) -> Critical:
 def chang_theorem_3_2(problem: Problem, *, batch: int, rho_over_alpha: float) -> Critical:
     """SAM diverges if λmax(H) > (σ/η)(n/B − 1)^−½ (1 + (ρ/α)λmin(H))^−1 (Chang & Khanna, 2025, theorem 3.2).
 
-    Where H is singular λmin(H) = 0 and the theorem is no stricter than SGD's; restricted to the range of H, on which
-    everything happens, it holds with the smallest positive eigenvalue, and that is what is used.
+    Where H is singular λmin(H) = 0 and the theorem is no stricter than SGD's; restricted to the range of H, the only
+    part that matters, it holds with the smallest positive eigenvalue, which is used here.
 
     >>> import torch
     >>> chang_theorem_3_2(Problem.from_diagonal(torch.eye(2)), batch=1, rho_over_alpha=2.0).lr
@@ -167,7 +167,7 @@ def all_criteria(problem: Problem, *, batch: int, rho_over_alpha: float = 0.0) -
 
 def _sigma_over_lambda(problem: Problem) -> float:
     sigma = coherence(problem).sigma
-    assert sigma is not None  # a Problem is positive semidefinite, so no pair is undefined
+    assert sigma is not None  # the curvatures of a Problem are positive semidefinite, so no pair is undefined
     # λmax(S) grows with the number of examples: a part's is that of the whole set times its share.
     return sigma / problem.lambda_max * problem.population / problem.num_examples
 

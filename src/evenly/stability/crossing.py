@@ -21,8 +21,8 @@ from evenly.stability.gradient_map import GradientMap
 from evenly.stability.optimizer import LinearOptimizer
 from evenly.stability.perron import largest_eigenvalue, perron_pair
 
-GRID = 8  # learning rates below the crossing at which it is made sure that it is the first
-SMALLEST = 1e-3  # of the crossing: the smallest of them
+GRID = 8  # learning rates below the crossing at which to check that it is the first
+SMALLEST = 1e-3  # the smallest of them, as a share of the crossing
 
 
 def first_crossing(gradient: GradientMap, optimizer: LinearOptimizer) -> float:
@@ -42,7 +42,7 @@ def first_crossing(gradient: GradientMap, optimizer: LinearOptimizer) -> float:
     high, matrix, guess = limit, start, min(_guess(gradient, optimizer), 0.9 * limit)
     while True:
         lr, matrix = _newton(gradient, optimizer, guess, high, matrix)
-        # The eigenmatrix that Newton's method followed may have been overtaken: a fresh start sees all of them.
+        # Another eigenvalue may have overtaken the one that Newton's method followed: a fresh start finds the largest.
         mu, fresh, _ = _radius(gradient, optimizer, lr, start, 1e-3)
         if mu > 1 + 1e-5:
             high, guess, matrix = lr, lr * (1 - 1e-9), fresh
@@ -79,7 +79,7 @@ def _newton(
         elif mu > 1:
             high = min(high, lr)
         step = -log(mu) / slope if mu > 0 and slope > 0 else 0.0
-        if abs(step) < 1e-6 and tol <= 1e-5:  # Newton's next step would be of the square of this one
+        if abs(step) < 1e-6 and tol <= 1e-5:  # the next Newton step would be about the square of this one
             return lr * exp(step), matrix
         if high - low <= 1e-13 * high:
             return high, matrix

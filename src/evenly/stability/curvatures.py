@@ -1,6 +1,6 @@
 """The curvatures Hᵢ of n examples, in the basis where their mean is diagonal: as factors, or as diagonals.
 
-Both kinds answer the same five questions, and never form an n × R × R tensor.
+Both kinds have the same five methods, and never form an n × R × R tensor.
 Shapes: N examples, C rows of a factor (outputs of a network), R directions in which the mean curves.
 """
 
@@ -16,7 +16,7 @@ class Factored:
     """Hᵢ = AᵢᵀAᵢ, given by the factors A."""
 
     factors_NCR: Tensor
-    #: Tr(HᵢHⱼ) and λmax(Hᵢ) where they are known for more than the directions that the factors cover.
+    #: Tr(HᵢHⱼ) and λmax(Hᵢ), if known for more directions than the factors cover.
     known_traces_NN: Tensor | None = None
     known_largest_N: Tensor | None = None
 
@@ -72,7 +72,7 @@ class Factored:
 
 @dataclass(frozen=True, eq=False)
 class Diagonal:
-    """Hᵢ = diag(hᵢ): every coordinate lives alone, and most questions have closed answers."""
+    """Hᵢ = diag(hᵢ): the coordinates are independent, and most results have closed forms."""
 
     values_NR: Tensor
 

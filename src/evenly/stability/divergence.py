@@ -14,7 +14,7 @@ from evenly.errors import UsageError
 def has_diverged(log_growth_K: Tensor, *, factor: float = 1000.0) -> Tensor:
     """The rule of Chang & Khanna (2025): more than half of the runs ended with ‖w_T‖ > 1000‖w₀‖.
 
-    It calls stable whatever grows more slowly than log(1000)/T per step, and depends on T.
+    It misses growth slower than log(1000)/T per step, and so depends on T.
 
     >>> import torch
     >>> has_diverged(torch.tensor([[7.0, 7.0, 0.0], [7.0, 0.0, 0.0]])).tolist()
@@ -28,7 +28,7 @@ class Growth:
     """Growth per step over the second half of the runs: mean over the repeats and its standard error.
 
     Five standard errors of ten repeats are passed by chance about once in 3,000 cells. The rate nears the exponent from
-    above where many coordinates grow alike, because ‖w‖ follows the luckiest: to vanish is the safer verdict.
+    above where many coordinates grow alike, because ‖w‖ follows the largest: `vanishes` is the safer verdict.
     """
 
     rate: Tensor
@@ -39,9 +39,9 @@ class Growth:
         return self.rate > errors * self.standard_error
 
     def vanishes(self, *, errors: float = 5.0) -> Tensor:
-        """Where the rate is below 0 by more than `errors` standard errors; what does neither is not decided.
+        """Where the rate is below 0 by more than `errors` standard errors; cells that do neither are undecided.
 
-        A method with noise of its own that is stable does neither: it hovers.
+        A stable method with its own noise does neither: it hovers.
         """
         return self.rate < -errors * self.standard_error
 

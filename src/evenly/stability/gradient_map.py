@@ -1,8 +1,8 @@
 """The random linear map A_t from the weights to a batch's gradient: its mean, and its covariance on second moments.
 
-SGD has A_t = H_t. SAM that climbs on all examples has A_t = H_t P, P = I + (ρ/α)H, which is SGD in other coordinates
-(`Problem.sam`). SAM that climbs on its own batch has A_t = H_t(I + (ρ/α)H_t), and m-SAM the mean of such maps over
-groups of m examples. All that mean-square stability needs is Ā = E A_t, in whose eigenbasis everything is written, and
+SGD has A_t = H_t. SAM that ascends on all examples has A_t = H_t P, P = I + (ρ/α)H, which is SGD in other coordinates
+(`Problem.sam`). SAM that ascends on its own batch has A_t = H_t(I + (ρ/α)H_t), and m-SAM the mean of such maps over
+groups of m examples. Mean-square stability depends only on Ā = E A_t, in whose eigenbasis everything is written, and
 
     cov(M) = E[A_t M A_t] − Ā M Ā = E[(A_t − Ā) M (A_t − Ā)].
 

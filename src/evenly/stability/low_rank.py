@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 OVERSAMPLING = 30
-ITERATIONS = 3  # products with K beyond the first: the spectra of networks fall off, and few are enough
+ITERATIONS = 3  # products with K after the first: networks' spectra decay, so few are enough
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def leading_factors(gram: Tensor, *, num: int, width: int, rank: int) -> tuple[T
     ([0.5, 1.0], 0.1)
     """
     size = num * width
-    rng = torch.Generator().manual_seed(0)  # where to begin; the subspace that is found hardly depends on it
+    rng = torch.Generator().manual_seed(0)  # the start, which hardly affects the resulting subspace
     start = torch.randn(size, min(size, rank + OVERSAMPLING), generator=rng, dtype=torch.float64)
     q = torch.linalg.qr(gram @ start.to(gram)).Q
     for _ in range(ITERATIONS):

@@ -37,8 +37,8 @@ def lyapunov_exponent(
     """γ = lim (1/t) log‖w_t‖ on the range of H, almost surely: w vanishes for γ < 0 and explodes for γ > 0.
 
     γ = maxₐ E log|1 − ηAₐ|, exactly, for diagonal sets without momentum (Aₐ is the batch's curvature in coordinate a,
-    and what SAM and the decay make of it); otherwise, and where the batches are too many to list, the top of
-    `lyapunov_spectrum`, which needs `rng`. The other keywords are those of `mean_square_threshold`.
+    after SAM and the decay); otherwise, and where there are too many batches to list, the top of `lyapunov_spectrum`,
+    which needs `rng`. The other keywords are those of `mean_square_threshold`.
 
     >>> half = Problem.from_diagonal(torch.tensor([[1.0], [1.0]]))
     >>> lyapunov_exponent(half, lr=0.5, batch=1).value  # ¼ log 1 + ½ log ½ + ¼ log 0

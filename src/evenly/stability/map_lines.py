@@ -48,7 +48,7 @@ class Family:
         return self.sigma_BS < self.num_examples
 
     def sam_curvatures(self, rho_over_alpha: float) -> tuple[Tensor, Tensor]:
-        """The curvatures that SAM sees, in the shared coordinate and in the single ones: v = m(1 + (ρ/α)λ)."""
+        """The curvatures under SAM, in the shared coordinate and in the single ones: v = m(1 + (ρ/α)λ)."""
         shared = self.m_BS * (1 + rho_over_alpha * self.sharpness)
         return shared, self.m_BS * (1 + rho_over_alpha * self.sharpness / self.sigma_BS)
 

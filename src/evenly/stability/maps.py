@@ -2,8 +2,8 @@
 
 The set for a cell (B, σ) is `overlapping_set`: σ examples share one direction, the others have one each. Its Hᵢ are
 diagonal and no example curves in two coordinates, so coordinates are independent, and simulation is exact in law at
-little cost: the shared coordinate is stepped with binomial batches; each of the others depends on how often its
-example was drawn only, and is drawn at the end.
+little cost: the shared coordinate is stepped with binomial batches; each of the others depends only on how often
+its example was drawn, and is sampled at the end.
 Shapes: M methods, B batch sizes, S values of σ, K repeats, J coordinates of single examples.
 """
 
@@ -128,7 +128,7 @@ def _norms(
     shared = [torch.randn(cells, generator=rng, dtype=torch.float64)] * len(methods)
     single = [torch.randn((*cells, singles), generator=rng, dtype=torch.float64) * alone_BSKJ] * len(methods)
     norms = [torch.stack([_log_norm(a, b) for a, b in zip(shared, single, strict=True)])]
-    # Whatever is homogeneous is carried as logarithms: it may grow by more than a float holds.
+    # Homogeneous quantities are kept as logarithms: they may grow beyond the range of floats.
     shared = [w if m.noise else w.abs().log() for w, m in zip(shared, methods, strict=True)]
     single = [w if m.noise else w.abs().log() for w, m in zip(single, methods, strict=True)]
     for part in (steps // 2, steps - steps // 2):
@@ -173,7 +173,7 @@ def _jump_singles(
     alone_BSKJ: Tensor,
     rng: torch.Generator,
 ) -> list[Tensor]:
-    """The coordinates of single examples after `steps` batches, of which each was hit by a binomial number."""
+    """The coordinates of single examples after `steps` batches, each drawn a binomial number of times."""
     shape = start[0].shape
     hits = torch.binomial(
         torch.full(shape, float(steps), dtype=torch.float64),

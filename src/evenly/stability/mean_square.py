@@ -54,11 +54,11 @@ def mean_square_threshold(
     rho_over_alpha
         SAM's radius over the norm of the gradient, ρ/α; 0 is ordinary training.
     ascent
-        Whether SAM climbs on all examples ("full", the model of Chang & Khanna, 2025) or on the batch that it then
-        descends on ("batch", as SAM is used); `m` splits the batch into groups that climb on their own (m-SAM).
+        Whether SAM ascends on all examples ("full", the model of Chang & Khanna, 2025) or on the batch of its descent
+        ("batch", as in practice); `m` splits the batch into groups with separate ascents (m-SAM).
     crossing
         One of the fourth moments of same-batch SAM needs all pairs of examples. "exact" computes it; "upper" and
-        "lower" put a bound in its place, so that η* is too low or too high by little; "auto" is "exact" up to 1,500
+        "lower" replace it by a bound, so that η* is slightly too low or too high; "auto" is "exact" up to 1,500
         rows of the Gram and "upper" beyond.
     momentum, nesterov, dampening, weight_decay
         As in `torch.optim.SGD`; `decoupled` decay is AdamW's.

@@ -1,4 +1,4 @@
-"""A training method as linear stability sees it: the settings of its optimizer and of its ascent."""
+"""The settings of a method's optimizer and ascent that matter to linear stability."""
 
 from typing import Any, TypedDict
 

@@ -1,4 +1,4 @@
-"""A trained network as a stability problem, and how near to a minimum it is.
+"""A trained network as a stability problem, and how close it is to a minimum.
 
 Shapes: N examples, C outputs of one example, P parameters.
 """
@@ -20,13 +20,13 @@ from evenly.stability.problem import Problem
 from evenly.stability.tables import threshold_report
 
 MEMORY = 2 << 30  # bytes that exact per-example Hessians may take
-RANK = 300  # leading directions that are kept of a large Gram
-DENSE = 1200  # rows up to which all directions of a Gram are kept
+RANK = 300  # leading directions kept of a large Gram matrix
+DENSE = 1200  # rows up to which all directions of a Gram matrix are kept
 
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near a network is to a minimum of its mean loss: both are 0 at a minimum that fits every example.
+    """How close a network is to a minimum of its mean loss: both numbers are 0 where it fits every example.
 
     `residual` is maxᵢ ‖∂lossᵢ/∂f(xᵢ)‖, the largest |f − y| under squared loss.
     """

@@ -5,7 +5,7 @@ With g = A_t w + λw (A_t is the random curvature of a batch, λ the decay in th
     u ← βu + η(1 − τ)g,     w ← (1 − ηγ)w − u            (heavy ball, dampening τ, decoupled decay γ)
     u ← βu + ηg,            w ← (1 − ηγ)w − ηg − βu      (Nesterov)
 
-In the eigenbasis of Ā = E A_t every direction is a filter of its own. Its poles are the roots of z² − τᵢz + δᵢ. One
+In the eigenbasis of Ā = E A_t every direction is a separate filter. Its poles are the roots of z² − τᵢz + δᵢ. One
 unit of gradient noise, (A_t − Ā)w, passes through it as the impulse response h_i(t); see docs/stability.md.
 Shapes: R directions.
 """
@@ -45,7 +45,7 @@ class LinearOptimizer:
 
     @property
     def plain(self) -> bool:
-        """Whether there is no momentum: the decay then is the same inside and outside of the loss."""
+        """Whether there is no momentum, so that coupled and decoupled decay are the same."""
         return self.momentum == 0
 
     def curvature(self, mean_R: Tensor) -> Tensor:

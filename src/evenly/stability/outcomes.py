@@ -9,7 +9,7 @@ from evenly.errors import UsageError
 from evenly.stability.sampling import Sampling, check_batch
 
 MAX_OUTCOMES = 200_000
-NEGLIGIBLE = 1e-30  # an outcome rarer than this cannot move a sum of probabilities times logarithms
+NEGLIGIBLE = 1e-30  # an outcome rarer than this does not affect a sum of probabilities times logarithms
 
 
 def batch_values(values_N: Tensor, *, batch: int, sampling: Sampling = "bernoulli") -> tuple[Tensor, Tensor]:
@@ -30,7 +30,7 @@ def batch_values(values_N: Tensor, *, batch: int, sampling: Sampling = "bernoull
     prob += 1
     for value, count in zip(distinct.tolist(), multiplicity.tolist(), strict=True):
         if sampling == "bernoulli" and value == 0:
-            continue  # how many of these are drawn changes nothing
+            continue  # drawing these changes nothing
         times, weight = _counts(sampling, count, batch, num)
         if len(prob) * len(times) > 50 * MAX_OUTCOMES:
             raise _too_many(len(distinct))

@@ -15,8 +15,8 @@ MAX_ITERATIONS = 1000
 def largest_eigenvalue(apply: Callable[[Tensor], Tensor], start: Tensor, *, tol: float = 1e-11) -> float:
     """λmax by Lanczos from `start`, to a relative error of `tol`.
 
-    No past vector is kept and none is orthogonalised against: what that costs is repeated copies of eigenvalues
-    already found (Paige, 1980), which do not move the largest. The error of a Ritz value θ with residual r and
+    Past vectors are neither kept nor orthogonalised against, which only produces repeated copies of converged
+    eigenvalues (Paige, 1980) and does not affect the largest. The error of a Ritz value θ with residual r and
     distance g to the next is at most min(r, r²/g).
 
     >>> d = torch.tensor([[1.0, 2.0], [2.0, 5.0]], dtype=torch.float64)
@@ -38,7 +38,7 @@ def largest_eigenvalue(apply: Callable[[Tensor], Tensor], start: Tensor, *, tol:
         scale = max(abs(theta), torch.finfo(start.dtype).tiny)
         error = min(residual, residual * residual / gap) if gap > 0 else residual
         calm = calm + 1 if error <= tol * scale else 0
-        # Twice in a row: one small residual may be a Ritz value resting on a smaller eigenvalue on its way up.
+        # Twice in a row: a single small residual may belong to a smaller eigenvalue that the Ritz value is passing.
         if calm >= 2 or beta <= 1e-14 * scale:
             return theta
         betas.append(beta)

@@ -1,7 +1,7 @@
 """A linear-stability problem: n positive semidefinite curvatures Hᵢ around a minimum.
 
-Whatever it is made from, a problem is kept on the range of H = meanᵢ Hᵢ and in its eigenbasis: directions that do
-not curve neither grow nor shrink under any of the methods, and they say nothing about stability.
+A problem is always represented on the range of H = meanᵢ Hᵢ, in its eigenbasis: directions without curvature neither
+grow nor shrink under any of the methods, and do not matter to stability.
 Shapes: N examples, C rows of a factor, P parameters, R = rank of H.
 """
 
@@ -40,7 +40,7 @@ class Problem:
     basis_PR: Tensor | None = None
     #: The size of the data set that the N examples are a part of, if it is larger than N.
     drawn_from: int | None = None
-    #: What was left out, for a problem that was projected on the leading directions of H.
+    #: The truncation of a problem that was projected on the leading directions of H.
     truncation: Truncation | None = None
 
     @classmethod
@@ -77,7 +77,7 @@ class Problem:
         lam_R, factors_NCR, lost = leading_factors(flat, num=num, width=width, rank=rank)
         traces_NN = torch.stack(
             [row.double().square().sum((0, 2)) for row in flat.view(num, width, num, width)]
-        )  # a row at a time: all squares in double would take three times the Gram
+        )  # a row at a time: all squares in double would take three times the memory of the Gram matrix
         blocks_NCC = flat.view(num, width, num, width).diagonal(dim1=0, dim2=2).permute(2, 0, 1).double()
         largest_N = torch.linalg.eigvalsh(blocks_NCC)[:, -1]
         return cls(lam_R, Factored(factors_NCR, traces_NN, largest_N), truncation=lost)
@@ -170,7 +170,7 @@ class Problem:
 
     @property
     def population(self) -> int:
-        """How many examples batches are drawn from: N, or more where the N examples stand for a larger set."""
+        """The number of examples that batches are drawn from: N, or more if the N examples represent a larger set."""
         return self.drawn_from or self.num_examples
 
     def part_of(self, num_examples: int) -> "Problem":
@@ -186,7 +186,7 @@ class Problem:
         return replace(self, drawn_from=num_examples)
 
     def drawable(self, sampling: str) -> int:
-        """N, for what draws or lists batches; a part of a larger set is refused, whose batches are not of N examples.
+        """N, for code that draws or lists batches; a part of a larger set is refused, since it cannot give its batches.
 
         With replacement the size of the set does not matter.
 
@@ -208,7 +208,7 @@ class Problem:
 
     @property
     def singular(self) -> bool:
-        """Whether H has directions without curvature, or may have (nothing is known of them from a Gram)."""
+        """Whether H has, or may have, directions without curvature (a Gram matrix cannot tell)."""
         return self.basis_PR is None or self.basis_PR.shape[0] > self.rank
 
     @property
@@ -246,7 +246,7 @@ def _rounding(t: Tensor) -> float:
 
 
 def _finite(t: Tensor, what: str) -> Tensor:
-    """The tensor on the host, where problems live: they are small, in float64, and drawn for by generators there."""
+    """The tensor on the host, in float64, if it is finite."""
     if not torch.isfinite(t).all():
         first = tuple(int(v) for v in (~torch.isfinite(t)).nonzero()[0])
         raise DataError(f"{what}: entry {first} is {t[first].item()}. Stability needs finite numbers.")
@@ -254,7 +254,7 @@ def _finite(t: Tensor, what: str) -> Tensor:
 
 
 def _symmetric(t: Tensor, what: str) -> Tensor:
-    """The symmetric part, where the rest is rounding."""
+    """The symmetric part, if the rest is rounding."""
     off = (t - t.mT).abs().flatten(-2).amax(-1)
     allowed = 4 * _rounding(t) * t.abs().flatten(-2).amax(-1)
     if (off > allowed).any():

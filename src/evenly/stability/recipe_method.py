@@ -11,7 +11,7 @@ from evenly.stability.method import Method
 JudgedOptimizer = Literal["sgd", "adamw"]
 JudgedAscent = Literal["none", "sam"]
 ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # torch's defaults
-# What SAM's options are where they change nothing; any other value makes another ascent.
+# SAM's options at their neutral values; any other value changes the ascent.
 PLAIN_SAM: dict[str, Any] = {
     "every": 1, "fraction": 1.0, "where": None, "weight_decay": 0.0, "adaptive": False, "eta": None, "adapt": None
 }  # fmt: skip
@@ -19,7 +19,7 @@ PLAIN_SAM: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class RunMethod:
-    """How thresholds are computed for a run.
+    """The linear model of a run's method.
 
     `rho` is set where ρ/α needs α, the mean norm of a batch's gradient, still to be measured; `adam_eps` where
     gradients are divided by √v + eps with v frozen.
@@ -36,9 +36,9 @@ class RunMethod:
 def method_of(
     recipe: Recipe, *, optimizer: JudgedOptimizer | None = None, ascent: JudgedAscent | None = None
 ) -> RunMethod:
-    """The linear model of a recipe's optimizer and ascent; what has none is refused by name, with the nearest that has.
+    """The linear model of a recipe's optimizer and ascent; a method without one is refused, with the nearest one.
 
-    `optimizer` and `ascent` answer for another method than the recipe's.
+    `optimizer` and `ascent` replace the recipe's.
 
     >>> method_of(Recipe()).name
     'SGD, momentum 0.9, weight decay 0.0005'
@@ -97,7 +97,7 @@ def _optimizer(recipe: Recipe, judged: JudgedOptimizer | None) -> tuple[str, Met
 
 
 def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tuple[float | None, str, list[str]]:
-    """What the ascent adds to the settings: the ρ that is still to be divided by α, its name, and notes."""
+    """Add the ascent to the settings; return the ρ still to be divided by α, the ascent's name, and notes."""
     chosen = recipe.ascent
     rule = FORMER_NAMES.get(judged or chosen.rule, judged or chosen.rule)
     notes = [] if rule == chosen.rule else [f"The run's ascent was {chosen.rule!r}; it is judged as {rule!r}."]

@@ -1,4 +1,4 @@
-"""The learning rate of a trained run beside the stability thresholds of its own optimizer."""
+"""A trained run's learning rate beside the stability thresholds of its optimizer."""
 
 from collections.abc import Sequence
 from math import exp, log

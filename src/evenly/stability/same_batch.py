@@ -1,11 +1,11 @@
-"""SAM that climbs on its own batch: the mean and the covariance of A_t = H_t + cH_t², c = ρ/α, from moments up to four.
+"""SAM that ascends on its own batch: the mean and covariance of A_t = H_t + cH_t², c = ρ/α, from moments up to four.
 
 E[A_t M A_t] is a sum of words H_t^a M H_t^b with a, b ∈ {1, 2}. Each is Σ_σ c_σ F_σ(M) over the set partitions σ of its
 positions (`batch_moments`), and every F_σ follows from the factors Aᵢ and their Gram: no tensor larger than the Gram is
 formed, and nothing is sampled. The only form that needs all pairs of examples is the crossing one,
 X(M) = meanᵢⱼ HᵢHⱼMHᵢHⱼ = (1/n²) Σᵢⱼ Aᵢᵀ Kᵢⱼ (AⱼMAᵢᵀ) Kᵢⱼ Aⱼ. By Cauchy and Schwarz −S(S(M)) ⪯ X(M) ⪯ S(S(M)) for M ⪰ 0,
-S(M) = meanᵢ HᵢMHᵢ, and its coefficient is of order c²/B²: for many rows S(S(M)) takes its place, so that the threshold
-is too low by little, or −S(S(M)), so that it is too high by little.
+S(M) = meanᵢ HᵢMHᵢ, and its coefficient is of order c²/B²: for many rows S(S(M)) replaces it, which makes the threshold
+slightly too low, or −S(S(M)), which makes it slightly too high.
 Shapes: N examples, C rows of a factor, R = rank of H.
 """
 
@@ -22,14 +22,14 @@ from evenly.stability.curvatures import Diagonal, Factored
 from evenly.stability.problem import Problem
 from evenly.stability.sampling import Sampling
 
-ROWS = 2_000_000  # numbers of a block row that are held at once
-ALL_PAIRS = 1500  # rows N·C up to which X(M) is computed and not bounded
+ROWS = 2_000_000  # numbers of a block row held at once
+ALL_PAIRS = 1500  # rows N·C up to which X(M) is computed rather than bounded
 Crossing = Literal["auto", "exact", "upper", "lower"]
 
 
 @dataclass(frozen=True)
 class Words:
-    """The coefficients of every word for one way to draw batches."""
+    """The coefficients of every word for one sampling scheme."""
 
     sampling: Sampling
     num_examples: int

@@ -4,7 +4,7 @@ A batch of B from n examples is a vector of counts x; its curvature is H_t = (1/
 
     E[H_t M H_t] = c₁ H M H + c₂ meanᵢ Hᵢ M Hᵢ,    c₁ = (n/B)² E[xᵢxⱼ],  c₂ = (n/B²)(E[xᵢ²] − E[xᵢxⱼ]),  i ≠ j,
 
-so that the three schemes differ, in mean square, by two numbers only.
+so the three schemes differ, in mean square, only in two numbers.
 """
 
 from typing import Literal, get_args
@@ -41,8 +41,8 @@ def second_moment(sampling: Sampling, *, num_examples: int, batch: int) -> tuple
 def draw(sampling: Sampling, *, num_examples: int, batches_L: Tensor, repeats: int, rng: torch.Generator) -> Tensor:
     """Counts x of `repeats` batches for every batch size of `batches_L`: float64 of shape L × repeats × n.
 
-    The sizes share their random numbers: the smaller batch is part of the larger one, so that two settings differ
-    by what they do and not by what they drew.
+    The sizes share their random numbers: the smaller batch is part of the larger one, so that settings do not differ by
+    the luck of the draw.
 
     >>> rng = torch.Generator().manual_seed(0)
     >>> x = draw("without", num_examples=5, batches_L=torch.tensor([2, 3]), repeats=4, rng=rng)

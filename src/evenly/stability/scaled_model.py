@@ -1,4 +1,4 @@
-"""A network in other units of its weights: what a diagonal preconditioner makes of its curvature."""
+"""A network in rescaled weights, whose curvature is that under a diagonal preconditioner."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ class ScaledModel(nn.Module):
         named = trainable_parameters(model)
         self._names: Sequence[str] = list(named)
         roots = unflatten(scale_P.sqrt(), list(named.values()))
-        self._model = [model]  # in a list: its own parameters are no parameters of this module
+        self._model = [model]  # in a list, so that its parameters are not registered here
         self.theta = nn.ParameterList(p.detach() * root for p, root in zip(named.values(), roots, strict=True))
         self._roots = [root.clone() for root in roots]
         self.eval()

@@ -104,23 +104,3 @@ def two_cycle(curvature: float, *, lr: float, rho: float) -> float:
     if lr * curvature >= 2:
         raise UsageError(f"lr·h = {lr * curvature:g}: at 2 and above SAM diverges and has no cycle; take lr below it.")
     return lr * curvature * rho / (2 - lr * curvature)
-
-
-def normalised_sam_path(problem: Problem, *, lr: float, rho: float, start_R: Tensor, steps: int) -> Tensor:
-    """The path of true SAM on ½wᵀHw: w ← w − ηH(w + ρHw/‖Hw‖), (steps + 1) × R in the eigenbasis of H.
-
-    >>> path = normalised_sam_path(Problem.from_diagonal(torch.tensor([[1.0]])), lr=0.5, rho=0.3,
-    ...                            start_R=torch.tensor([1.0]), steps=100)
-    >>> [round(abs(w), 6) for w in path[-2:, 0].tolist()]
-    [0.1, 0.1]
-    """
-    check_lr(lr)
-    lam_R = problem.eigenvalues_R
-    if start_R.shape != lam_R.shape:
-        raise UsageError(f"start_R has shape {tuple(start_R.shape)}; the problem has rank {problem.rank}.")
-    path = [start_R.to(lam_R)]
-    for _ in range(steps):
-        gradient = lam_R * path[-1]
-        ascent = rho * gradient / gradient.norm().clamp_min(torch.finfo(lam_R.dtype).tiny)
-        path.append(path[-1] - lr * lam_R * (path[-1] + ascent))
-    return torch.stack(path)

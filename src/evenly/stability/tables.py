@@ -18,7 +18,7 @@ MEMORISING = "memorising"
 
 
 class Settings(TypedDict, total=False):
-    """The keywords of `mean_square_threshold` that a report passes on."""
+    """The keywords of `mean_square_threshold` that a report takes."""
 
     sampling: Sampling
     momentum: float
@@ -68,9 +68,9 @@ def threshold_report(
     residual: float | None = None,
     **method: Unpack[Settings],
 ) -> dict[str, Any]:
-    """Where a learning rate stands among the criteria, for SGD and, with ρ/α > 0, for SAM; plain values throughout.
+    """A learning rate beside the criteria for SGD and, with ρ/α > 0, for SAM; plain values throughout.
 
-    The published criteria are for plain SGD, and for SAM that climbs on all examples. With `momentum`, `weight_decay`
+    The published criteria are for plain SGD, and for SAM that ascends on all examples. With `momentum`, `weight_decay`
     or another `sampling` (as for `mean_square_threshold`) the method that has them follows, with its exact threshold.
 
     Without `lr` the report holds the thresholds only. An `eta` of None is infinite: JSON has no infinity.
@@ -116,7 +116,7 @@ def threshold_report(
 
 
 def exact_row(problem: Problem, eta: float, lr: float | None, *, approximate: bool = False) -> dict[str, Any]:
-    """A method that only the exact threshold is known for, in the shape of `criteria_rows`."""
+    """A row for a method with an exact threshold but no published criteria, in the format of `criteria_rows`."""
     return {
         "lambda_max": problem.lambda_max,
         "largest_example": float(problem.curvatures.largest().max()),
@@ -158,7 +158,7 @@ def minimum_note(gradient_norm: float | None, residual: float | None, lambda_max
 
 
 def verdict(lr: float | None, threshold: float, *, approximate: bool = False) -> str:
-    """Where a learning rate stands, as a phrase.
+    """Whether a learning rate is stable, as a phrase.
 
     >>> verdict(0.1, 0.4)
     'stable: lr is 0.25 of the exact threshold'
@@ -217,7 +217,7 @@ def _row(problem: Problem, *, batch: int, rho_over_alpha: float) -> dict[str, An
 
 
 def _plain(lr: float) -> float | None:
-    """None for a criterion that no learning rate meets (a full batch): JSON has no infinity."""
+    """None for an infinite learning rate (a full batch): JSON has no infinity."""
     return lr if lr < float("inf") else None
 
 

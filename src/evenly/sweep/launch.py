@@ -66,13 +66,13 @@ def check_available(where: Where, *, memory: int = 0) -> Where:
     this machine holds, where that was left open.
     """
     if where.engine == "ray":
-        from evenly.sweep import on_ray
+        from evenly.sweep import ray_cluster
 
-        on_ray.check(where)
+        ray_cluster.check(where)
     elif where.engine == "slurm":
-        from evenly.sweep import on_slurm
+        from evenly.sweep import slurm_cluster
 
-        on_slurm.check(where, memory=memory)
+        slurm_cluster.check(where, memory=memory)
     elif not is_one(where):
         return local.checked(where, memory=memory)
     return where

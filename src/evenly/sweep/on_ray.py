@@ -10,20 +10,18 @@ them.
 
 import asyncio
 import contextlib
-import importlib.util
-import logging
 import os
 import socket
 import tempfile
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import evenly
-from evenly.errors import SetupError, Stopped, UsageError
-from evenly.sweep import parcels
+from evenly.errors import SetupError, Stopped
+from evenly.sweep import parcels, ray_cluster
 from evenly.sweep.local import log_of, stoppable
 from evenly.sweep.plan import Job, Plan
 from evenly.sweep.status import Status, leave_or_cancel
@@ -31,11 +29,10 @@ from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, do, skip_outcome
 
 RETRIES = 5  # of a task whose node or process was lost, and of the actor that holds the plan
-PATIENCE = 5.0  # seconds for a cluster to answer at all
 LOOK = 5.0  # seconds from one line on progress to the next, at most
+PAUSE = 0.2  # seconds between two looks for an actor
 SAVING = 60.0  # seconds that cancelled jobs have to save where they stand
 LOGS = "sweep"  # in the folder of a node that does not see the runs
-NAMESPACE = "evenly"
 
 
 @dataclass(frozen=True)
@@ -52,9 +49,9 @@ class Setting:
 
 def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> None:
     """Carry out a plan as tasks of the Ray cluster that `where` names, or of one on this machine."""
-    with stoppable(), _connect(where) as (ray, stays):
-        resources = _resources(ray, where)
-        home = str(runs.resolve()) if _is_shared(ray, where, runs) else None
+    with stoppable(), ray_cluster.connect(where) as (ray, stays):
+        home = str(runs.resolve()) if ray_cluster.is_shared(ray, where, runs) else None
+        resources = ray_cluster.resources(ray, where)
         given = {name: value for name, value in os.environ.items() if name.startswith("EVENLY_")}
         setting = Setting(home, str(logs.resolve()), where.threads or 1, where.devices, os.getcwd(), given)
         for attempt in range(RETRIES + 1):
@@ -86,9 +83,11 @@ def _follow(ray: Any, holder: Any, plan: Plan, *, runs: Path, logs: Path, status
         news = ray.get(holder.news.remote(heard))
         heard += len(news)
         for event in news:
+            if event.name in status.outcomes:
+                continue  # heard before
             if event.outcome is None:
                 status.begin(plan[event.name])
-            elif event.name not in status.outcomes:
+            else:
                 if event.made:
                     _unpack(ray.get(event.made[0]), runs, plan[event.name], log_of(logs, plan[event.name]))
                 status.end(event.outcome)
@@ -218,140 +217,36 @@ def _holder(
 ) -> Any:
     """The actor that an earlier command left with this plan, or a new one."""
     name = f"{plan.digest}-{uuid.uuid5(uuid.NAMESPACE_URL, f'{socket.gethostname()}{runs.resolve()}').hex}"
-    with contextlib.suppress(ValueError, ray.exceptions.RayError):
-        there = ray.get_actor(name, namespace=NAMESPACE)
-        # What is over was told to nobody. On a shared folder its jobs are found done, if they still are.
-        if setting.home is None or not ray.get(there.is_over.remote()):
-            return there
-        ray.kill(there)
-        name += uuid.uuid4().hex
+    if (there := _left_there(ray, name, setting)) is not None:
+        return there
     known: dict[str, bytes] = {}
     if setting.home is None:
         found = ((job, parcels.known(runs, job)) for job in left.values())
         known = {job.name: content for job, content in found if content}
-    life = {"name": name, "namespace": NAMESPACE, "lifetime": "detached"} if stays else {}
+    life = {"name": name, "namespace": ray_cluster.NAMESPACE, "lifetime": "detached"} if stays else {}
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     here = strategy(ray.get_runtime_context().get_node_id(), soft=True)
-    actor = ray.remote(num_cpus=0, max_concurrency=1000, scheduling_strategy=here, **life)(Holder)
+    # For an actor that asks for nothing Ray picks any node, which may not know this one yet: hence a byte of memory.
+    actor = ray.remote(num_cpus=0, memory=1, max_concurrency=1000, scheduling_strategy=here, **life)(Holder)
     return actor.remote(left, setting, resources, known)
+
+
+def _left_there(ray: Any, name: str, setting: Setting) -> Any:
+    """The actor of this name that can still be heard, if any; one that cannot is removed."""
+    while True:
+        try:
+            there = ray.get_actor(name, namespace=ray_cluster.NAMESPACE)
+        except ValueError:
+            return None
+        with contextlib.suppress(ray.exceptions.RayActorError):
+            # What is over was told to nobody. On a shared folder its jobs are found done, if they still are.
+            if not ray.get(there.is_over.remote()) or setting.home is None:
+                return there
+            ray.kill(there)
+        time.sleep(PAUSE)  # the cluster takes a while to see that an actor is lost, and to free its name
 
 
 def _cancel(ray: Any, holder: Any) -> None:
     with contextlib.suppress(ray.exceptions.RayError):
         ray.get(holder.cancel.remote())
         ray.kill(holder)
-
-
-def check(where: Where) -> None:
-    """Raise unless Ray is installed, and something answers at the address, where one is given."""
-    if importlib.util.find_spec("ray") is None:
-        raise SetupError('--on ray needs Ray: pip install "evenly[ray]"')
-    if address := where.address or os.environ.get("RAY_ADDRESS"):
-        _check_answers(where, address)
-
-
-@contextlib.contextmanager
-def _connect(where: Where) -> Iterator[tuple[Any, bool]]:
-    """Ray, connected, and whether the cluster stays when this process ends; what was connected before stays so."""
-    if importlib.util.find_spec("ray") is None:
-        check(where)
-    import ray
-
-    if ray.is_initialized():
-        yield ray, True
-        return
-    check(where)
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": NAMESPACE}
-    address = where.address or os.environ.get("RAY_ADDRESS")
-    stays = True
-    try:
-        try:
-            ray.init(address=address or "auto", **quiet)
-        except ConnectionError:
-            if address:
-                raise
-            stays = False
-            ray.init(address="local", include_dashboard=False, **quiet)
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-        raise _unreachable(where, str(error).strip().splitlines()[0]) from error
-    try:
-        yield ray, stays
-    finally:
-        ray.shutdown()
-
-
-def _check_answers(where: Where, address: str) -> None:
-    """Whether anything listens at the address: Ray itself would try for minutes."""
-    if address in ("auto", "local"):
-        return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():
-        raise UsageError(f"--on {where}: expected HOST:PORT, such as --on ray:127.0.0.1:6379")
-    try:
-        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
-    except OSError as error:
-        raise _unreachable(where, error.strerror or str(error)) from error
-
-
-def _unreachable(where: Where, reason: str) -> SetupError:
-    return SetupError(
-        f"--on {where}: no Ray cluster answers there ({reason}). Start one with `ray start --head` and give its "
-        "address, as --on ray:HOST:6379; or leave the address out, for one on this machine: --on ray"
-    )
-
-
-def _resources(ray: Any, where: Where) -> dict[str, Any]:
-    """What a task asks for, one GPU a process where the cluster has any.
-
-    A job that no node could ever hold is an error now: Ray would wait for such a node for ever.
-    """
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    each = where.gpus if where.gpus is not None else int(any(node.get("GPU", 0) for node in nodes))
-    wanted = {
-        "CPU": float((where.threads or 1) * where.devices),
-        "GPU": float(each * where.devices),
-        "memory": 1e9 * (where.memory or 0),
-    }
-    if not any(all(node.get(kind, 0.0) >= number for kind, number in wanted.items()) for node in nodes):
-        largest = {kind: max((node.get(kind, 0.0) for node in nodes), default=0.0) for kind in wanted}
-        memory = f", {where.memory:g} GB" if where.memory else ""
-        has = f", {largest['memory'] / 1e9:.1f} GB" if where.memory else ""
-        raise SetupError(
-            f"--on {where}: a run needs {wanted['CPU']:g} cores{memory} and {wanted['GPU']:g} GPUs on one node, and "
-            f"the largest node has {largest['CPU']:g}{has} and {largest['GPU']:g}. Give less with --threads-per-run, "
-            "--gpus, --memory or --devices-per-run."
-        )
-    asked: dict[str, Any] = {"num_cpus": wanted["CPU"], "num_gpus": wanted["GPU"]}
-    return asked | ({"memory": int(wanted["memory"])} if where.memory else {})
-
-
-def _is_shared(ray: Any, where: Where, runs: Path) -> bool:
-    """Whether every node sees the folder of runs: each is asked for a file that was written just now."""
-    runs.mkdir(parents=True, exist_ok=True)
-    token = runs.resolve() / f".shared-{uuid.uuid4().hex}"
-    token.touch()
-    try:
-        strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        look = ray.remote(num_cpus=0)(_look)
-        nodes = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes() if node["Alive"]}
-        asked = [look.options(scheduling_strategy=strategy(each, soft=False)).remote(str(token)) for each in nodes]
-        answers = dict(zip(nodes.values(), ray.get(asked), strict=False))
-    except (ray.exceptions.RayError, ImportError) as error:
-        raise SetupError(
-            f"--on {where}: the nodes of the cluster cannot import evenly ({str(error).strip().splitlines()[-1]}). "
-            "Install it on each: pip install evenly"
-        ) from error
-    finally:
-        token.unlink(missing_ok=True)
-    for host, (_, version) in answers.items():
-        if version != evenly.__version__:
-            raise SetupError(
-                f"--on {where}: node {host} has evenly {version}, and this is {evenly.__version__}. Results are the "
-                f'same only with the same version: pip install "evenly=={evenly.__version__}" there.'
-            )
-    return all(sees for sees, _ in answers.values())
-
-
-def _look(path: str) -> tuple[bool, str]:
-    """What a node is asked: whether it sees a file, and which evenly it has."""
-    return os.path.exists(path), evenly.__version__

@@ -1,1 +1,1 @@
-"""One training loop, and what keeps it going: checkpoints, evaluation, many devices, ensembles."""
+"""The training loop with its checkpoints, evaluation and many devices; comparisons; and ensembles of small networks."""

@@ -1,8 +1,8 @@
-"""A batch in parts: the gradient of all of it, with the memory of one part.
+"""Gradient accumulation: a batch in parts, with the gradient of the whole and the memory of one part.
 
-Each part is differentiated as soon as its loss is known, and its activations are dropped; what is kept is the sum of
-the gradients, one copy of the parameters. The loss that is returned has that sum for its gradient, so that whoever
-differentiates it, an optimizer's closure or SAM, sees an ordinary loss.
+Each part is differentiated as soon as its loss is known, and its activations are freed; only the sum of the gradients,
+one copy of the parameters, is kept. The loss that is returned has that sum as its gradient, so an optimizer's closure
+or SAM differentiates it like any other loss.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ def in_parts(
 ) -> Tensor:
     """The loss of a batch, a mean over examples, computed in `num` parts; `scaler` is the GradScaler of fp16, if any.
 
-    BatchNorm normalises each part by itself, as it would do on as many devices.
+    BatchNorm normalises each part separately, as on that many devices.
 
     >>> w = torch.ones(2, requires_grad=True)
     >>> x = torch.arange(6.0).view(3, 2)
@@ -42,7 +42,7 @@ class _InParts(torch.autograd.Function):
         for part in parts:
             with torch.enable_grad():
                 one = loss(*part) * (len(part[0]) / num)
-                # Half precision needs the scale inside, where gradients are small; it is taken out again below.
+                # Half precision needs the loss scale here, where gradients are small; it is divided out below.
                 found = torch.autograd.grad(one if scale is None else one * scale, params, allow_unused=True)
             total = one.detach() if total is None else total + one.detach()
             used = used or [g is not None for g in found]

@@ -1,4 +1,4 @@
-"""Whether a separation lasts: how far those of other seeds and of other epochs call the same examples hard."""
+"""Whether a separation is reproducible: how well separations of other seeds and epochs agree on the hard examples."""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -15,7 +15,7 @@ from evenly.training.trained_model import kept_epochs, load_trained
 def mean_agreement(runs: Sequence[Run]) -> dict[str, Any] | None:
     """The mean agreement over all pairs of the runs' separations; None unless two or more are of the same data.
 
-    Toy data are drawn by the seed: there, an example of one seed is not that of another.
+    Toy data depend on the seed, so their examples cannot be matched between seeds.
     """
     prints = {(run.stamps() or [{}])[-1].get("data") for run in runs}
     if len(runs) < 2 or len(prints) > 1:
@@ -33,7 +33,7 @@ def separations_at(
         then = load_trained(run, epoch=epoch, data_root=data_root)
         logits = outputs(then.model.to(device), then.splits.train, device=device)
         stream = rng.generator(0, "separate", run.id)
-        # Compared, not trained on: also a network that has fitted everything may be asked.
+        # No accuracy limit: these separations are only compared, never trained on.
         found[epoch] = separate(logits, data.labels, index=data.index, classes=data.classes, rng=stream, max_accuracy=1)
     return found
 

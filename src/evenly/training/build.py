@@ -1,4 +1,4 @@
-"""From a recipe to the things that train; every mistake that can be found before the first step is found here."""
+"""Build the model, optimizer and batches of a recipe, and refuse every mistake that shows before the first step."""
 
 import inspect
 import logging
@@ -26,13 +26,13 @@ from evenly.training.placement import check_accumulation, default_workers, place
 from evenly.training.targets import targeted_augmentation
 
 _log = logging.getLogger(__name__)
-# LBFGS wants to evaluate the loss many times a step, SparseAdam gradients that are sparse: loops of another kind.
+# LBFGS evaluates the loss many times a step and SparseAdam needs sparse gradients; the loop supports neither.
 _OTHER_LOOPS = {"Optimizer", "LBFGS", "SparseAdam"}
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Everything that lives while a recipe is trained. `forward` is the model as it is called: wrapped, compiled."""
+    """The objects that train a recipe. `forward` is the model as the loop calls it: wrapped, compiled."""
 
     recipe: Recipe
     splits: Splits
@@ -66,8 +66,8 @@ def build_parts(
     """Make the parts of a recipe for its data.
 
     `indices` is a multiset of positions in the training set, `weights` a factor for the loss of every training
-    example, and `hard` whether a separation found it hard: statistics of training then tell the two apart. `workers` is
-    the number of processes that decode files, chosen by the machine unless it is given.
+    example, and `hard` whether a separation calls it hard: training statistics then cover easy and hard examples
+    separately. `workers` is the number of processes that decode files; by default it suits the machine.
     """
     train = splits.train
     if workers is None:
@@ -75,7 +75,7 @@ def build_parts(
     if workers < 0:
         raise UsageError(f"--workers {workers}: give 0 or more processes.")
     if recipe.batch_size > (num := len(train) if indices is None else len(indices)):
-        # A few steps an epoch, and an example at least for every process.
+        # Aim for a few steps an epoch, with at least one example for every process.
         usual = max(1 << max(0, (num // 4).bit_length() - 1), world.size)
         raise UsageError(
             f"batch_size={recipe.batch_size} is more than the {num} training examples: give {num} or less, such as "
@@ -84,7 +84,7 @@ def build_parts(
     _check_groups(recipe, num, world)
     check_accumulation(recipe, world)
     augment = Augmentation.parse(recipe.augment, data=train)
-    # Recipes from files were asked about when they were read: who trains this one has named its code.
+    # Recipes from files were checked when they were read, so the user has named this code.
     consent.remember(recipe.model.name, recipe.model.options)
     model = models.build_with(
         recipe.model.options,
@@ -101,7 +101,7 @@ def build_parts(
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
     _try(objective, model, augmented_shape(train.shape, augment), world)
     forward = world.wrap(model, sharded=recipe.sharded)
-    # Gradients of half precision would vanish below 6e-8: they are made from a loss that is scaled up.
+    # In half precision, gradients below 6e-8 vanish, so the loss is scaled up.
     scaler = torch.amp.GradScaler(world.device.type) if recipe.precision == "fp16" else None
     if recipe.compile:
         forward = torch.compile(forward)  # type: ignore[assignment]  # stays a module
@@ -134,9 +134,9 @@ def build_parts(
 
 
 def load_data(recipe: Recipe, *, data_root: str | None = None, remark: bool = True) -> Splits:
-    """The data that a recipe names, checked: what cannot be trained on is refused, what is odd is remarked on.
+    """Load and check the data that a recipe names: refuse data that cannot be trained on, warn about odd data.
 
-    Without `remark` nothing is said, where the same data will be loaded again by what follows.
+    Without `remark` nothing is said about odd data, for callers after whom the same data are loaded again.
 
     >>> load_data(Recipe()).name
     'digits'
@@ -151,7 +151,7 @@ def load_data(recipe: Recipe, *, data_root: str | None = None, remark: bool = Tr
 
 
 def optimizer_class(name: str) -> type[torch.optim.Optimizer]:
-    """The optimizer of `torch.optim` that has this name, in small letters or not."""
+    """The optimizer of `torch.optim` with this name, in any case."""
     known = {
         other.lower(): kind
         for other, kind in vars(torch.optim).items()
@@ -163,7 +163,7 @@ def optimizer_class(name: str) -> type[torch.optim.Optimizer]:
 
 
 def default_lr(name: str) -> float:
-    """The learning rate that an optimizer begins with where none is given: torch's, but for SGD the recipe's.
+    """The default learning rate of an optimizer: torch's, but the recipe's for SGD.
 
     >>> default_lr("sgd"), default_lr("adamw")
     (0.1, 0.001)
@@ -198,7 +198,7 @@ def build_optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
         raise UsageError(f"optimizer: {chosen.name} refuses its settings: {error}.") from error
 
 
-#: How torch goes over the parameters; one excludes the others.
+#: Torch's implementations of an update, which exclude one another.
 _WAYS = {"fused", "foreach", "differentiable"}
 
 
@@ -216,8 +216,8 @@ def _can_fuse(model: nn.Module) -> bool:
 def build_ascent(recipe: Recipe, model: nn.Module, world: World, *, scaler: Any = None) -> Any:
     """The SAM rule of the recipe, or None for ordinary training.
 
-    What a rule must have in common with the rest of the recipe (seed, momentum, weight decay) comes from there. The
-    whole batch climbs together, however many processes share it, unless the options say otherwise.
+    Seed, momentum and weight decay come from the recipe. The whole batch shares one displacement, over any number of
+    processes, unless the options say otherwise.
     """
     chosen = recipe.ascent
     if chosen.rule == "none":
@@ -245,7 +245,7 @@ def build_ascent(recipe: Recipe, model: nn.Module, world: World, *, scaler: Any 
 
 
 def augmented_shape(shape: tuple[int, ...], augment: Augmentation) -> tuple[int, ...]:
-    """The shape of an input once it is augmented: crops may change its size.
+    """The shape of an input after augmentation, which may crop it to another size.
 
     >>> augmented_shape((3, 96, 96), Augmentation.parse(["resized-crop:64"]))
     (3, 64, 64)
@@ -268,11 +268,11 @@ def _groups(model: nn.Module, decay: str, weight_decay: float) -> Any:
 
 
 def _check_groups(recipe: Recipe, num: int, world: World) -> None:
-    """An `m` that does not divide the batch, or the short one at the end, is found before the epoch ends with it."""
+    """Refuse an `m` that does not divide the batch or the short last batch, before training reaches it."""
     m = recipe.ascent.options.get("m")
     short = 0 if recipe.drop_last else num % recipe.batch_size
     for size in (recipe.batch_size, short):
-        # One group may span all processes; what is no number of examples at all is the rule's own to refuse.
+        # One group may span all processes; the rule itself refuses an `m` that is no number of examples.
         divides = size == m or not isinstance(m, int) or m < 1 or not (size % world.size or (size // world.size) % m)
         if not divides:
             remedy = "set drop_last=true" if size == short else f"give a divisor of {size // world.size}"
@@ -280,12 +280,12 @@ def _check_groups(recipe: Recipe, num: int, world: World) -> None:
 
 
 def _tuples(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Recipes hold lists, torch wants tuples (`betas`)."""
+    """Turn the lists of recipes into the tuples that torch expects (`betas`)."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
 
 
 def _try(objective: Objective, model: nn.Module, shape: tuple[int, ...], world: World) -> None:
-    """A loss that does not fit the model's outputs is found before training, not in it."""
+    """Refuse a loss that does not fit the model's outputs before training starts."""
     with torch.no_grad(), observing(model, training=None):
         model.eval()
         zeros = torch.zeros((1, *shape), device=world.device)

@@ -1,8 +1,8 @@
-"""One file that holds all a run needs to go on: tensors as safetensors, the rest as JSON in its header.
+"""Checkpoints: one file with everything a run needs to resume, tensors as safetensors, the rest as JSON in its header.
 
-One file is replaced in one move: the old checkpoint is there until the new one is whole. It is sealed: it carries the
-identity of its run and a checksum, and is refused in another run's folder or with a single bit changed. Nothing is
-ever unpickled, so that a stranger's run is safe to open.
+The file is replaced atomically: the old checkpoint stays until the new one is complete. It is sealed with the identity
+of its run and a checksum, so it is refused in another run's folder or if a single bit has changed. Nothing is ever
+unpickled, so a stranger's run is safe to open.
 """
 
 import json
@@ -38,7 +38,7 @@ def save(run: Run, name: str, state: Mapping[str, Any]) -> None:
 
 
 def load(run: Run, name: str, *, device: torch.device | str = "cpu") -> dict[str, Any]:
-    """What `save` wrote for this run; anything else is refused with the reason."""
+    """Read what `save` wrote for this run; refuse anything else, with the reason."""
     from safetensors import SafetensorError, safe_open
 
     path = run.path / name
@@ -50,7 +50,7 @@ def load(run: Run, name: str, *, device: torch.device | str = "cpu") -> dict[str
             skeleton = json.loads(said["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, and not iterable
             state = _rebuild(skeleton, tensors)
-    except (SafetensorError, LookupError, ValueError, TypeError, RecursionError) as error:
+    except (SafetensorError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{path} is damaged ({error}). {_BEGIN_AGAIN}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from error
@@ -65,7 +65,7 @@ def save_weights(run: Run, name: str, weights: Mapping[str, Tensor]) -> None:
 
 
 def load_weights(run: Run, name: str) -> dict[str, Tensor]:
-    """What `save_weights` wrote for this run; a run of evenly 0.1 has files without a seal, which are read as they are.
+    """Read what `save_weights` wrote for this run; files of evenly 0.1 have no seal and are read without that check.
 
     >>> import tempfile
     >>> run = Run.create(tempfile.mkdtemp(), {}, "c0ffee")
@@ -85,7 +85,7 @@ def load_weights(run: Run, name: str) -> dict[str, Tensor]:
 
 
 def with_contents(state: dict[str, Any]) -> dict[str, Any]:
-    """The state with a digest of what it consists of: every name, number and shape of a tensor.
+    """The state, with a digest of every name, number and tensor shape in it.
 
     >>> refuse_incomplete(Path("x"), with_contents({"epoch": 1}))
     """
@@ -93,14 +93,14 @@ def with_contents(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def refuse_incomplete(path: Path, state: Mapping[str, Any]) -> None:
-    """Raise unless the state consists of what it did `with_contents`: nothing is missing, nothing replaced."""
+    """Raise unless the state matches the digest of `with_contents`: nothing is missing, nothing replaced."""
     rest = {name: value for name, value in state.items() if name != _CONTENTS}
     if state.get(_CONTENTS) != _contents(rest):
         raise DataError(f"{path} does not hold what it was saved with: content is missing or changed. {_BEGIN_AGAIN}")
 
 
 def check_place(state: Mapping[str, Any], *, epochs: int, steps: int, sums: Tensor) -> None:
-    """Raise a ValueError unless the state stands at a place in training that there is."""
+    """Raise a ValueError unless the state's epoch, batch and step are consistent."""
     epoch, batch, step = state["epoch"], state["batch"], state["step"]
     if step != epoch * steps + batch or not (0 <= epoch <= epochs and 0 <= batch <= steps):
         raise ValueError(f"step {step} is not batch {batch} of epoch {epoch}")
@@ -109,7 +109,7 @@ def check_place(state: Mapping[str, Any], *, epochs: int, steps: int, sums: Tens
 
 
 def misfit_error(path: Path, error: Exception) -> DataError:
-    """The error of a checkpoint whose content does not fit the run."""
+    """The error for a checkpoint whose content does not fit the run."""
     return DataError(f"{path} does not fit its run ({type(error).__name__}: {error}). {_BEGIN_AGAIN}")
 
 
@@ -120,7 +120,7 @@ def _contents(state: Mapping[str, Any]) -> str:
 
 
 def _key(run: Run) -> str | None:
-    """What the run's files are sealed with: its identity, however its folder is called now."""
+    """The key that seals the run's files: its identity, whatever its folder is called now."""
     return str(run.identity["id"]) if run.identity is not None else None
 
 
@@ -135,7 +135,7 @@ def _write(run: Run, name: str, tensors: Mapping[str, Tensor], **said: str) -> N
 
 
 def _flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """The value with every tensor replaced by its name; mappings keep integer keys, which JSON has not."""
+    """The value with every tensor replaced by its name; mappings keep integer keys, which JSON lacks."""
     if isinstance(value, Tensor):
         tensors[path] = value
         return {"tensor": path}

@@ -1,23 +1,23 @@
-"""Training that learned nothing, or stopped learning: said in words, with the setting to change and a value to try."""
+"""Training that learned nothing or stopped learning, described with the setting to change and a value to try."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-NEAR_CHANCE = 0.95  # of the error of guessing: above this a network has learned nothing to speak of
-LEARNED = 0.9  # of the error of guessing: below this it had learned something
-HIGH = 0.5  # of the error of guessing: a training error that stays above this is high
-STANDSTILL = 0.02  # of the error of guessing: a smaller fall over the last third of training is none
-FEWEST = 6  # epochs of which the last third says anything
+NEAR_CHANCE = 0.95  # share of the error of guessing: above this a network has learned next to nothing
+LEARNED = 0.9  # share of the error of guessing: below this it had learned something
+HIGH = 0.5  # share of the error of guessing: a training error that stays above this is high
+STANDSTILL = 0.02  # share of the error of guessing: a smaller fall over the last third of training does not count
+FEWEST = 6  # with fewer epochs the last third says nothing
 TINY_LR = 1e-4  # below this a learning rate is more often too small than too large
-LARGE_LR = 0.01  # from this on it is more often too large
-SHORT = 3  # fewer epochs than these may be the reason themselves
-LARGE_RHO = 0.5  # above this a radius of SAM is as likely at fault as the learning rate
+LARGE_LR = 0.01  # above this it is more often too large
+SHORT = 3  # fewer epochs than this may themselves be the reason
+LARGE_RHO = 0.5  # above this SAM's radius is as likely at fault as the learning rate
 
 
 def describe(
     history: Sequence[Mapping[str, Any]], *, num_classes: int, chance: float | None = None, rho: float = 0.0
 ) -> str | None:
-    """A sentence if the training error ended near chance or stopped falling high up; None for a run that learned.
+    """A sentence if the training error ended near chance or stopped falling while high; None for a run that learned.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def describe(
     chance
         The error of always naming the most frequent class; without it all classes count as equally frequent.
     rho
-        The radius of SAM, where one was used.
+        SAM's radius, if SAM was used.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def _at_chance(errors: Sequence[float], guessing: float) -> str | None:
 
 
 def _standstill(errors: Sequence[float], rates: Sequence[float], guessing: float) -> str | None:
-    """Judged while the learning rate is high: that little happens once a schedule has lowered it is as it should be."""
+    """Judge only epochs with a high learning rate: little happens once a schedule has lowered it, as it should."""
     fast = [error for error, rate in zip(errors, rates, strict=True) if rate >= max(rates) / 2]
     if len(fast) < FEWEST or errors[-1] <= HIGH * guessing:
         return None
@@ -78,7 +78,7 @@ def _rates(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 
 
 def _advice(rows: Sequence[Mapping[str, Any]], rho: float) -> str:
-    # A schedule ends low: the highest rate is the one that a person sets.
+    # A schedule ends low: the highest rate is the one that the user set.
     rate = max(_rates(rows))
     radius = f", or a smaller radius than {rho:g}: --rho {float(f'{rho / 10:.1g}'):g}" if rho > LARGE_RHO else ""
     if len(rows) < SHORT:

@@ -75,7 +75,7 @@ def compare(
         data = load_once(first, data_root=running.get("data_root"))
         split = evaluation_split(data, design.split)
         # What does not fit together is an error now, not once in every run.
-        design.check_on(data.train)
+        design.check_on(data)
         world = World.join(running.get("device", "auto"))
         plain = replace(first, resampling=Resampling())
         build_parts(plain, world=world, splits=data, workers=running.get("workers", 0))

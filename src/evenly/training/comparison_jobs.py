@@ -1,4 +1,4 @@
-"""The jobs of a comparison: train an early run, train a method; each gives plain JSON, wherever it runs."""
+"""The jobs of a comparison: train an early run, train a method. Each returns plain JSON, wherever it runs."""
 
 import contextlib
 import multiprocessing
@@ -22,12 +22,12 @@ from evenly.training.selection import shorten
 from evenly.training.separations import separation_of
 from evenly.training.train import train_from
 
-_data: dict[str, Splits] | None = None  # what was loaded, while it may be kept
+_data: dict[str, Splits] | None = None  # loaded data, while it may be kept
 
 
 @contextlib.contextmanager
 def data_loaded_once(splits: Splits | None = None) -> Iterator[None]:
-    """Within the context, the jobs of this process load their data once; or take `splits` for all of them."""
+    """Within the context, the jobs of this process load their data once, or all use `splits`."""
     global _data
     previous, _data = _data, ({} if splits is None else {"": splits})
     try:
@@ -37,10 +37,10 @@ def data_loaded_once(splits: Splits | None = None) -> Iterator[None]:
 
 
 def load_once(recipe: Recipe, *, data_root: str | None) -> Splits:
-    """The data of a recipe, loaded once in a comparison; where the seed draws them, once for each seed."""
+    """The data of a recipe, loaded once in a comparison, or once for each seed if they depend on it."""
     if _data is not None and "" in _data:
         return _data[""]
-    # A process that was started for a plan ends with it, and what it has loaded stays as it is until then.
+    # A process that was started for a plan ends with it, and may keep its data until then.
     if _data is None and multiprocessing.parent_process() is None:
         return load_data(recipe, data_root=data_root)
     kept = _data if _data is not None else _of_this_process
@@ -67,9 +67,9 @@ def train_early(
     keep_end: bool,
     running: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Train an early run, separate its outputs, and say what stands against repeating examples `factor` times.
+    """Train an early run, separate its outputs, and collect warnings against repeating examples `factor` times.
 
-    With `refuse`, outputs that cannot be separated are an error now, before anything long is trained.
+    With `refuse`, outputs that cannot be separated raise an error now, before any long training.
     """
     first = from_mapping(Recipe, recipe)
     data = load_once(first, data_root=running.get("data_root"))
@@ -103,7 +103,7 @@ def train_method(
     """Train one method with one seed: `recipe` is that of plain training, `early` that of the early run."""
     base, chosen = from_mapping(Recipe, recipe), parse(method)
     data = load_once(base, data_root=running.get("data_root"))
-    wanted, first = _wanted(runs, base, early, chosen, data, factor=factor, keep_suspects=keep_suspects)
+    wanted, first = _recipe_and_early(runs, base, early, chosen, data, factor=factor, keep_suspects=keep_suspects)
     is_plain = chosen.name == "plain"
     run = train_from(first if is_plain else None, wanted, runs=runs, splits=data, **running)
     if is_plain and first is not None:
@@ -126,7 +126,7 @@ def train_method(
 
 
 class _Numbers(dict[str, Any]):
-    """The numbers in a run's summary; one that is asked for and not there is damage."""
+    """The numbers in a run's summary; a missing one means that the summary is damaged."""
 
     def __init__(self, run: Run) -> None:
         kinds = {name: value for name, value in run.summary().items() if not isinstance(value, bool)}
@@ -141,19 +141,19 @@ class _Numbers(dict[str, Any]):
 
 
 def run_of(runs: str, arguments: Mapping[str, Any]) -> str | None:
-    """The ID of the run that `train_method` with these arguments trains; None where that costs more than looking."""
+    """The ID of the run that `train_method` trains with these arguments; None where finding it would be expensive."""
     base, chosen = from_mapping(Recipe, arguments["recipe"]), parse(arguments["method"])
-    if chosen.has("steps"):  # whose epochs only the separation tells
+    if chosen.has("steps"):  # whose epochs depend on the separation
         return None
     data = load_once(base, data_root=arguments["running"].get("data_root"))
     how = {name: arguments[name] for name in ("factor", "keep_suspects")}
-    return identify(_wanted(runs, base, arguments["early"], chosen, data, **how)[0], data).id
+    return identify(_recipe_and_early(runs, base, arguments["early"], chosen, data, **how)[0], data).id
 
 
-def _wanted(
+def _recipe_and_early(
     runs: str, base: Recipe, early: Mapping[str, Any] | None, chosen: Method, data: Splits, **settings: Any
 ) -> tuple[Recipe, Run | None]:
-    """The recipe of a method, and the early run that it begins with."""
+    """The recipe of a method, and the early run that it starts from."""
     first, share = None, None
     if early is not None:
         first = Run(Path(runs) / identify(from_mapping(Recipe, early), data).id)
@@ -163,7 +163,7 @@ def _wanted(
 
 
 def _worst(summary: _Numbers, split: str) -> tuple[float, str | None]:
-    """The error of the worst group, and which it is; that of the worst class where the data have no groups."""
+    """The error and name of the worst group, or of the worst class if the data have no groups."""
     start = f"{split}.worst."
     ends = {name.removeprefix(start): value for name, value in summary.items() if name.startswith(start)}
     groups = {name: value for name, value in ends.items() if name != "class"}

@@ -1,4 +1,4 @@
-"""Plain training that begins where an early run ended: the shared epochs are trained once.
+"""Plain training that continues from the end of an early run: the shared epochs are trained once.
 
 An early run is the beginning of plain training: the same seed, settings and data, ended early. Order, augmentation and
 dropout are functions of (seed, epoch, batch), so the state at its end is the state of plain training after these
@@ -21,18 +21,18 @@ def is_beginning(early: Run, recipe: Recipe, identity: Identity) -> bool:
         return False
     try:
         first, kept, taken = from_record(early.recipe), early.identity, int(early.summary()["epoch"])
-    except (EvenlyError, KeyError):  # a damaged early run is nothing to begin with
+    except (EvenlyError, KeyError):  # a damaged early run cannot be continued
         return False
     if first.until.rule == "end" or kept is None:
         return False
     same_data = kept["data"].get("fingerprint") == identity.data["fingerprint"] and kept["given"] == identity.given
-    same_recipe = replace(first, until=Until(), keep_epochs=recipe.keep_epochs) == recipe
-    # The early run has not kept the weights of these epochs, nor the losses of single examples in this run's folder.
+    same_recipe = replace(first, until=Until(), keep_epochs=recipe.keep_epochs, last_layer=recipe.last_layer) == recipe
+    # The early run has neither kept the weights of these epochs nor recorded losses per example in this run's folder.
     leaves_more = recipe.record_examples or any(epoch <= taken for epoch in recipe.keep_epochs)
     return same_data and same_recipe and not leaves_more
 
 
 def forget_end(early: Run) -> None:
-    """Delete the state that an early run kept at its end, once nothing begins there any more."""
+    """Delete the state that an early run kept at its end, once no other run will continue from it."""
     with contextlib.suppress(OSError):
         (early.path / END).unlink(missing_ok=True)

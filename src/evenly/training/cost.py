@@ -1,4 +1,4 @@
-"""What training costs: gradients per example, and examples, steps and seconds before anything is trained."""
+"""The cost of training: gradients per example, and an estimate of examples, steps and seconds beforehand."""
 
 import tempfile
 import time
@@ -16,11 +16,11 @@ from evenly.training.distributed import World
 from evenly.training.interruption import Interruption
 from evenly.training.loop import Loop
 
-STEPS, LONGEST = 8, 5.0  # a few steps, or as many as five seconds hold
+STEPS, LONGEST = 8, 5.0  # a few steps, or five seconds' worth
 
 
 def gradients_per_example(ascent: Ascent) -> float:
-    """Gradients of an example in a step: one, and one more where a rule looks first.
+    """Gradients per example and step: one, plus one more for a rule that ascends first.
 
     >>> [gradients_per_example(Ascent(*a)) for a in (("none",), ("sam",), ("sam", 0.1, {"every": 5}), ("lsam",))]
     [1.0, 2.0, 1.2, 1.0]
@@ -40,7 +40,7 @@ def estimate(
 ) -> dict[str, Any]:
     """Examples, steps and gradients of the whole recipe, and its seconds on this machine, from a few real steps.
 
-    `splits` are its data, where they are loaded already.
+    `splits` are its data, if they are already loaded.
 
     >>> from evenly.recipe import Data
     >>> estimate(Recipe(data=Data("parity", {"dim": 5}), epochs=3, batch_size=50), device="cpu")["steps"]
@@ -60,7 +60,7 @@ def estimate(
             if sum(taken) > LONGEST:
                 break
     steps = recipe.epochs * len(parts.batches)
-    # The first steps also warm up caches and allocators: the quickest is nearest to the long run.
+    # The first steps also warm up caches and allocators: the quickest step best predicts a long run.
     return {
         "examples": recipe.epochs * parts.batches.examples,
         "steps": steps,

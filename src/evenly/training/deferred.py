@@ -1,7 +1,7 @@
 """Losses and errors that stay on the device until those of many steps are read at once.
 
-Reading a number from a GPU waits for all that it was asked to do before. A step that waits leaves the device idle while
-the host prepares the next one; so numbers that only people read are read once every `READ_EVERY` steps.
+Reading a number from a GPU waits for all work queued before it. A step that waits leaves the device idle while the
+host prepares the next one, so numbers that are only displayed are read once every `READ_EVERY` steps.
 
 Shapes: B examples of a pass, C outputs.
 """
@@ -15,11 +15,11 @@ from torch import Tensor
 from evenly.training.objective import predictions
 
 READ_EVERY = 50  # steps
-_GATHERED = 8  # outputs of passes: they are larger than what is kept of them
+_GATHERED = 8  # outputs of passes, which are larger than what is kept of them
 
 
 class Seen(NamedTuple):
-    """A pass, on the host: the loss of every example, whether its class was wrong, and which cluster it is of."""
+    """One pass, on the host: every example's loss, whether its prediction was wrong, and its cluster."""
 
     loss_B: Tensor
     wrong_B: Tensor
@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
 
 class DeferredLosses:
-    """What the steps since the last reading have seen; `read` gives it step by step, after one wait for all of it.
+    """The losses of the steps since the last reading; `read` returns them step by step, after a single wait.
 
     >>> deferred = DeferredLosses()
     >>> deferred.add(torch.tensor([1.5, 0.5]), torch.tensor([[0.0, 1.0], [0.0, 1.0]]), torch.tensor([0, 1]), None)
@@ -51,11 +51,11 @@ class DeferredLosses:
 
     @property
     def is_due(self) -> bool:
-        """Whether enough steps have come together to be read."""
+        """Whether enough steps have accumulated to be read."""
         return len(self._ends) >= READ_EVERY
 
     def add(self, loss_B: Tensor, outputs_BC: Tensor, labels_B: Tensor, hard_B: Tensor | None) -> None:
-        """A pass of the step that is being taken; `hard_B` is on the host."""
+        """Add a pass of the current step; `hard_B` is on the host."""
         self._losses.append(loss_B)
         self._hard.append(hard_B)
         self._outputs.append((outputs_BC, labels_B))
@@ -63,11 +63,11 @@ class DeferredLosses:
             self._judge()
 
     def end_step(self) -> None:
-        """The step ends: what is added from now on is of the next."""
+        """End the step: later passes belong to the next one."""
         self._ends.append(len(self._losses))
 
     def read(self) -> Iterator[list[Seen]]:
-        """Everything so far, a list of passes for every step; nothing is left."""
+        """Return and forget everything so far, a list of passes for every step."""
         if not self:
             return
         self._judge()
@@ -81,7 +81,7 @@ class DeferredLosses:
             yield passes[start:end]
 
     def _judge(self) -> None:
-        """Keep of the outputs only which of them are wrong."""
+        """Reduce the outputs to whether each prediction is wrong."""
         if self._outputs:
             outputs, labels = zip(*self._outputs, strict=True)
             self._wrong.append(predictions(torch.cat(outputs)) != torch.cat(labels))

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from evenly.data import Labelled
+from evenly.data import Splits
 from evenly.data.augment import Augmentation
 from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until
 from evenly.training.early import early_recipe
+from evenly.training.last_layer import check_last_layer
 from evenly.training.methods import Method, parse_all
 
 UNKNOWN = "0" * 12  # stands for the ID of an early run that is not trained yet
@@ -87,10 +88,12 @@ class Design:
         if self.needs_early:
             self.early(self.seeds[0])
 
-    def check_on(self, train: Labelled) -> None:
-        """Raise, before anything is trained, for augmentations that these data cannot take: one example is put in."""
+    def check_on(self, splits: Splits) -> None:
+        """Raise, before anything is trained, for what these data cannot take: augmentations, a split for DFR."""
+        train = splits.train
         one, index = train.gather([0]), torch.zeros(1, dtype=torch.int64)
         for recipe in self._recipes():
+            check_last_layer(recipe, splits)
             for_all = Augmentation.parse(recipe.augment, data=train)
             for_all(one, seed=0, epoch=0, index=index)
             if recipe.resampling.augment:

@@ -1,7 +1,7 @@
-"""One run on many devices: who this process is among them, and how a model is shared.
+"""One run on many devices: the rank of this process, and how the model is replicated or sharded.
 
-`torchrun -m evenly train …` starts the processes. Batches have the composition they have in one process; each
-process takes its share of every batch, and gradients are averaged so that the step is the same.
+`torchrun -m evenly train …` starts the processes. Batches are the same as in one process; each process takes its share
+of every batch, and gradients are averaged so that the step is the same too.
 """
 
 import atexit
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from evenly import device as devices
 
-#: Steps from one question to all processes to the next.
+#: Steps between two exchanges of `any_of`.
 AGREE_EVERY = 10
 _BACKENDS = {"cuda": "nccl", "xpu": "xccl"}
 
@@ -32,7 +32,7 @@ class World:
 
     @classmethod
     def join(cls, device: str = "auto") -> "World":
-        """The world that `torchrun` started this process in, or a world of one.
+        """The world in which `torchrun` started this process, or a world of one.
 
         >>> World.join("cpu").size
         1
@@ -53,7 +53,7 @@ class World:
 
     @property
     def kind(self) -> str:
-        """The device as a checkpoint remembers it: its kind and name, not its number.
+        """The device as checkpoints record it: its kind and name, not its number.
 
         >>> World().kind
         'cpu'
@@ -76,7 +76,7 @@ class World:
         return DistributedDataParallel(model, device_ids=where)
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum over all processes of a few numbers, which lie where the caller has them."""
+        """The sum of a few numbers over all processes, on the device of the arguments."""
         if self.size == 1:
             return values
         there = values.to(self.device)
@@ -84,10 +84,10 @@ class World:
         return there.to(values.device)
 
     def any_of(self, *flags: bool, step: int = 0) -> tuple[bool, ...]:
-        """For each question, whether any process says yes: all must stop, save and go on together.
+        """For each question, whether any process says yes, so that all stop and save together.
 
-        Asking costs an all-reduce and a wait for the device: within an epoch give the `step`, and the processes ask
-        each other every few steps only, all at the same ones; in between the answer is no.
+        This costs an all-reduce and a wait for the device. Within an epoch pass the `step`: the processes then exchange
+        answers only every few steps, all at the same ones; in between the answer is no.
         """
         if self.size == 1:
             return flags
@@ -96,7 +96,7 @@ class World:
         return tuple(bool(yes) for yes in self.sum(torch.tensor(flags, dtype=torch.int32)))
 
     def broadcast(self, value: Any) -> Any:
-        """What the leading process says, in every process."""
+        """The leading process's value, in every process."""
         if self.size == 1:
             return value
         box = [value]
@@ -104,7 +104,7 @@ class World:
         return box[0]
 
     def check_replicas(self, model: nn.Module) -> None:
-        """Raise if the copies of the model in the processes are not the same bits."""
+        """Raise unless the model is bit-identical in all processes."""
         if self.size == 1:
             return
         # Parameters only: BatchNorm's running statistics are each process's own between two steps.
@@ -117,35 +117,35 @@ class World:
             raise RuntimeError("the replicas of the model have parted: please report this as a bug of evenly")
 
     def finish(self) -> None:
-        """Wait until the device has done what it was asked to do."""
+        """Wait until the device has finished its queued work."""
         if self.device.type != "cpu":
             torch.get_device_module(self.device).synchronize()
 
     def wait(self) -> None:
-        """Until every process is here."""
+        """Wait for all processes."""
         if self.size > 1:
             torch.distributed.barrier()
 
 
 def _leave() -> None:
-    """End the group before the interpreter ends: its threads, if they outlive that, may abort a run that is done.
+    """Close the process group before the interpreter exits: threads that outlive it may abort a finished run.
 
-    A process that left at once would close its connections while another may still read its last words from them: all
-    say over the store that they are through, and wait a while for the others to say it. One that was killed never will.
+    A process that exited at once would close its connections while another may still be reading from them. So each
+    process announces through the store that it is done, and waits a while for the others, one of which may be dead.
     """
     if not torch.distributed.is_initialized():
         return
-    with suppress(RuntimeError, AttributeError):  # the store is gone with its process, or not where it used to be
+    with suppress(RuntimeError, AttributeError):  # the store has gone with its process, or has moved
         store = torch.distributed.distributed_c10d._get_default_store()
         ranks = range(torch.distributed.get_world_size())
         store.set(f"evenly/through/{torch.distributed.get_rank()}", "yes")
         store.wait([f"evenly/through/{rank}" for rank in ranks], timedelta(seconds=5))
-    gc.collect()  # models that hold on to the group
+    gc.collect()  # models that keep a reference to the group
     torch.distributed.destroy_process_group()
 
 
 def gather(state: Any) -> Any:
-    """A state dict with every shard of FSDP2 put together again; every process must ask.
+    """A state dict with all shards of FSDP2 reassembled; every process must call it.
 
     >>> gather({"w": torch.ones(1), "lr": 0.1})
     {'w': tensor([1.]), 'lr': 0.1}
@@ -159,7 +159,7 @@ def gather(state: Any) -> Any:
 def restore(
     model: nn.Module, optimizer: torch.optim.Optimizer, weights: dict[str, Tensor], state: dict[str, Any]
 ) -> None:
-    """Put back what `gather` gave of both state dicts, in shards where there are shards."""
+    """Load two state dicts from `gather`, sharded again where parameters are sharded."""
     mine = model.state_dict()
     model.load_state_dict({name: _like(tensor, mine[name]) for name, tensor in weights.items()})
     params = [p for group in optimizer.param_groups for p in group["params"]]
@@ -172,7 +172,7 @@ def restore(
 
 
 def _like(whole: Tensor, model: Tensor) -> Tensor:
-    """The tensor, in this process's shard if the one it is for is sharded."""
+    """The tensor in the layout of its target: this process's shard if the target is sharded."""
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     if not isinstance(model, DTensor):

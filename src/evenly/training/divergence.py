@@ -1,4 +1,4 @@
-"""Training that came apart: found before it is saved over what was still good, and told with what to try."""
+"""Diverged training: detected before it is saved over a good checkpoint, and reported with settings to try."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ class Diverged(UsageError):
 
 
 def weight_norm(model: nn.Module) -> float:
-    """The norm of all parameters, over all shards; what is not finite in them makes it so too.
+    """The norm of all parameters, over all shards; not finite if any of them is not.
 
     >>> weight_norm(nn.Linear(2, 1)) < 2
     True
@@ -23,7 +23,7 @@ def weight_norm(model: nn.Module) -> float:
 
 
 def divergence_error(what: str, recipe: Recipe, model: nn.Module, *, step: int, epoch: int, path: Path) -> Diverged:
-    """The error: what came apart and when, the settings that may be at fault, and what is left at `path`.
+    """The error: what diverged and when, the settings that may be at fault, and the checkpoint left at `path`.
 
     >>> str(divergence_error("the loss is nan", Recipe(), nn.Linear(2, 1), step=7, epoch=1, path=Path("last")))
     'the loss is nan at step 7 (epoch 1), with lr 0.1, rho 0 and a gradient of norm 0; there was no checkpoint yet. ...'

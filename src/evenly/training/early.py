@@ -1,7 +1,7 @@
 """The early run of USEFUL: its recipe, when it ends, and the outputs it leaves.
 
-An early run is plain training that ends early, to the last bit: the same seed, the same order, the same schedule. It
-leaves the outputs on the training set, from which a separation is made (Nguyen et al., 2024).
+An early run is the beginning of plain training, bit for bit: the same seed, order and schedule. It saves the outputs on
+the training set, from which a separation is made (Nguyen et al., 2024).
 """
 
 from collections.abc import Callable, Sequence
@@ -32,8 +32,8 @@ def early_recipe(
 ) -> Recipe:
     """The recipe of the early run: the same training, ended early.
 
-    Its epochs are the first epochs of plain training by the recipe, bit for bit. A smaller `model` may stand in as a
-    proxy, or another optimizer. `keep_epochs` are the early run's own, to compare the separations of several epochs.
+    Its epochs are the first epochs of plain training by the recipe, bit for bit. A smaller `model` or another optimizer
+    may be used as a proxy. `keep_epochs` applies to the early run, to compare the separations of several epochs.
 
     >>> first = early_recipe(Recipe(seed=1), Until("fraction", 0.1))
     >>> first.seed, first.until.rule, first.epochs
@@ -43,7 +43,7 @@ def early_recipe(
         raise UsageError("until.rule=end: the early run ends early. Give gain, epoch or fraction.")
     if recipe.epochs < 2:
         raise UsageError(f"epochs={recipe.epochs}: USEFUL separates early in training and is not for a single epoch.")
-    moment(until, epochs=recipe.epochs)  # refuses an epoch that does not exist before anything is trained
+    moment(until, epochs=recipe.epochs)  # refuse an epoch that does not exist before anything is trained
     return replace(
         recipe,
         model=model or recipe.model,
@@ -56,7 +56,7 @@ def early_recipe(
 
 
 def moment(until: Until, *, epochs: int) -> SeparationRule | None:
-    """The rule by which training ends early; None for training to the end.
+    """The rule that ends training early; None for training to the end.
 
     >>> moment(Until("fraction", 0.05), epochs=200)
     AtEpoch(epoch=10)
@@ -75,7 +75,7 @@ def moment(until: Until, *, epochs: int) -> SeparationRule | None:
 def stopping_rule(recipe: Recipe, *, num_classes: int) -> Callable[[Sequence[dict[str, Any]]], bool] | None:
     """Whether training is over, given the metrics so far; None for a recipe that trains to its last epoch.
 
-    By gain, training also ends once the network fits nearly everything: a separation would come too late.
+    With the rule `gain`, training also ends once the network fits nearly everything: later it could not be separated.
     """
     rule = moment(recipe.until, epochs=recipe.epochs)
     if rule is None:
@@ -89,7 +89,7 @@ def stopping_rule(recipe: Recipe, *, num_classes: int) -> Callable[[Sequence[dic
 
 
 def errors_from_chance(history: Sequence[dict[str, Any]], *, num_classes: int) -> list[float]:
-    """The error of guessing, then the training error after every epoch: what the moment is decided by.
+    """The error of guessing, then the training error after every epoch: the curve that decides the moment.
 
     >>> errors_from_chance([{"train.error": 0.5}], num_classes=10)
     [0.9, 0.5]
@@ -98,7 +98,7 @@ def errors_from_chance(history: Sequence[dict[str, Any]], *, num_classes: int) -
 
 
 def rule_fired(recipe: Recipe, history: Sequence[dict[str, Any]], *, num_classes: int) -> bool:
-    """Whether an early run ended by its rule, or because all was fitted; if not, its last epoch merely came first.
+    """Whether an early run ended by its rule or because it fitted everything, rather than by reaching its last epoch.
 
     >>> rows = [{"train.error": error} for error in (0.6, 0.5, 0.4)]
     >>> rule_fired(Recipe(epochs=3, until=Until("gain")), rows, num_classes=10)
@@ -120,13 +120,13 @@ def fits_nearly_all(error: float) -> bool:
 
 
 def save_outputs(run: Run, outputs_NC: Tensor, data: Labelled, *, epoch: int) -> None:
-    """Keep the outputs on the training set after `epoch` in the run's folder."""
+    """Save the outputs on the training set after `epoch` in the run's folder."""
     kept = {"logits": outputs_NC, "labels": data.labels.cpu(), "index": data.index.cpu()}
     checkpoint.save_weights(run, OUTPUTS, kept | {"epoch": torch.tensor(epoch)})
 
 
 def load_outputs(early: Run) -> dict[str, Tensor]:
-    """What `save_outputs` wrote: logits, labels, index and epoch."""
+    """Read what `save_outputs` wrote: logits, labels, index and epoch."""
     path = early.path / OUTPUTS
     if not path.is_file():
         raise UsageError(f"run {early.id} has left no outputs: it is {early.state}. `evenly useful` makes such runs.")

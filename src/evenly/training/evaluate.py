@@ -1,4 +1,4 @@
-"""A model on examples, without a trace: outputs in eval mode, and what they come to, split by split, group by group.
+"""Evaluation without side effects: outputs in eval mode, and their loss and error by split and group.
 
 Shapes: N examples, C classes.
 """
@@ -21,12 +21,12 @@ from evenly.training.objective import Objective, predictions
 #: The number formats of half precision, by the words of `precision`.
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _UNREAD = 1 << 26  # bytes of outputs
-MOST_VALUES = 32  # an attribute with more values than this is no grouping but a number
+MOST_VALUES = 32  # an attribute with more values than this is a number, not a grouping
 
 
 @contextlib.contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Within the context the model is in eval mode; afterwards every module is in the mode it was in."""
+    """Within the context the model is in eval mode; afterwards every module is back in its old mode."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
@@ -68,7 +68,7 @@ def outputs(
     with eval_mode(model), torch.no_grad(), autocast(device, precision):
         for batch in track(loader.epoch(0), f"evaluating {data.split}", total=len(loader)):
             parts.append(model(to_memory_format(batch.inputs, memory_format)).float())
-            # Reading waits for the device: outputs are read when many have come together.
+            # Reading waits for the device, so outputs are read many at a time.
             if sum(part.nbytes for part in parts) > _UNREAD:
                 read.append(torch.cat(parts).cpu())
                 parts.clear()
@@ -82,7 +82,7 @@ def scores(
 
     `error` is the average over examples, `worst.class` that of the worst class. `error.group.VALUE` is that of the
     examples whose attribute `group` has the value, `worst.group` the largest of these, and `adjusted.group` their mean
-    weighted as in `reference`, the training set (Sagawa et al., 2020): what the average would be if the groups were as
+    weighted as in `reference`, the training set (Sagawa et al., 2020): the average error if the groups were as
     frequent as in training.
 
     >>> group = torch.tensor([0, 1, 1, 1])
@@ -114,7 +114,7 @@ def scores(
 
 
 def autocast(device: torch.device | str, precision: str) -> contextlib.AbstractContextManager[Any]:
-    """The half precision that the recipe asks for, or nothing for fp32.
+    """Autocast to the recipe's half precision; a null context for fp32.
 
     >>> with autocast("cpu", "bf16"):
     ...     (torch.ones(1, 1) @ torch.ones(1, 1)).dtype

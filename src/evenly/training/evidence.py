@@ -1,17 +1,14 @@
-"""What a separation leaves in a run's folder so that a page can be drawn from it, without the data and without torch.
+"""The files of a separation in a run's folder, from which a page can be drawn without the data and without torch.
 
-`separation.csv` has a row per example, `separation.json` what was found of classes, suspects and the moment, and
-`examples.npz` the easiest and hardest examples of each class as they look.
+`separation.csv` has a row per example, `separation.json` the results for classes, suspects and the moment, and
+`examples.npz` pictures of the easiest and hardest examples of each class.
 """
 
-import zipfile
-from collections.abc import Mapping
-from typing import IO, Any
-
-import numpy as np
+from typing import Any
 
 from evenly.data import Labelled
 from evenly.records import Run
+from evenly.records.arrays import write_arrays
 from evenly.resampling import Separation
 from evenly.resampling.evidence import evidence
 from evenly.resampling.gallery import gallery
@@ -25,28 +22,18 @@ EVIDENCE, EXAMPLES = "separation.json", "examples.npz"
 def write_evidence(
     run: Run, separation: Separation, *, early: Run, data: Labelled, found: Health | None = None
 ) -> Health:
-    """Write a separation by the outputs of `early` into `run`, which may be the same run; return its health."""
+    """Write the separation of the outputs of `early` into `run`, which may be the same run; return its health."""
     logits = load_outputs(early)["logits"]
     found = found or health(separation, logits)
     with run.replacing("separation.csv", "w") as file:
         write_rows(separation, file)
     run.write_json(EVIDENCE, {**evidence(separation, logits, found), **moment_record(early, data)})
-    with run.replacing(EXAMPLES) as file:
-        arrays: dict[str, Any] = {**gallery(separation, logits, data, suspects=found.suspects.rows)}
-        _write_npz(file, arrays)
+    write_arrays(run, EXAMPLES, gallery(separation, logits, data, suspects=found.suspects.rows))
     return found
 
 
-def _write_npz(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    """As `numpy.savez_compressed`, which cannot take an array that is called `file`; never a pickle."""
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w") as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-
-
 def moment_record(early: Run, data: Labelled) -> dict[str, Any]:
-    """When an early run was separated, and the curve by which that was decided: from chance on."""
+    """When an early run was separated, and the error curve, from chance on, that decided it."""
     epoch = outputs_epoch(early)
     errors = errors_from_chance(early.metrics(), num_classes=data.num_classes)
     return {

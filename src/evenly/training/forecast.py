@@ -1,4 +1,4 @@
-"""What a comparison will cost, before any of it is trained."""
+"""The cost of a comparison, estimated before anything is trained."""
 
 import os
 from dataclasses import replace
@@ -16,16 +16,16 @@ from evenly.training.evaluate import evaluation_split
 from evenly.training.identify import identify
 from evenly.training.methods import parse
 
-SHARE, EPOCHS = 0.4, 5  # the hard part of all examples, and the epochs before the gain shrinks, as they often are
+SHARE, EPOCHS = 0.4, 5  # typical values of the hard share, and of the epochs before the gain shrinks
 _COPIES = ("useful", "random", "misclassified", "balance", "quantile")
 
 
 def forecast(design: Design, *, runs: str | os.PathLike[str] = "runs", **where: Any) -> dict[str, Any]:
     """The recipes of a comparison, and examples, gradients and seconds of every method, over all seeds.
 
-    What only the early run can tell is assumed, and named in `assumed`: 40 % hard examples and, by gain, five epochs
-    before the separation. Where the runs of the first seed are done already, their own numbers are taken. What the
-    comparison would refuse is refused here too.
+    Quantities that only the early run can determine are assumed, and listed in `assumed`: 40 % hard examples and, with
+    the rule `gain`, five epochs before the separation. If the runs of the first seed are done, their numbers are used.
+    Whatever the comparison would refuse is refused here too.
 
     >>> from evenly.recipe import Data, Until
     >>> small = Recipe(data=Data("parity", {"dim": 5}), epochs=10, batch_size=50)
@@ -37,7 +37,7 @@ def forecast(design: Design, *, runs: str | os.PathLike[str] = "runs", **where: 
     plain = design.plain(design.seeds[0])
     data = load_data(plain, data_root=where.get("data_root"))
     evaluation_split(data, design.split)
-    design.check_on(data.train)
+    design.check_on(data)
     cost = estimate(replace(plain, resampling=Resampling()), splits=data, **where)
     made: dict[str, Any] = {"recipes": {}, "share": None, "early_epochs": None, "assumed": ()}
     lines = []
@@ -79,7 +79,7 @@ def _line(name: str, recipe: Recipe, cost: dict[str, Any], part: float, seeds: i
 
 
 def _known_or_assumed(first: Run, second: Run, design: Design, *, epochs: int) -> tuple[float, int, tuple[str, ...]]:
-    """The hard share and the epochs of the early run: as recorded, as the moment says, or as they usually are."""
+    """The hard share and the epochs of the early run: as recorded, as the recipe sets them, or as assumed."""
     rule = moment(design.until, epochs=epochs)
     share, taken, assumed = SHARE, min(EPOCHS, epochs), ["share", "early_epochs"]
     if isinstance(rule, AtEpoch):

@@ -1,4 +1,4 @@
-"""What to know before anything is upsampled: whether clusters are clusters, and whether labels are wrong."""
+"""Warnings before anything is upsampled: clusters that are none, and labels that may be wrong."""
 
 from evenly.records import Run
 from evenly.resampling import Separation
@@ -9,7 +9,7 @@ from evenly.training.early import load_outputs
 def cautions(early: Run, separation: Separation, *, factor: int | None) -> tuple[str, ...]:
     """The remarks of a separation, and a sentence on wrong labels where `factor` would repeat too many of them.
 
-    `factor` is the largest by which a method repeats what may be mislabelled; None where none does.
+    `factor` is the largest by which a method repeats examples that may be mislabelled; None if no method does.
     """
     if factor is None:
         return separation.remarks

@@ -1,4 +1,4 @@
-"""The identity of a run from what `train` is given: its recipe, its data, and all else that decides its result."""
+"""Compute the identity of a run from the arguments of `train`: recipe, data, and all else that decides its result."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ from evenly.recipe import Recipe, identity_settings, to_mapping
 from evenly.records.identity import Identity
 from evenly.training.distributed import World
 
-_LIBRARIES = {"site-packages", "dist-packages"}  # whose versions the environment tells
+_LIBRARIES = {"site-packages", "dist-packages"}  # whose versions are in the environment's stamp
 
 
 def identify(
@@ -28,7 +28,7 @@ def identify(
     weights: Tensor | None = None,
     enough: Callable[..., Any] | None = None,
 ) -> Identity:
-    """What a run of this recipe on these data is of.
+    """The identity of a run of this recipe on these data.
 
     >>> from evenly.data import load
     >>> one, other = (identify(Recipe(), load("parity", seed=seed, dim=5)) for seed in (0, 1))
@@ -52,7 +52,7 @@ def identify(
 def agree(world: World, make: Callable[[], Identity]) -> Identity:
     """The identity on which all processes of a run agree; raises in each of them where they do not.
 
-    The leading process looks first, so that the others find the digests of files remembered.
+    The leading process computes it first, so that the others find the digests of files cached.
     """
     first = make() if world.leads else None
     world.wait()
@@ -69,14 +69,14 @@ def agree(world: World, make: Callable[[], Identity]) -> Identity:
 
 
 def _of_function(function: Callable[..., Any]) -> str:
-    """A name for a function that changes with its code; what it closes over is not looked at."""
+    """A name for a function that changes with its code; variables it closes over are ignored."""
     code = getattr(function, "__code__", None)
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
     return fingerprint([name, code.co_code if code is not None else b""])
 
 
 def _source_of(model: str) -> Path | None:
-    """The file that `module:function` lies in, found without running anything of it; None for a library's."""
+    """The file that defines `module:function`, found without running any of it; None for a library."""
     module, colon, _ = model.partition(":")
     if not colon or module in ("timm", "torchvision"):
         return None

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a question to the loop rather than an explosion: finish the step, save, then go."""
+"""Ctrl-C and SIGTERM as requests to the loop: finish the step, save, then stop."""
 
 import signal
 import threading
@@ -8,7 +8,7 @@ from evenly.errors import Stopped
 
 
 class Interruption:
-    """Within the context the first SIGINT or SIGTERM is noted in `signal`; a second one acts as it always did.
+    """Within the context the first SIGINT or SIGTERM is recorded in `signal`; a second one has its usual effect.
 
     >>> with Interruption() as interruption:
     ...     signal.raise_signal(signal.SIGTERM)
@@ -22,7 +22,7 @@ class Interruption:
 
     @property
     def requested(self) -> bool:
-        """Whether somebody wants this process to stop."""
+        """Whether this process should stop."""
         return self.signal is not None
 
     def error(self, where: str) -> BaseException:

@@ -41,7 +41,7 @@ from evenly.training.tally import Tally
 
 _log = logging.getLogger(__name__)
 LAST = "checkpoints/last.safetensors"
-END = "checkpoints/end.safetensors"  # the state at the end, for a run that goes on from there
+END = "checkpoints/end.safetensors"  # the state at the end, for a run that continues from there
 Metrics = dict[str, Any]
 #: Decides after an epoch, from the metrics of all epochs so far, whether training is over.
 Enough = Callable[[Sequence[Metrics]], bool]
@@ -49,11 +49,11 @@ Enough = Callable[[Sequence[Metrics]], bool]
 
 @dataclass
 class Loop:
-    """Training in progress: where it stands, and how it goes on.
+    """Training in progress: its state and its steps.
 
     `pace` is the number of seconds between checkpoints. `enough` may end training early, at the end of an epoch;
-    `listeners` hear the metrics of each. `keep_end` keeps the state at the end of training; `begin_with` is a run that
-    kept it, and whose epochs are the first of this one.
+    `listeners` receive the metrics of each. `keep_end` keeps the state at the end of training; `begin_with` is a run
+    that kept it and whose epochs are the first of this one.
     """
 
     parts: Parts
@@ -84,7 +84,7 @@ class Loop:
 
     @property
     def path(self) -> Path:
-        """The checkpoint that a resumed run goes on from."""
+        """The checkpoint from which a run resumes."""
         return self.run.path / LAST
 
     @property
@@ -92,7 +92,7 @@ class Loop:
         return time.monotonic() - self._since > self.pace
 
     def train(self) -> Metrics:
-        """Go on until the recipe is fulfilled; return the metrics of the last epoch."""
+        """Train to the end of the recipe; return the metrics of the last epoch."""
         recipe, world = self.parts.recipe, self.parts.world
         self._resume()
         history = self.run.metrics()
@@ -114,10 +114,8 @@ class Loop:
         world.check_replicas(self.parts.model)
         if self.keep_end:
             self._save(END)
-        weights = self._weights()
+        self.save_weights()
         self.seconds += time.monotonic() - self._since
-        if world.leads:
-            checkpoint.save_weights(self.run, "weights.safetensors", weights)
         return history[-1]
 
     def take(self, batch: Batch) -> None:
@@ -127,7 +125,7 @@ class Loop:
         factor = multiplier(recipe.schedule, epoch=position, epochs=recipe.epochs)
         if parts.ascent is not None and recipe.ascent.schedule != "constant":
             parts.ascent.rho = radius(recipe.ascent, part=position / recipe.epochs, lr_factor=factor)
-        # Dropout draws from the global generators: their state, too, is a function of where training stands.
+        # Dropout draws from the global generators, so their state too is a function of (seed, epoch, batch).
         shared = self._dropout
         place = rng.key(recipe.seed, "dropout", parts.world.rank if shared is None else 0, self.epoch, self.batch)
         rng.seed_global(place, parts.world.device)
@@ -153,20 +151,19 @@ class Loop:
             metrics["ascents_skipped"] = parts.ascent.skipped
         last = self.epoch == parts.recipe.epochs
         if self.epoch % parts.recipe.evaluate_every == 0 or last:
-            metrics |= self._evaluate()
+            metrics |= self.evaluate()
         if world.leads:
             self.run.log(**metrics)
         for listener in self.listeners:
             listener(metrics)
         if self.epoch in parts.recipe.keep_epochs:
-            weights = self._weights()
-            if world.leads:
-                checkpoint.save_weights(self.run, f"checkpoints/epoch-{self.epoch:04d}.safetensors", weights)
+            self.save_weights(f"checkpoints/epoch-{self.epoch:04d}.safetensors")
         if any(world.any_of(self._is_due)):
             self._save()
         return metrics
 
-    def _evaluate(self) -> Metrics:
+    def evaluate(self) -> Metrics:
+        """Losses and errors of the network as it is now, split by split."""
         parts = self.parts
         found: Metrics = {}
         for split, data in parts.splits.items():
@@ -184,7 +181,7 @@ class Loop:
     def outputs(self, split: str) -> Tensor:
         """The model's outputs on a split, in eval mode and without augmentation."""
         parts = self.parts
-        if split not in self._placed:  # once, and not for every evaluation
+        if split not in self._placed:  # once rather than for every evaluation
             self._placed[split] = place(parts.splits[split], parts.world.device)
         return outputs(
             parts.model,
@@ -213,7 +210,7 @@ class Loop:
             raise self._divergence(f"the loss is {total}", step=self.step - self.tally.steps_since)
 
     def _check_weights(self) -> None:
-        """The loss was that of the weights before the step: what a step made of them is known only by looking."""
+        """The loss belongs to the weights before the step, so the weights after it are checked separately."""
         size = weight_norm(self.parts.model)
         if not math.isfinite(size):
             raise self._divergence(f"the norm of the weights is {size}")
@@ -222,6 +219,12 @@ class Loop:
         parts = self.parts
         epoch = self.epoch + (self.batch > 0)
         return divergence_error(what, parts.recipe, parts.model, step=step or self.step, epoch=epoch, path=self.path)
+
+    def save_weights(self, name: str = "weights.safetensors") -> None:
+        """Keep the weights as they are now; on several devices all of them must call this."""
+        weights = self._weights()
+        if self.parts.world.leads:
+            checkpoint.save_weights(self.run, name, weights)
 
     def _weights(self) -> dict[str, Tensor]:
         weights: dict[str, Tensor] = gather(self.parts.model.state_dict())
@@ -275,10 +278,10 @@ class Loop:
         world.wait()
 
     def _begin_with(self, early: Run) -> None:
-        """Take over the epochs of a run that is the beginning of this one: its metrics, and the state it ended with."""
+        """Continue from a run that is the beginning of this one: take its metrics and its final state."""
         state = checkpoint.load(early, END)
         if state["world"] != self.parts.world.size or state["device"] != self.parts.world.kind:
-            return  # its bits are not those of this machine: train from scratch
+            return  # its bits would differ on this machine: train from scratch
         checkpoint.refuse_incomplete(early.path / END, state)
         self._go_on_from(state)
         if self.parts.world.leads:
@@ -303,5 +306,5 @@ class Loop:
             parts.scaler.load_state_dict(state["scaler"])
         self.epoch, self.batch, self.step = state["epoch"], state["batch"], state["step"]
         self.seconds = float(state["seconds"])
-        # The sums of all processes are kept by one of them; they are added up again at the end of the epoch.
+        # One process keeps the sums of all; they are summed over processes again at the end of the epoch.
         self.tally.reset(state["sums"] if world.leads else None)

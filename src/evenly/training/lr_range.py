@@ -1,8 +1,8 @@
-"""`--lr auto`: a learning rate found by trying several for a short while, before the training that was asked for.
+"""`--lr auto`: a learning rate chosen by trying several for a short while before the actual training.
 
 Each rate is tried by a run of its own, some forty steps on at most 5,000 training examples from the same first weights,
-under `RUNS/lr-tests`: what is interrupted goes on with the next command, and what was tried stays to be looked at
-(`evenly runs --runs RUNS/lr-tests`). Where no rate has learned anything by then, all are tried for twice as long.
+under `RUNS/lr-tests`. Interrupted trials resume with the next command, and all trials can be inspected
+(`evenly runs --runs RUNS/lr-tests`). If no rate has learned anything by then, all are tried for twice as long.
 """
 
 import contextlib
@@ -29,14 +29,14 @@ from evenly.training.train import train
 
 FOLDER = "lr-tests"
 MOST_EXAMPLES = 5_000
-STEPS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)  # times the usual rate of the optimizer, from above
-FEWEST_STEPS = 40  # of a trial: after fewer, networks without normalisation have hardly begun
+STEPS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)  # multiples of the optimizer's default rate, in falling order
+FEWEST_STEPS = 40  # of a trial; after fewer, networks without normalisation have hardly begun to learn
 WITHIN = 1.05  # a larger rate is as good if its loss is within this of the lowest
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A learning rate that was tried: the training loss at the end (None where it was no number), and its run.
+    """A learning rate that was tried: its final training loss (None if not finite), and its run.
 
     `learned` says whether its training error fell below that of guessing.
     """
@@ -49,9 +49,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class RangeTest:
-    """What was tried, for how many epochs, what was chosen, and the file that records it.
+    """The rates tried, for how many epochs, the rate chosen, and the file that records it.
 
-    Where no rate learned anything, the recipe's own was kept: `found` is false.
+    If no rate learned anything, the recipe's own is kept and `found` is false.
     """
 
     trials: tuple[Trial, ...]
@@ -65,7 +65,7 @@ class RangeTest:
         return any(trial.learned for trial in self.trials)
 
     def sentence(self) -> str:
-        """What was done, for a person."""
+        """The result in a sentence."""
         length = "1 epoch" if self.epochs == 1 else f"{self.epochs} epochs"
         tried = ", ".join(f"{trial.lr:g}: {_outcome(trial)}" for trial in self.trials)
         if not self.found:
@@ -80,12 +80,12 @@ class RangeTest:
 def range_test(
     recipe: Recipe, *, runs: str | os.PathLike[str] = "runs", splits: Splits | None = None, **running: Any
 ) -> RangeTest:
-    """Try learning rates around the optimizer's usual one and choose; `running` is what `train` takes besides.
+    """Try learning rates around the optimizer's default and choose one; `running` are further arguments of `train`.
 
-    Chosen is the largest rate whose training loss is within a twentieth of the lowest: rates that are too small look
-    well in a short test and are slow in a long one. Rates that learned nothing are not chosen: whose training error
-    stays that of guessing, or whose loss is above that of a rate of which this is so. What there is to remark on the
-    data is left to the training that follows.
+    The choice is the largest rate whose training loss is within a twentieth of the lowest: rates that are too small
+    look good in a short test and are slow in a long run. Rates that learn nothing are never chosen: those whose error
+    stays at chance, and those with a higher loss than one of these. Remarks on the data are left to the training that
+    follows.
     """
     data = splits if splits is not None else load_data(recipe, data_root=running.get("data_root"), remark=False)
     folder = Path(runs) / FOLDER
@@ -103,10 +103,10 @@ def range_test(
     )
     steps = -(-min(len(order), MOST_EXAMPLES) // recipe.batch_size)
     epochs = min(-(-FEWEST_STEPS // steps), recipe.epochs)
-    trials = _tried(replace(short, epochs=epochs), data, folder, indices=indices, **running)
+    trials = _try_rates(replace(short, epochs=epochs), data, folder, indices=indices, **running)
     while not any(trial.learned for trial in trials) and epochs < recipe.epochs:
         epochs = min(2 * epochs, recipe.epochs)
-        trials = _tried(replace(short, epochs=epochs), data, folder, indices=indices, **running)
+        trials = _try_rates(replace(short, epochs=epochs), data, folder, indices=indices, **running)
     rate = choose(trials) or recipe.optimizer.lr
     path = folder / f"{'-'.join(trial.run[:4] for trial in trials if trial.run)}.json"
     tried = [{"lr": trial.lr, "loss": trial.loss, "learned": trial.learned, "run": trial.run} for trial in trials]
@@ -115,8 +115,8 @@ def range_test(
     return RangeTest(tuple(trials), epochs, rate, path)
 
 
-def _tried(short: Recipe, data: Splits, folder: Path, **running: Any) -> list[Trial]:
-    """Every rate, by a run of its own."""
+def _try_rates(short: Recipe, data: Splits, folder: Path, **running: Any) -> list[Trial]:
+    """Try every rate in its own run."""
     labels = data.train.labels if running["indices"] is None else data.train.labels[running["indices"]]
     guessing = 1 - float(labels.bincount().max()) / len(labels)
     trials = []
@@ -137,9 +137,9 @@ def _tried(short: Recipe, data: Splits, folder: Path, **running: Any) -> list[Tr
 
 
 def doubted(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials, of which none learned that has a larger loss than one that learned nothing.
+    """The trials; those with a higher loss than one that learned nothing have learned nothing either.
 
-    Where all errors are near that of guessing, some fall below it by chance; the losses do not.
+    Near chance some errors fall below that of guessing by luck; the losses do not.
 
     >>> trials = [Trial(0.3, 1.41, "a"), Trial(0.1, 1.2, "b"), Trial(0.03, 1.36, "c", learned=False)]
     >>> [trial.learned for trial in doubted(trials)]
@@ -161,7 +161,7 @@ def choose(trials: list[Trial]) -> float | None:
             f"{min(trial.lr for trial in trials):g} to {max(trial.lr for trial in trials):g}. Look at the data "
             "(`evenly data verify`), or give a smaller --lr."
         )
-    # Losses of networks that know nothing are alike whatever the rate, also at one that never learns.
+    # Networks that have learned nothing have similar losses at any rate, even one that never learns.
     losses = {trial.lr: trial.loss for trial in trials if trial.learned and trial.loss is not None}
     lowest = min(losses.values(), default=0.0)
     return max((rate for rate, loss in losses.items() if loss <= WITHIN * lowest), default=None)
@@ -175,7 +175,7 @@ def _outcome(trial: Trial) -> str:
 
 @contextlib.contextmanager
 def _without_remarks() -> Iterator[None]:
-    """A rate that is too small learns nothing in a short run: that is what is tested, not news."""
+    """Silence the warning that a run learned nothing: too small a rate is expected to."""
     logger = logging.getLogger("evenly.training.train")
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""The methods of a comparison: each a word that changes some settings of a recipe; words combine by `+`.
+"""The methods of a comparison: each word changes some settings of a recipe; words combine with `+`.
 
 A word may carry a value: `useful:8` shows hard examples eight times, `sam:0.1` takes the radius 0.1, `batch:32` takes
 batches of 32. To add a method, add a line to `WORDS`.
@@ -27,15 +27,15 @@ class Word(NamedTuple):
     Parameters
     ----------
     label
-        What tables and pages call it.
+        Its name in tables and on pages.
     settings
-        What it sets, each `path=value`.
+        The settings it changes, each `path=value`.
     value
-        The setting that `word:VALUE` gives, as `path={}`; nothing where the word takes no value.
+        The setting that `word:VALUE` sets, as `path={}`; empty if the word takes no value.
     default
-        Its value where none is given; a function takes it from the recipe. None leaves the setting as it is.
+        Its default value; a function computes it from the recipe, None leaves the setting unchanged.
     controls
-        The methods that could explain its gain: what to compare it with.
+        The methods that could explain its gain and should be compared with it.
     """
 
     label: str
@@ -71,17 +71,18 @@ WORDS: dict[str, Word] = {
     "continue": Word("continued", ("resampling.start=early",)),
     "logit-penalty": Word("logit penalty", (), "logit_penalty={}", "0.01", ("label-smoothing",)),
     "label-smoothing": Word("label smoothing", (), "label_smoothing={}", "0.1", ("logit-penalty",)),
+    "dfr": Word("DFR", (), "last_layer={}", "validation"),
     "batch": Word("smaller batch", (), "batch_size={}", lambda recipe: str(max(1, recipe.batch_size // 4))),
     "random-perturbation": Word("random perturbation", ("ascent.rule=random",), "ascent.rho={}"),
     **{
         rule: Word(known.kind, (f"ascent.rule={rule}",), "ascent.rho={}", None, ("random-perturbation",))
         for rule, known in RULES.items()
-        if rule != "random"  # in a comparison that is random upsampling
+        if rule != "random"  # in a comparison, `random` means random upsampling
     },
 }
-#: Other spellings, which older commands and records have.
+#: Spellings in older commands and records.
 SPELLINGS = {"original": "plain"} | {old: new for old, new in FORMER_NAMES.items() if new != "random"}
-#: Methods that are there to explain another one's gain.
+#: Methods that serve to explain another one's gain.
 CONTROLS = frozenset(control for word in WORDS.values() for control in word.controls) - {
     "logit-penalty",
     "label-smoothing",
@@ -111,14 +112,14 @@ class Method:
 
     @property
     def resamples(self) -> bool:
-        """Whether an early run chooses examples for it."""
+        """Whether it selects examples by the outputs of an early run."""
         return any(
             setting.startswith("resampling.method") for word, _ in self.words for setting in WORDS[word].settings
         )
 
     @property
     def needs_early(self) -> bool:
-        """Whether it needs an early run: to choose examples, or to know how many steps that takes."""
+        """Whether it needs an early run: to select examples, or to match the number of steps."""
         return self.resamples or self.has("steps")
 
     def has(self, word: str) -> bool:
@@ -136,8 +137,8 @@ class Method:
     ) -> Recipe:
         """The recipe of this method, given that of plain training.
 
-        `early` is the ID of the early run, `share` the hard share that its separation found, `factor` how often hard
-        examples are shown where the method itself does not say.
+        `early` is the ID of the early run, `share` the hard share of its separation, `factor` how often hard examples
+        are shown unless the method itself says.
         """
         settings = [setting for word, value in self.words for setting in _settings(word, value, base)]
         _refuse_contradictions(self.name, settings)
@@ -157,7 +158,7 @@ class Method:
 
 
 def parse(name: str) -> Method:
-    """The method of a name; one that does not exist is refused with what was meant.
+    """The method with this name; an unknown name is refused with a suggestion.
 
     >>> parse("smaller")
     Traceback (most recent call last):
@@ -202,7 +203,7 @@ def _settings(word: str, value: str | None, base: Recipe) -> list[str]:
 
 
 def _for_all(setting: str, plain: Recipe, name: str) -> str:
-    """A setting of resampling, where nothing is resampled: augmentation of all examples is the recipe's own."""
+    """Replace a resampling setting where nothing is resampled: the recipe itself augments all examples."""
     path, _, value = setting.partition("=")
     if not path.startswith("resampling."):
         return setting

@@ -1,4 +1,4 @@
-"""What a run's folder says of its network, so that it can be used without the training data: `model.json`."""
+"""`model.json` in a run's folder: the description of its network that makes it usable without the training data."""
 
 import os
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """A network without its weights: how to build it, what it is given, and what its outputs mean."""
+    """A network without its weights: how to build it, the format of its inputs, and the meaning of its outputs."""
 
     name: str
     options: Mapping[str, Any]
@@ -31,7 +31,7 @@ class ModelRecord:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def build(self, *, source: str | os.PathLike[str]) -> nn.Module:
-        """The network with fresh weights; `source` is the folder that names its code, which is asked about."""
+        """The network with fresh weights; `source` is the folder that names its code, for the request of consent."""
         options = without_fetching(self.name, self.options)
         consent.require(self.name, options, source=source)
         return models.build_with(
@@ -50,21 +50,21 @@ class ModelRecord:
 
     @classmethod
     def from_mapping(cls, mapping: Any, *, source: str | os.PathLike[str]) -> "ModelRecord":
-        """What `to_mapping` wrote down in the file `source`."""
+        """The record that `to_mapping` wrote to the file `source`."""
         try:
             if mapping["format"] != FORMAT:
                 raise DataError(f"{source} was written by another version of evenly (format {mapping['format']!r}).")
             model, classes = mapping["model"], tuple(map(str, mapping["classes"]))
             inputs = InputFormat.from_record(mapping["inputs"])
             return cls(str(model["name"]), dict(model["options"]), classes, inputs, dict(mapping.get("data", {})))
-        except (LookupError, TypeError, ValueError, OverflowError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
             if isinstance(error, DataError) and str(source) in str(error):
                 raise
             raise DataError(f"{source} does not describe a network ({error}). Restore it, or train again.") from error
 
 
 def model_record(parts: Parts) -> ModelRecord:
-    """The record of what `parts` train."""
+    """The record of the network that `parts` train."""
     recipe, splits = parts.recipe, parts.splits
     data = {
         "name": splits.name,
@@ -77,13 +77,13 @@ def model_record(parts: Parts) -> ModelRecord:
 
 
 def absolute_path(recipe: Recipe) -> str | None:
-    """Where the data of a recipe lie, for a command given in another folder; None for a data set known by name."""
+    """The absolute path of a recipe's data, for commands in another folder; None for a data set of the catalogue."""
     name = recipe.data.name
     return os.path.abspath(name) if is_path(name) and not name.startswith(HUGGING_FACE) else None
 
 
 def read_record(run: Run) -> ModelRecord | None:
-    """The record in a run's folder; None where an older version of evenly wrote none, an error for another run's."""
+    """The record in a run's folder; None for a run of an older version, an error if it belongs to another run."""
     path = run.path / NAME
     try:
         record = ModelRecord.from_mapping(json_text.read(path), source=path)
@@ -99,7 +99,7 @@ def read_record(run: Run) -> ModelRecord | None:
 
 
 def data_source(run: Run, recipe: Recipe) -> str:
-    """Where to load the data of a run: as its recipe says, or the same place seen from the folder it was started in."""
+    """Where to load a run's data: the path in its recipe, or that path relative to the folder it was started in."""
     name = recipe.data.name
     if name in CATALOGUE or name.startswith(HUGGING_FACE) or os.path.exists(name):
         return name

@@ -1,6 +1,6 @@
-"""What is minimised, and what counts as right: losses per example and the class a model's output stands for.
+"""The objective: losses per example, and the class that a model's output predicts.
 
-Shapes: N examples, C classes. A model for two classes may give one logit, positive for class 1.
+Shapes: N examples, C classes. A model for two classes may have one output, a logit that is positive for class 1.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Objective:
     output and y = ±1. `auto` is cross-entropy where there is an output per class and logistic where there is one.
 
     `label_smoothing` spreads a share of the target over all classes. `logit_penalty` λ adds λ/2·‖outputs‖²: spectral
-    decoupling (Pezeshki et al., 2021), which keeps a network from leaning on one feature ever more surely.
+    decoupling (Pezeshki et al., 2021), which keeps a network from growing ever more confident in one feature.
 
     >>> two, one = torch.tensor([[0.0, 3.0]]), torch.tensor([[3.0]])
     >>> loss = Objective()
@@ -68,7 +68,7 @@ class Objective:
 
 
 def predictions(outputs_NC: Tensor) -> Tensor:
-    """The class each output stands for.
+    """The class that each output predicts.
 
     >>> predictions(torch.tensor([[0.2], [-1.0]])).tolist(), predictions(torch.tensor([[0.0, 1.0]])).tolist()
     ([1, 0], [1])

@@ -1,4 +1,4 @@
-"""Running out of memory, told as what to try: a smaller batch, or the same batch in parts."""
+"""Advice for training that runs out of memory: a smaller batch, or the same batch in parts."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from evenly.recipe import Recipe
 
 @contextlib.contextmanager
 def explain_out_of_memory(recipe: Recipe, device: torch.device | str) -> Iterator[None]:
-    """Within the context, running out of memory is an error that says what would need less.
+    """Within the context, running out of memory raises an error that suggests settings which need less.
 
     >>> with explain_out_of_memory(Recipe(batch_size=128), "cpu"):
     ...     raise torch.OutOfMemoryError("CUDA out of memory.")
     Traceback (most recent call last):
     evenly.errors.SetupError: cpu ran out of memory. With batch_size=128, try --batch-size 64, or --accumulate 2, ...
     """
-    with memory.explained(device, _advice(recipe, torch.device(device))):
+    with memory.explain(device, _advice(recipe, torch.device(device))):
         yield
 
 

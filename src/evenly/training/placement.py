@@ -1,4 +1,4 @@
-"""What fits into the memory of a device: a data set, or a batch only in parts."""
+"""Where data live: on the device if they fit, else on the host, decoded by worker processes if they are files."""
 
 import logging
 import multiprocessing
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 def place(data: Labelled, device: torch.device) -> Labelled:
-    """The data on the device if they take no more than half of what may be planned for there; else where they are."""
+    """Move the data to the device if they take at most half of its memory budget; else leave them where they are."""
     if device.type == "cpu" or not isinstance(data.inputs, Tensor):
         return data
     if data.inputs.nbytes <= memory.budget(device) // 2:
@@ -30,21 +30,21 @@ def place(data: Labelled, device: torch.device) -> Labelled:
     return data
 
 
-MOST_WORKERS = 8  # more hardly ever help: what is decoded has to be copied by one process
+MOST_WORKERS = 8  # more hardly ever help, since one process copies everything they decode
 
 
 def default_workers(data: Labelled, device: torch.device) -> int:
     """Processes to decode the files of `data` while a GPU computes: the cores of this process but one, 8 at most.
 
-    None for data in memory. None where the CPU computes, which decodes as fast itself. And none where a new process
-    would run the caller's script again, as Python has it on macOS and Windows: the command line may, a script may not.
+    Zero for data in memory; zero where the CPU computes, which decodes as fast itself; and zero for scripts on macOS
+    and Windows, where Python would run the script again in every new process (the command line is safe).
 
     >>> default_workers(Labelled(torch.zeros(1, 2), torch.zeros(1, dtype=torch.int64), ("a",)), torch.device("cuda"))
     0
     """
     if device.type == "cpu" or isinstance(data.inputs, Tensor) or not _may_start_processes():
         return 0
-    if multiprocessing.parent_process() is not None:  # one of several jobs, which has its share of threads
+    if multiprocessing.parent_process() is not None:  # one of several jobs, with its share of threads
         cores = torch.get_num_threads()
     else:
         cores = usable_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))
@@ -61,7 +61,7 @@ def _may_start_processes() -> bool:
 
 
 def check_accumulation(recipe: Recipe, world: World) -> None:
-    """Refuse batches in parts where they cannot be taken so, before anything is trained.
+    """Refuse, before training starts, batches in parts where that is impossible.
 
     >>> check_accumulation(Recipe(accumulate=4), World())
     >>> check_accumulation(Recipe(accumulate=4), World(size=2))

@@ -1,4 +1,4 @@
-"""A trained run put to use: its network, and the classes it sees in new images, without the training data.
+"""Prediction with a trained run: its network and the classes of new images, without the training data.
 
 Shapes: N inputs, C classes.
 """
@@ -24,7 +24,7 @@ from evenly.training.evaluate import eval_mode
 from evenly.training.model_record import ModelRecord, read_record
 from evenly.training.trained_model import data_of, kept_epochs, open_run, weights_at
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"  # of a folder that `evenly export --as hub` wrote
+CONFIG, WEIGHTS = "config.json", "model.safetensors"  # in a folder written by `evenly export --as hub`
 
 
 class Prediction(NamedTuple):
@@ -40,7 +40,7 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a network says of N inputs, in the order they were given; `skipped` are files that did not decode."""
+    """A network's predictions for N inputs, in the order given; `skipped` are files that could not be decoded."""
 
     names: tuple[str, ...]
     probabilities: Tensor
@@ -94,11 +94,11 @@ class TrainedRun:
         ----------
         images
             The path of an image file, or of a folder whose images are taken wherever they lie below it; a PIL image;
-            an array or tensor, of one input or with the inputs first; or a list of any of these.
+            an array or tensor with one input, or with inputs along the first dimension; or a list of any of these.
         batch_size
             How many inputs the network sees at once.
         skip_broken
-            Whether files that do not decode are left out and listed as `skipped`; if not, they are an error.
+            Whether files that cannot be decoded are left out and listed as `skipped` rather than raising an error.
         """
         if not isinstance(images, str | os.PathLike | Image.Image | list | tuple):
             ready = self.preprocess(images)
@@ -139,7 +139,7 @@ class TrainedRun:
 
 
 def load_run(which: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "runs") -> TrainedRun:
-    """The network of a run, ready to use; the data it was trained on need not be there.
+    """The network of a run, ready to use; its training data are not needed.
 
     `which` is the folder of a run, its ID or the beginning of it (in the folder `runs`), the weights of one of its
     epochs (`runs/ID/checkpoints/epoch-0001.safetensors`), or a folder that `evenly export --as hub` wrote.
@@ -201,7 +201,7 @@ def _name_inputs(images: Any) -> tuple[list[str], list[Any]]:
 
 
 def _record_from_data(run: Run) -> ModelRecord:
-    """The record of a run that an older version of evenly trained: only the data tell what it is given."""
+    """The record of a run trained by an older version of evenly, reconstructed from its data."""
     from evenly.data import Augmentation
 
     recipe = from_record(run.recipe)

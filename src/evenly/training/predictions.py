@@ -1,7 +1,7 @@
-"""What a trained network says of each example, kept beside its run so that pages can show what changed.
+"""A trained network's prediction for each example, kept with its run so that pages can show what changed.
 
 `predictions.npz` holds, for each split but `train`, `SPLIT.index`, `SPLIT.label`, `SPLIT.predicted` and
-`SPLIT.probability` (of the predicted class); and the same of those training examples whose pictures the run keeps.
+`SPLIT.probability` (of the predicted class); and the same for the training examples whose pictures the run keeps.
 """
 
 from typing import Any
@@ -13,19 +13,19 @@ from torch import Tensor
 
 from evenly.data.labelled import Labelled
 from evenly.errors import DataError
-from evenly.files.numpy_files import read_npz
 from evenly.records import Run
+from evenly.records.arrays import read_arrays, write_arrays
 from evenly.training.evaluate import outputs
 from evenly.training.evidence import EXAMPLES
 from evenly.training.loop import Loop
 from evenly.training.objective import predictions
 
 PREDICTIONS = "predictions.npz"
-MOST = 100_000  # examples of a split: of more nothing is kept
+MOST = 100_000  # larger splits are not recorded
 
 
 def final_predictions(loop: Loop) -> dict[str, NDArray[Any]]:
-    """The predictions of the network as it is now, as arrays; on several devices all of them must call this."""
+    """The current predictions of the network, as arrays; every process must call it."""
     arrays: dict[str, NDArray[Any]] = {}
     for split, data in loop.parts.splits.items():
         if split != "train" and len(data) <= MOST:
@@ -50,9 +50,7 @@ def final_predictions(loop: Loop) -> dict[str, NDArray[Any]]:
 
 def save_predictions(run: Run, arrays: dict[str, NDArray[Any]]) -> None:
     """Write the predictions into the run's folder, whole or not at all."""
-    with run.replacing(PREDICTIONS) as file:
-        kept: dict[str, Any] = dict(arrays)
-        np.savez_compressed(file, **kept)
+    write_arrays(run, PREDICTIONS, arrays)
 
 
 def shown_examples(run: Run) -> NDArray[Any]:
@@ -60,10 +58,10 @@ def shown_examples(run: Run) -> NDArray[Any]:
     path = run.file(EXAMPLES)
     if not path.is_file():
         return np.empty(0, np.int64)
-    found = read_npz(path, advice="Remove it, and repeat the command.")
-    if "index" not in found:
+    kept = read_arrays(run, EXAMPLES, advice="Remove it, and repeat the command.")
+    if "index" not in kept:
         raise DataError(f"{path} is damaged: it has no array `index`. Remove it, and repeat the command.")
-    return np.asarray(found["index"])
+    return np.asarray(kept["index"])
 
 
 def _columns(split: str, outputs_NC: Tensor, data: Labelled) -> dict[str, NDArray[Any]]:

@@ -1,6 +1,6 @@
-"""What a comparison comes to: an interval for every method, its paired difference to plain training, and one advice.
+"""The verdict of a comparison: an interval for every method, its paired difference to plain training, and advice.
 
-Works on stored comparisons (`evenly.records.comparison`) and needs no torch.
+It works on stored comparisons (`evenly.records.comparison`) and needs no torch.
 """
 
 import math
@@ -10,9 +10,9 @@ from typing import Any
 
 from evenly.intervals import Interval, interval, num_seeds, paired_difference, points_with_interval
 
-MATTERS = 0.1  # of the baseline's error: an interval within this much around zero is no difference
-LEAST = 0.001  # and never less than a tenth of a point
-MOST_SEEDS = 50  # beyond this, hardly anybody settles a difference by more seeds
+MATTERS = 0.1  # share of the baseline's error: an interval within this distance of zero is no difference
+LEAST = 0.001  # but at least a tenth of a point
+MOST_SEEDS = 50  # more seeds than this are not recommended
 FEWEST = 3  # pairs: with two, test errors that happen to be equal would look certain
 USUAL = 5  # seeds to begin with
 PROSE = {"plain": "plain training", "random": "random upsampling", "equal steps": "as many steps on plain data"}
@@ -39,7 +39,7 @@ def judge(comparison: dict[str, Any]) -> None:
 
 
 def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
-    """One advice in plain words, no stronger than the numbers: badge, sentence, and a command that would tell more."""
+    """Advice in plain words, no stronger than the numbers: badge, sentence, and a command that would settle more."""
     methods, baseline = comparison["methods"], comparison["baseline"]
     runs = [row for method in methods for row in _done(method).values()]
     collapsed = [row for row in runs if row.get("collapsed")]
@@ -80,7 +80,7 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _best(judged: Sequence[Mapping[str, Any]], comparison: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The method to use: it helped, no control explains that, and nothing cheaper does as well."""
+    """The method to use: it helped, no control explains the gain, and nothing cheaper does as well."""
     able = [each for each in judged if each["difference"]["verdict"] == "helped" and not _explanation(each, comparison)]
     if not able:
         return None
@@ -100,14 +100,14 @@ def _explanation(method: Mapping[str, Any], comparison: Mapping[str, Any]) -> st
 
 
 def _beats(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether the error of one is lower than that of the other, pair by pair, with an interval that excludes zero."""
+    """Whether one method's error is lower than the other's, pair by pair, with an interval that excludes zero."""
     mine, theirs = _errors(one), _errors(other)
     both = [seed for seed in mine if seed in theirs]
     return len(both) > 1 and paired_difference([mine[seed] for seed in both], [theirs[seed] for seed in both]).high < 0
 
 
 def _beside(method: Mapping[str, Any], comparison: Mapping[str, Any], best: Mapping[str, Any] | None) -> str | None:
-    """What else is to be said of a method."""
+    """A further sentence on a method."""
     difference, name = method["difference"], _prose(method)
     if difference["verdict"] == "hurt":
         return f"{_capital(name)} hurts: {points_with_interval(_interval(difference))} points{_against(comparison)}."
@@ -125,7 +125,7 @@ def _beside(method: Mapping[str, Any], comparison: Mapping[str, Any], best: Mapp
 
 
 def _against(comparison: Mapping[str, Any]) -> str:
-    """What differences are to, where that is not plain training."""
+    """The baseline in words, if it is not plain training."""
     baseline = comparison["baseline"]
     return "" if baseline == "plain" else f" against {_prose(_method(comparison, baseline))}"
 
@@ -137,7 +137,7 @@ def _is_hopeless(method: Mapping[str, Any]) -> bool:
 
 
 def _prose(method: Mapping[str, Any]) -> str:
-    """What a sentence calls a method."""
+    """A method's name within a sentence."""
     label = str(method["label"])
     return PROSE.get(label, label)
 
@@ -167,13 +167,13 @@ def _difference(gap: Interval, *, to: str, margin: float) -> dict[str, Any]:
 
 
 def _more_seeds(comparison: Mapping[str, Any], seeds: int) -> str | None:
-    """The same command with as many seeds as would settle what is open."""
+    """The same command with enough seeds to settle the open differences."""
     command, own = comparison.get("command"), comparison["seeds"]
     if not command or max(seeds, FEWEST) <= len(own):
         return None
     first, last = min(own), max(own) + max(seeds, FEWEST) - len(own)
     given = f"{first}-{last}"
-    if len(own) < max(own) - first + 1:  # there are gaps, which stay
+    if len(own) < max(own) - first + 1:  # keep the gaps
         given = f"{','.join(map(str, own))},{max(own) + 1}-{last}"
     words = re.sub(r" --seeds[ =]\S+", "", str(command))
     return f"{words} --seeds {given}"

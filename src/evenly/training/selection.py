@@ -1,7 +1,7 @@
-"""What a resampling means for the training set, and the recipe of the run that trains by it.
+"""The training examples that a resampling selects, and the recipe of the run that trains on them.
 
-The second stage of USEFUL, and each of its controls, is a run of its own whose recipe names the early run. Whatever
-stops the method, the same call finds what is done and goes on with the rest.
+The second stage of USEFUL, and each of its controls, is a separate run whose recipe names the early run. If anything
+stops the method, the same call finds the finished runs and continues with the rest.
 """
 
 import os
@@ -24,7 +24,7 @@ from evenly.training.separations import separation_of, suspect_rows
 
 
 class Selection(NamedTuple):
-    """Indices to train on, or weights of losses, and which examples are hard, by the separation of an early run."""
+    """Indices to train on, or weights of losses, and which examples are hard, from the separation of an early run."""
 
     early: Run
     separation: Separation
@@ -34,7 +34,7 @@ class Selection(NamedTuple):
 
 
 def select(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> Selection:
-    """What the recipe's resampling selects from `data`, by the outputs of its early run."""
+    """The selection that the recipe's resampling makes from `data`, by the outputs of its early run."""
     wanted = recipe.resampling
     early = Run.open(str(wanted.early), runs)
     _refuse_other_data(early, data)
@@ -69,16 +69,16 @@ def second_recipe(recipe: Recipe, early: str, method: str, *, factor: int = 2, k
         factor=factor,
         early=early,
         keep_suspects=keep_suspects,
-        # A rule without clusters cannot take this setting, and it is no part of its run.
+        # A method without clusters does not have this setting.
         among="all" if method in ("quantile", "misclassified") else recipe.resampling.among,
     )
     return replace(recipe, resampling=wanted)
 
 
 def shorten(recipe: Recipe, early: Run) -> Recipe:
-    """The recipe for the epochs that the early run left, if the second stage starts from the early run's weights.
+    """The recipe for the remaining epochs, if the second stage starts from the early run's weights.
 
-    The weights are those of the early run; momentum, schedule and order begin anew.
+    Only the weights come from the early run; momentum, schedule and order start afresh.
     """
     if recipe.resampling.start == "scratch":
         return recipe
@@ -92,7 +92,7 @@ def shorten(recipe: Recipe, early: Run) -> Recipe:
 
 
 def load_early_weights(early: Run, recipe: Recipe, model: nn.Module) -> None:
-    """Fill `model` with the weights that the early run ended with, if the recipe says so."""
+    """Fill `model` with the early run's final weights, if the recipe says so."""
     if recipe.resampling.start == "scratch":
         return
     first = from_record(early.recipe)

@@ -1,4 +1,4 @@
-"""The separation that an early run gives: made from its outputs once, however many methods use it."""
+"""The separation of an early run, made from its outputs once, however many methods use it."""
 
 import warnings
 from typing import Any
@@ -16,14 +16,14 @@ from evenly.resampling.separation import SeparationWarning
 from evenly.resampling.suspects import suspects
 from evenly.training.early import OUTPUTS, fits_nearly_all, load_outputs
 
-_REMEMBERED = 16  # separations: a few rules for each of the seeds that are under way
+_REMEMBERED = 16  # separations: a few methods for each of the seeds in progress
 _separations: dict[tuple[Any, ...], Separation] = {}
 
 
 def separation_of(early: Run, data: Labelled, *, method: str = "k-means", among: str = "all") -> Separation:
-    """The separation that the outputs of an early run give, for the data they were taken on.
+    """The separation of an early run's outputs, for the data they were computed on.
 
-    It is remembered under everything that decides it: the file of outputs as it is now, the rule and the classes.
+    It is cached by everything that decides it: the current file of outputs, the method and the classes.
     """
     path = early.path / OUTPUTS
     file = path.stat() if path.is_file() else None
@@ -46,7 +46,7 @@ def _separate(early: Run, data: Labelled, *, method: str, among: str) -> Separat
     kept = load_outputs(early)
     try:
         with warnings.catch_warnings():
-            # The remarks stand in the separation: whoever shows it to a person shows them.
+            # The remarks are part of the separation and shown with it, so the warnings are silenced.
             warnings.simplefilter("ignore", SeparationWarning)
             return separate(
                 kept["logits"],
@@ -63,7 +63,7 @@ def _separate(early: Run, data: Labelled, *, method: str, among: str) -> Separat
 
 
 def _too_late(early: Run, epoch: int) -> DataError:
-    """What to do where the outputs after `epoch` fit everything and fall into no clusters."""
+    """The error if the outputs after `epoch` fit everything and form no clusters, with what to do."""
     before = [row for row in early.metrics() if not fits_nearly_all(row["train.error"]) and row["epoch"] < epoch]
     remedy = (
         f"separate after epoch {before[-1]['epoch']} ({1 - before[-1]['train.error']:.1%}): "

@@ -1,6 +1,6 @@
-"""Dropout on many devices: every process draws the masks of the whole batch, and uses those of its share.
+"""Dropout on many devices: every process draws the masks of the whole batch, and uses its share of them.
 
-So a run has the same masks however many processes train it, if all of them come from `nn.Dropout` layers.
+A run thus has the same masks for any number of processes, if all dropout is in `nn.Dropout` layers.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ class SharedDropout:
 
     @staticmethod
     def fits(model: nn.Module) -> bool:
-        """Whether the model has dropout, and no kind of it that drops more than single numbers.
+        """Whether the model has dropout, all of a kind that drops single numbers.
 
         >>> SharedDropout.fits(nn.Sequential(nn.Dropout())), SharedDropout.fits(nn.Sequential(nn.Dropout2d()))
         (True, False)
@@ -45,7 +45,7 @@ class SharedDropout:
 
     @contextlib.contextmanager
     def batch(self, *, share: int, whole: int) -> Iterator[None]:
-        """Within the context, layers drop as in a process that has all `whole` examples and not a share of them."""
+        """Within the context, layers drop as in a single process with all `whole` examples."""
         self.share, self.whole = share, whole
         own = [layer.__dict__.get("forward") for layer in self.layers]
         for layer in self.layers:
@@ -62,7 +62,7 @@ class SharedDropout:
     def _forward(self, layer: Any, plain: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         if not layer.training or not x.ndim:
             return plain(x)
-        # A step may take its share in parts, and so do the other processes.
+        # A step may take its share in parts; the other processes then do the same.
         num = self.whole if len(x) == self.share else self.size * len(x)
         last = x.ndim == 4 and not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last)
         layout = torch.channels_last if last else torch.contiguous_format

@@ -1,4 +1,4 @@
-"""Signs in a run's own records of what to try first: its curve, its worst groups, its separation, its sharpness."""
+"""Signs in a run's records of what to try first: its curve, its worst groups, its separation, its sharpness."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,25 +8,25 @@ from evenly.resampling.health import Health
 from evenly.resampling.separation import Separation
 
 HELD_OUT = ("test", "validation")
-FALLS = 0.1  # of the training error: a fall over the last quarter of the epochs by more than this is no end of learning
+FALLS = 0.1  # share of the training error: after a larger fall in the last quarter of the epochs, learning goes on
 FITTED = 0.05  # a training error below this leaves little to learn
-GAP = 0.5  # of the held-out error: a training error below this has been learned by heart, more or less
-WORSE = 2.0  # times the error: a group or class that errs so much more often stands out
-POINTS = 0.05  # and by this much at least
-AGREEMENT = 0.2  # two networks that agree less than this on what is hard have found no group
+GAP = 0.5  # share of the held-out error: a training error below this suggests memorisation
+WORSE = 2.0  # multiple of the error: a group or class whose error is higher stands out
+POINTS = 0.05  # and by at least this much
+AGREEMENT = 0.2  # with less agreement on what is hard, two networks have found no common group
 
 
 class Sign(NamedTuple):
-    """Something that was seen, and what it suggests."""
+    """An observation, and what it suggests."""
 
     seen: str
     advice: str
 
 
 def signs_of_run(run: Run) -> list[Sign]:
-    """What the records of a run suggest, the most urgent first; of a run that ended early, only whether it learned.
+    """The signs in a run's records, the most urgent first; for a run that ended early, only whether it learned.
 
-    A run that learned nothing is to be mended before anything else, and nothing else is said of it.
+    If a run learned nothing, that is the only sign: it must be fixed first.
     """
     summary, recipe = run.summary(), run.recipe
     if "collapsed" in summary:
@@ -45,9 +45,9 @@ def signs_of_run(run: Run) -> list[Sign]:
 
 
 def signs_of_separation(separation: Separation, found: Health, *, agreement: float | None = None) -> list[Sign]:
-    """What the outputs of an early network suggest: wrong labels first, then whether there is a group to upsample.
+    """The signs in an early network's outputs: wrong labels first, then whether there is a group to upsample.
 
-    `agreement` is that of its hard examples with another network's, where one was asked: 1 the same, 0 chance.
+    `agreement` is how well its hard examples match another network's, if known: 1 the same, 0 chance.
     """
     signs = []
     if found.noise:
@@ -139,7 +139,7 @@ def _on_errors(summary: Mapping[str, Any]) -> list[Sign]:
 
 
 def _on_sharpness(run: Run) -> list[Sign]:
-    """The largest eigenvalue of the Hessian beside what gradient descent can stay at, where it was measured."""
+    """The largest eigenvalue of the Hessian beside gradient descent's limit of stability, if it was measured."""
     files = sorted((run.path / "measurements").glob("epoch-*.json"))
     measured = json_text.read(files[-1]) if files else {}
     largest = measured.get("lambda_max") if isinstance(measured, dict) else None

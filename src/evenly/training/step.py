@@ -1,4 +1,4 @@
-"""One step: the gradient of a batch, at the weights or where SAM looks, whole or in parts; then the optimizer's move.
+"""One training step: the gradient of a batch, at the weights or SAM's point, whole or in parts; then the update.
 
 Shapes: B examples of a batch.
 """
@@ -16,7 +16,7 @@ from evenly.training.tally import Tally
 
 
 class Step:
-    """Takes steps with the parts of a run, and tells `tally` what every example's loss and output were."""
+    """Takes steps with the parts of a run, and reports every example's loss and output to `tally`."""
 
     def __init__(self, parts: Parts, tally: Tally) -> None:
         self.parts, self.tally = parts, tally
@@ -29,7 +29,7 @@ class Step:
             parts.forward.train()
         for group in optimizer.param_groups:
             group["lr"] = lr
-            for p in group["params"]:  # `zero_grad`, without its look for profilers.
+            for p in group["params"]:  # `zero_grad`, without its check for profilers.
                 p.grad = None
         self.tally.begin(batch.position)
         x, y, weights = to_memory_format(batch.inputs, parts.memory_format), batch.labels, self._weights(batch)
@@ -70,7 +70,7 @@ class Step:
         return in_parts(self._whole, batch, num=parts.recipe.accumulate, params=params, scaler=parts.scaler)
 
     def _weights(self, batch: Batch) -> tuple[Tensor, ...]:
-        """What each loss of this process's share counts for; nothing where the loss is the plain mean."""
+        """The weight of each loss in this process's share; None where the loss is the plain mean."""
         parts = self.parts
         weight_B = batch.weight
         if parts.world.size > 1:

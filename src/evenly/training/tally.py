@@ -1,4 +1,4 @@
-"""What training itself sees of its examples: loss and error over an epoch, of easy and hard ones apart where known.
+"""Training statistics of an epoch: loss and error, and those of easy and hard examples if they are known.
 
 Shapes: N training examples, B of them in a batch, G clusters (one, or easy and hard).
 """
@@ -15,15 +15,15 @@ _GATHERED = 8  # outputs of a pass
 
 
 class Tally:
-    """Sums over the examples of an epoch, each counted once, in the first pass of a step that sees it.
+    """Sums over the examples of an epoch, each counted once, in the first pass of a step that includes it.
 
-    That pass is at the weights themselves, but for what only a pass at displaced weights sees: the rest of a batch of
-    which SAM climbs on a `fraction`, and all of it under a rule that does not look before it moves.
+    That pass is at the weights themselves, except for examples that only a pass at displaced weights includes: the rest
+    of the batch if SAM ascends on a `fraction`, and all of it under a rule without a gradient before its ascent.
 
-    `hard_N` says of every training example whether it is hard. Only sums are kept, so that they can be added up over
-    processes and put back after a stop. On the CPU losses are added up once a step, and errors, being whole numbers
-    that add up to the same in any order, when some have gathered. On any other device both stay there, and `settle`
-    reads them when many steps have come together; they are added up on the host as on the CPU, to the same bits.
+    `hard_N` says of every training example whether it is hard. Only sums are kept, which can be added over
+    processes and restored after a stop. On the CPU losses are summed once a step; errors, whole numbers whose sum does
+    not depend on the order, less often. On other devices both stay there until `settle` reads those of many steps at
+    once; the host then sums them in the same order as on the CPU, to the same bits.
 
     >>> tally = Tally(torch.tensor([False, True]))
     >>> tally.begin(torch.tensor([1, 0]))
@@ -53,19 +53,19 @@ class Tally:
         self._losses: list[Tensor] = []
         self._unread: list[tuple[Tensor, Tensor, Tensor | None]] = []
         self._deferred = DeferredLosses()
-        #: Steps that were taken after the first whose loss is not finite; `settle` may learn of it late.
+        #: Steps taken after the first one with a loss that is not finite, which `settle` may detect late.
         self.steps_since = 0
 
     def begin(self, position_B: Tensor) -> None:
-        """A step begins, on the training examples at these positions."""
+        """Begin a step on the training examples at these positions."""
         self._num_seen = 0
         self._hard_B = None if self.hard_N is None else self.hard_N[position_B]
 
     def see(self, place_B: Tensor | None, loss_B: Tensor, outputs_BC: Tensor, labels_B: Tensor) -> None:
-        """Outputs and losses of those of the step's examples that stand at `place_B`, or of all; each counts once.
+        """Record outputs and losses of the step's examples at `place_B`, or of all; each counts once.
 
-        SAM may take a batch in groups, one after the other, and climb on the beginning of each: a part is consecutive
-        places, and what is new in it are those after all that were seen.
+        SAM may take a batch in consecutive groups and ascend on the beginning of each. A part is a range of places, of
+        which only those after all earlier ones are new.
         """
         if not len(loss_B):
             return
@@ -85,9 +85,9 @@ class Tally:
         self._unread.append((outputs_BC.detach(), labels_B, group_B))
 
     def settle(self, *, now: bool = False) -> float:
-        """A step ends: the sum of losses over the epoch so far, not finite if one of them is not.
+        """End the step; return the sum of losses over the epoch so far, not finite if one of them is not.
 
-        On a device other than the CPU it is that of the last reading, unless one is due or wanted `now`.
+        On a device other than the CPU it is the sum at the last reading, unless a reading is due or forced by `now`.
         """
         if self._deferred:
             if not now:
@@ -101,7 +101,7 @@ class Tally:
         return sum(self._loss_G)
 
     def _read(self) -> float:
-        """Add up what the steps since the last reading saw, one after the other, up to one that is not finite."""
+        """Add the losses of the steps since the last reading, in order, up to one that is not finite."""
         steps = list(self._deferred.read())
         for number, passes in enumerate(steps, 1):
             for seen in passes:
@@ -138,7 +138,7 @@ class Tally:
         return torch.tensor([self._loss_G, self._wrong_G, self._num_G], dtype=torch.float64).T.contiguous()
 
     def metrics(self, sums_G3: Tensor) -> dict[str, float]:
-        """What sums, of this process or of all, come to: means over all examples, and over each cluster."""
+        """The metrics from sums of one or all processes: means over all examples, and over each cluster."""
         loss, wrong, num = sums_G3.sum(0).tolist()
         found = {"train.loss": loss / num, "train.error": wrong / num}
         if len(sums_G3) == 2:

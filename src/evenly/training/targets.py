@@ -1,4 +1,4 @@
-"""Which training examples get augmentation of their own.
+"""Targeted augmentation: which training examples get extra augmentation.
 
 Shapes: N examples.
 """
@@ -15,10 +15,10 @@ from evenly.rng import generator
 
 
 def targeted_augmentation(recipe: Recipe, hard_N: Tensor | None) -> Targeted | None:
-    """The augmentation that the recipe has for some examples only, and for which; None where it has none.
+    """The recipe's augmentation for some examples only, and for which; None if it has none.
 
-    For the examples that the resampling chose, for all, or for as many random ones: the last two are the controls that
-    tell whether it matters who is augmented.
+    It applies to the examples that the resampling selected, to all, or to as many random ones: the last two are
+    controls that tell whether it matters which examples are augmented.
 
     >>> targeted_augmentation(Recipe(), None) is None
     True

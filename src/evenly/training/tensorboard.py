@@ -1,4 +1,4 @@
-"""Metrics for TensorBoard, beside the records: the same numbers, for those who have it open all day."""
+"""The metrics of a run for TensorBoard, in addition to its records."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from evenly.errors import SetupError
 
 @contextlib.contextmanager
 def metrics_writer(folder: Path, *, purge_after: int) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that writes one epoch's metrics as scalars; what was written after epoch `purge_after` is dropped.
+    """A function that writes one epoch's metrics as scalars; events after epoch `purge_after` are dropped.
 
     >>> import tempfile
     >>> with metrics_writer(Path(tempfile.mkdtemp()), purge_after=0) as write:

@@ -1,4 +1,4 @@
-"""`train`: make or find the run folder of a recipe, train to the end, and mark the run as done."""
+"""`train`: create or find the run folder of a recipe, train to the end, and mark the run as done."""
 
 import contextlib
 import logging
@@ -36,6 +36,7 @@ from evenly.training.early import (
 from evenly.training.evidence import EXAMPLES, write_evidence
 from evenly.training.identify import agree, identify
 from evenly.training.interruption import Interruption
+from evenly.training.last_layer import check_can_refit, check_last_layer, refit_last_layer
 from evenly.training.loop import LAST, Enough, Loop
 from evenly.training.model_record import NAME as MODEL
 from evenly.training.model_record import model_record
@@ -64,28 +65,28 @@ def train(
     allow: Iterable[str] = (),
     tensorboard: bool = False,
 ) -> Run:
-    """Train the recipe in its own folder under `runs`, from the beginning, from where it stopped, or not at all.
+    """Train the recipe in its own folder under `runs`; resume it if it was stopped, return it if it is done.
 
     Parameters
     ----------
     recipe
-        The run, described.
+        The settings of the run.
     runs
-        The folder that holds run folders; this one's is named by the run's identity: every setting of the recipe,
-        the data, and the indices, weights and rule for stopping that are given here.
+        The folder of run folders. A run's folder is named by its identity: every setting of the recipe, the data, and
+        the indices, weights and stopping rule given here.
     splits
-        The data, where they are loaded already; by default those that the recipe names.
+        The data, if they are already loaded; by default those that the recipe names.
     indices, weights
         A multiset of positions in the training set to train on; a factor for every training example's loss.
     enough
         Decides after each epoch, from the metrics so far, whether training may end early.
     device, data_root, workers
-        Where it runs, where data lie, how many processes decode files (by default as many as a GPU can use on this
-        machine, and none without one): none of them changes the result.
+        The device, the folder of data sets, and the number of processes that decode files (by default as many as a GPU
+        can use on this machine, and none without one). None of them changes the result.
     pace
-        Seconds from one checkpoint to the next.
+        Seconds between checkpoints.
     allow
-        What may differ from when the run was stopped: `world`, the number of processes; `device`, the kind of device.
+        What may have changed since the run was stopped: `world`, the number of processes; `device`, the kind of device.
     tensorboard
         Whether to write the metrics for TensorBoard too, into the run's folder.
 
@@ -132,10 +133,10 @@ def train_from(
     tensorboard: bool = False,
     keep_end: bool = False,
 ) -> Run:
-    """As `train`, but begin where `early` ended if its epochs are the first epochs of this recipe.
+    """Like `train`, but continue from the end of `early` if its epochs are the first epochs of this recipe.
 
     The result is that of training from scratch, bit for bit (`evenly.training.continuation`). With `keep_end` a run
-    keeps the state that it ends with, so that another one can begin there.
+    keeps its final state, so that another one can continue from it.
     """
     for change in allow:
         if change == "data":
@@ -146,11 +147,12 @@ def train_from(
         raise UsageError(f"pace = {pace} is the seconds between checkpoints: give 0 or more, such as 60.")
     world = World.join(device)
     data = splits if splits is not None else load_data(recipe, data_root=data_root)
+    check_last_layer(recipe, data)
     identity = agree(world, lambda: identify(recipe, data, indices=indices, weights=weights, enough=enough))
     run = Run(os.path.join(runs, identity.id))
     if world.broadcast(run.state == "done"):
         run.check(to_mapping(recipe), identity)
-        if world.leads:  # left where the process was killed between the end of training and this
+        if world.leads:  # left if the process was killed between the end of training and this line
             with contextlib.suppress(OSError):
                 (run.path / LAST).unlink(missing_ok=True)
         return run
@@ -169,6 +171,7 @@ def train_from(
             first, separation, indices, weights, hard = select(recipe, runs=runs, data=data.train)
         given = {"indices": indices, "weights": weights, "hard": hard}
         parts = build_parts(recipe, world=world, splits=data, workers=workers, **given)
+        check_can_refit(parts)
         if first is not None:
             load_early_weights(first, recipe, parts.model)
         environment = stamp(data=parts.splits.fingerprint, device=world.device) if world.leads else None
@@ -177,7 +180,7 @@ def train_from(
                 _log.info(remark)
             run = Run.create(runs, to_mapping(recipe), identity.id, identity=identity, environment=environment)
         world.wait()
-        if world.broadcast(run.state == "done"):  # by another process, while this one read the data
+        if world.broadcast(run.state == "done"):  # by another process, while this one was reading the data
             return run
         with run, contextlib.ExitStack() as stack:
             if separation is not None and first is not None and world.leads and not run.file(EXAMPLES).exists():
@@ -196,6 +199,8 @@ def train_from(
                 heard.append(lambda metrics: save_early_outputs(loop, metrics))
             loop.listeners = tuple(heard)
             last = loop.train()
+            if recipe.until.rule == "end":
+                last = refit_last_layer(loop, last)
             said = final_predictions(loop) if recipe.until.rule == "end" else None
             if world.leads:
                 if said is not None:
@@ -210,11 +215,11 @@ def train_from(
 
 
 def save_early_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
-    """Keep the outputs of this epoch: the last that an early run ends with, unless it has fitted everything."""
+    """Save the outputs of this epoch; the early run keeps the last ones, unless they fit everything."""
     recipe, train = loop.parts.recipe, loop.parts.splits.train
     rule = moment(recipe.until, epochs=recipe.epochs)
     if isinstance(rule, AtEpoch) and metrics["epoch"] < rule.epoch:
-        return  # only a rule that looks at the errors may turn out to have come an epoch ago
+        return  # only a rule based on errors can end too late, with the previous epoch to fall back on
     kept = loop.outputs("train")
     error = float((predictions(kept) != train.labels.cpu()).double().mean())
     first = not (loop.run.path / OUTPUTS).exists()
@@ -223,7 +228,7 @@ def save_early_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
 
 
 def summarise(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separation | None) -> dict[str, Any]:
-    """What a run comes to: the last epoch's metrics, what it cost, and how large the model is."""
+    """The summary of a run: the last epoch's metrics, its cost, and the size of the model."""
     seen = loop.epoch * parts.batches.examples
     facts = {
         **last,
@@ -247,7 +252,7 @@ def summarise(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separa
 
 
 def remarks(recipe: Recipe, result: dict[str, Any]) -> list[str]:
-    """What a person should know of a run that is done: that it learned nothing, that its moment never came.
+    """Warnings about a finished run: it learned nothing, or its moment never came.
 
     >>> from evenly.recipe import Until
     >>> remarks(Recipe(epochs=8, until=Until("gain")), {"separated_at": 8, "rule_fired": False})[0]
@@ -264,6 +269,6 @@ def remarks(recipe: Recipe, result: dict[str, Any]) -> list[str]:
 
 
 def _has_bfloat16() -> bool:
-    """Whether the CPU computes in bfloat16 itself rather than by detours; True where torch cannot tell."""
+    """Whether the CPU computes in bfloat16 natively; True where torch cannot tell."""
     asked = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
     return any(ask is None or ask() for ask in asked)

@@ -1,4 +1,4 @@
-"""A run, looked at again: its model with the weights of any kept epoch, and its data as the model sees them."""
+"""A trained run, loaded: its model with the weights of any kept epoch, and its data as the model sees them."""
 
 import re
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from evenly.training.model_record import data_source
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What a run has trained: recipe, model in eval mode, and splits with the run's own normalisation applied."""
+    """A run's recipe, its model in eval mode, and its splits with the run's normalisation applied."""
 
     recipe: Recipe
     model: nn.Module
@@ -31,9 +31,9 @@ class TrainedModel:
 
 
 def open_run(which: str, root: str = "runs") -> tuple[Run, int | None]:
-    """The run that `which` names and the epoch it points at, None for the last.
+    """The run that `which` names, and its epoch; None means the last.
 
-    `which` is what `Run.open` takes, or the path of a run's weights: RUN/weights.safetensors, or
+    `which` is an argument of `Run.open`, or the path of a run's weights: RUN/weights.safetensors or
     RUN/checkpoints/epoch-0001.safetensors.
 
     >>> open_run("model.safetensors")
@@ -58,10 +58,10 @@ def open_run(which: str, root: str = "runs") -> tuple[Run, int | None]:
 
 
 def kept_epochs(run: Run) -> list[int]:
-    """The epochs of which a run has kept the weights, the last among them when it is done."""
+    """The epochs whose weights a run has kept, including the last one when it is done."""
     kept = [int(path.stem.removeprefix("epoch-")) for path in (run.path / "checkpoints").glob("epoch-*.safetensors")]
     if (run.path / "weights.safetensors").exists():
-        # What the run said when it ended: its last line of metrics may be lost.
+        # From the summary, since the last line of metrics may be lost.
         ended = [run.summary()] if "epoch" in run.summary() else run.metrics()[-1:]
         kept += [line["epoch"] for line in ended if isinstance(line.get("epoch"), int)]
     return sorted(set(kept))
@@ -100,7 +100,7 @@ def load_trained(run: Run, *, epoch: int | None = None, data_root: str | None = 
 
 
 def data_of(run: Run, *, data_root: str | None = None) -> Splits:
-    """The data that a run was trained on, from any working directory; refused where they have changed since."""
+    """The data that a run was trained on, from any working directory; refused if they have changed since."""
     recipe = from_record(run.recipe)
     recipe = replace(recipe, data=replace(recipe.data, name=data_source(run, recipe)))
     splits = load_data(recipe, data_root=data_root)

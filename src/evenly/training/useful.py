@@ -1,4 +1,4 @@
-"""`train_useful`: the whole method beside its controls, seed by seed, as rows of plain numbers."""
+"""`train_useful`: USEFUL and its controls, seed by seed, as rows of plain numbers."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -49,15 +49,15 @@ def train_useful(
         How a network is trained; its seed is replaced by each of `seeds`.
     controls
         Methods to compare with (`evenly.training.methods`): `plain` (or `original`) training, `random` upsampling of as
-        many examples, as many `steps`, and so on. Rows are named as they are given here.
+        many examples, as many `steps`, and so on. Rows carry these names.
     until
         When to separate: where the gain in training error shrinks, after an epoch, or after a part of all epochs.
     early_model, early_optimizer, early_ascent
-        What stands in for the recipe's in the first stage: a smaller proxy, another optimizer.
+        Replacements for the recipe's in the first stage: a smaller proxy, another optimizer.
     split
         Where the error is taken; by default `test`, or `validation` where there is no such split.
     running
-        What `train` takes beside a recipe: device, data_root, workers, pace.
+        Further arguments of `train`: device, data_root, workers, pace.
     """
     names = {parse(control).name: control for control in controls}
     design = Design(

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="Settings")
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting in a tree of them: where it stands, what it takes, what it is by default and means."""
+    """One setting in a tree: its path, what it accepts, its default and its documentation."""
 
     path: str
     expects: str
@@ -39,8 +39,8 @@ def setting(
 ) -> Any:
     """A dataclass field with a default, one sentence of documentation, and the interval of its numbers.
 
-    A setting that is added to a class later says what versions without it did: `absent`. At that value it is left
-    out of `identity_settings`, so that earlier runs keep their identity.
+    A setting added in a later version declares the value that reproduces the behaviour before it, `absent`. At that
+    value it is left out of `identity_settings`, so that earlier runs keep their identity.
 
     >>> @dataclass(frozen=True)
     ... class Walk(Settings):
@@ -58,7 +58,7 @@ def setting(
 
 
 class Settings:
-    """What a frozen dataclass of settings derives from: each field gets exactly its type, or is refused."""
+    """The base of frozen dataclasses of settings: each value is converted to exactly its field's type, or refused."""
 
     def __post_init__(self) -> None:
         cls: Any = type(self)
@@ -69,10 +69,10 @@ class Settings:
 
 
 def from_mapping(cls: type[T], mapping: Mapping[str, Any], *, recorded: bool = False) -> T:
-    """The settings `cls` that `mapping` describes; what it does not name keeps its default.
+    """The settings `cls` that `mapping` describes; settings that it does not name keep their defaults.
 
-    A name that `cls` does not have is an error, which points to the nearest one that it has. A `recorded` mapping is
-    one that some version wrote down whole: a setting that it lacks was absent then, and has the value for that.
+    An unknown name raises an error that suggests the nearest one. A `recorded` mapping was written by some version with
+    every setting: a setting that it lacks did not exist then, and takes its `absent` value.
 
     >>> from evenly.recipe import Recipe
     >>> from_mapping(Recipe, {"optimizer": {"lr": 1}}).optimizer.lr
@@ -95,9 +95,9 @@ def to_mapping(settings: Settings, *, defaults: bool = True) -> dict[str, Any]:
 
 
 def identity_settings(settings: Settings) -> dict[str, Any]:
-    """Every setting, defaults included, but for those at the value that stands for their absence.
+    """Every setting, defaults included, except for those at their `absent` value.
 
-    A default that changes changes this; a setting that is new, with `absent` as it was before, does not.
+    Changing a default changes the result; adding a setting at its `absent` value does not.
 
     >>> @dataclass(frozen=True)
     ... class Walk(Settings):
@@ -133,7 +133,7 @@ def settings(cls: type[Settings], *, under: str = "") -> Iterator[Setting]:
 
 
 def _build(cls: Any, mapping: Any, path: str, base: Any, root: type[Settings], recorded: bool = False) -> Any:
-    """`mapping` as a `cls`; what is missing comes from `base`, the default of the field that holds it."""
+    """`mapping` as a `cls`; missing settings come from `base`, the default of the field that holds it."""
     if isinstance(mapping, cls):
         return mapping
     if not isinstance(mapping, Mapping):

@@ -1,4 +1,4 @@
-"""Plain trees of settings: by dotted path, what differs between two of them, and their digest."""
+"""Plain trees of settings: flattening, differences and digests."""
 
 import hashlib
 import json

@@ -7,6 +7,8 @@ from typing import Any
 
 from evenly.errors import UsageError
 
+DEEPEST = 64  # levels of nesting; Python's own recursion would end a little below a thousand
+
 
 class Options(Mapping[str, Any]):
     """A mapping frozen all the way down: scalars, tuples and `Options` under names without dots.
@@ -46,6 +48,8 @@ def freeze(value: Any, path: str) -> Any:
     >>> freeze([1, {"a": True}], "data.options.x")
     (1, Options({'a': True}))
     """
+    if path.count(".") + path.count("[") > DEEPEST:
+        raise UsageError(f"{path[:60]}…: options are nested at most {DEEPEST} levels deep.")
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, numbers.Integral):

@@ -1,4 +1,4 @@
-"""One value against one annotation: exactly the type it should have, or an error that says what was expected."""
+"""Convert a value to the type of an annotation, or raise an error that says what was expected."""
 
 import math
 import numbers
@@ -59,7 +59,7 @@ def convert(kind: Any, value: Any, *, path: str, bounds: Bounds, example: Any) -
 
 
 def expects(kind: Any, bounds: Bounds) -> str:
-    """What a field of this kind takes, in words.
+    """The values that a field of this kind accepts, in words.
 
     >>> expects(tuple[float, ...], Bounds(above=0, below=1)), expects(int | None, Bounds())
     ('a list, each a number above 0 and below 1', 'a whole number or null')
@@ -95,7 +95,7 @@ def shown(value: Any) -> str:
 
 
 def _match(kind: Any, value: Any, bounds: Bounds) -> tuple[bool, Any]:
-    """Whether `value` is of `kind` and in bounds, and what it then is. A bool is never a number here."""
+    """Whether `value` is of `kind` and in bounds, and the converted value. A bool is never a number here."""
     if _is_union(kind):
         matches = (_match(arm, value, bounds) for arm in get_args(kind))
         return next((match for match in matches if match[0]), (False, None))
@@ -112,7 +112,7 @@ def _match(kind: Any, value: Any, bounds: Bounds) -> tuple[bool, Any]:
         return isinstance(value, kind), value
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         return False, None
-    # 1e3 is how a person writes a thousand, and in YAML it is a float.
+    # People write 1e3 for a thousand, which is a float in YAML.
     whole = isinstance(value, numbers.Integral) or float(value).is_integer()
     # The stub of int() knows no numbers.Real, which every number of numpy is.
     number: int | float = int(value) if kind is int else float(value)  # type: ignore[call-overload]

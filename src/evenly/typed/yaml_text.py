@@ -1,4 +1,4 @@
-"""YAML as people mean it: `1e-3` is a number, `no` is a word, and a key stands only once.
+"""YAML as people mean it: `1e-3` is a number, `no` is a word, and duplicate keys are refused.
 
 PyYAML speaks YAML 1.1, in which `1e-3` is text, `no` is false, `010` is eight and `1:30` is ninety. Here
 plain words are read by the core schema of YAML 1.2; what is written is quoted so that both agree on it.
@@ -59,7 +59,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     path = Path(path)
     try:
         kind = path.stat().st_mode
-        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # to open a named pipe is to wait for its writer
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # opening a named pipe would wait for its writer
             raise UsageError(f"{path} is not a regular file. Give the path of a YAML file.")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

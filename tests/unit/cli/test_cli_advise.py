@@ -47,7 +47,7 @@ def test_near_a_task_it_ranks_cures_and_names_their_controls(
     for each in rows:
         for name, value in empty["features"].items():
             each["quantities"][f"early.{name}"] = dict.fromkeys(map(str, range(20, 30)), value)
-    monkeypatch.setattr(declared, "measured", lambda ledger: rows)
+    monkeypatch.setattr(declared, "atlas_rows", lambda ledger: rows)
     found = advised(capsys, *ASKED, runs=runs)
     assert not found["abstains"]
     assert found["ranking"][0]["cure"] == "useful8+noise"

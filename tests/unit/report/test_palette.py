@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evenly.report.chart import Bars, Chart, Line, bar_colours, layer_colours
-from evenly.report.palette import EASY, GROUNDS, HARD, METHODS, SERIES, colour_of, is_control, shown
+from evenly.report.palette import EASY, GROUNDS, HARD, METHODS, SERIES, colour_of, display_name, is_control
 
 Colour = NDArray[np.float64]
 # Machado, Oliveira & Fernandes (2009), severity 1.
@@ -64,8 +64,8 @@ def test_easy_and_hard_have_hues_that_no_method_has() -> None:
 
 def test_a_name_means_one_colour_however_it_is_spelled() -> None:
     assert len({colour_of(name) for name in ("plain", "original", "SGD", "gradient descent", "original data")}) == 1
-    assert shown("none") == "plain"
-    assert shown("sam+useful") == "SAM + USEFUL"
+    assert display_name("none") == "plain"
+    assert display_name("sam+useful") == "SAM + USEFUL"
     assert is_control("equal steps")
     assert not is_control("SAM")
 

@@ -26,7 +26,6 @@ from evenly.stability import (
 )
 from evenly.stability.divergence import growth
 from evenly.stability.outcomes import batch_values
-from evenly.stability.stationary import normalised_sam_path
 
 EYE = torch.eye(3)
 ONE = Problem.from_diagonal(torch.tensor([[1.0], [1.0]]))
@@ -85,7 +84,6 @@ def test_data_that_cannot_be_a_minimum_are_refused(make: object, says: str) -> N
         (lambda: stationary_covariance(Problem.from_gram(EYE), lr=0.1, batch=1, noise=0.1).in_parameters(), "factors"),
         (lambda: two_cycle(1.0, lr=2.0, rho=0.1), "at 2 and above SAM diverges"),
         (lambda: two_cycle(-1.0, lr=0.1, rho=0.1), "curvature = -1"),
-        (lambda: normalised_sam_path(ONE, lr=0.1, rho=0.1, start_R=torch.ones(2), steps=1), "rank 1"),
         (lambda: simulate(ONE, lr=[0.1, 0.2], batch=[1, 1, 1], rng=RNG), "lengths 2, 3, 1, 1"),
         (lambda: simulate(ONE, lr=0.1, batch=3, rng=RNG), "only 2 examples"),
         (lambda: simulate(ONE, lr=0.1, batch=1, noise=-1.0, rng=RNG), "at least 0"),

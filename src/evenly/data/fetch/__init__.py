@@ -1,1 +1,1 @@
-"""Where published data come from, and how they get here: whole, checked and safely unpacked. No torch."""
+"""Download published data sets: complete, checked and safely unpacked. No torch."""

@@ -1,4 +1,4 @@
-"""Trouble with the disk, told apart from trouble with the network or with an archive, and said as it is."""
+"""Errors of the disk, distinguished from those of the network or of an archive."""
 
 import contextlib
 import errno
@@ -33,8 +33,8 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 def write_whole(file: RawIOBase, content: bytes) -> None:
     """Write all of `content` to an unbuffered file.
 
-    Unbuffered, because a buffer that could not be written on a full disk is tried once more, and fails once
-    more, when the file is closed: out of the context that says what happened.
+    Unbuffered, because a buffer that could not be written to a full disk would be retried, and fail again, when the
+    file is closed, outside the context that explains the error.
 
     >>> import tempfile
     >>> with tempfile.TemporaryFile(buffering=0) as file:
@@ -48,7 +48,7 @@ def write_whole(file: RawIOBase, content: bytes) -> None:
 
 
 def require_space(path: str | os.PathLike[str], needed: int) -> None:
-    """Refuse to begin what cannot end: `needed` more bytes must fit on the disk that `path` is, or will be, on.
+    """Raise unless `needed` more bytes fit on the disk of `path`, which need not exist yet.
 
     >>> require_space("somewhere/file", 1)
     """

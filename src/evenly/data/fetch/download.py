@@ -1,4 +1,4 @@
-"""A file from the web: whole and right, or not there. An interrupted download continues where it stopped."""
+"""Download a file: complete and correct, or not at all. An interrupted download resumes where it stopped."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ from evenly.errors import DataError, EvenlyError, SetupError, UsageError
 from evenly.progress import Bar
 
 _CHUNK = 1 << 18
-_WORTHWHILE = 1 << 20  # a connection that brought this much has earned new attempts
+_WORTHWHILE = 1 << 20  # a connection that delivered this much resets the number of attempts
 _LONGEST_PAUSE = 30.0
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -39,9 +39,9 @@ def fetch(
     timeout: float = 30.0,
     pause: float = 1.0,
 ) -> Path:
-    """Bring the file at one of `urls` to `target`, checked; a target that is already right is left alone.
+    """Download the file from one of `urls` to `target` and check it; a correct target is left alone.
 
-    Bytes gather in `<target>.part`, which survives Ctrl-C and dropped connections: the same call continues
+    Bytes are collected in `<target>.part`, which survives Ctrl-C and dropped connections: the same call continues
     it, as long as the server still has the same file (`If-Range`). A dropped connection or a passing server
     error is tried again, up to `attempts` times in a row without real progress, after `pause`, 2·`pause`, …
     seconds. The file takes its name only when size and digest are right. Proxies are those of the environment.
@@ -78,7 +78,7 @@ class _Unreachable(SetupError):
 
 
 class _Download:
-    """One file on its way: the part on disk, and where it came from."""
+    """A download in progress: the part on disk, and its origin."""
 
     def __init__(
         self,
@@ -92,21 +92,21 @@ class _Download:
         self.target, self.size, self.attempts, self.timeout, self.pause = target, size, attempts, timeout, pause
         self.digests = {algorithm: value.lower() for algorithm, value in digests.items() if value}
         self.part = target.with_name(target.name + ".part")
-        self.origin = target.with_name(target.name + ".part.json")  # which address and version the part is of
+        self.origin = target.with_name(target.name + ".part.json")  # the address and version of the part
 
     def run(self, url: str) -> None:
-        """Fetch from `url`, check, and give the file its name."""
+        """Fetch from `url`, check, and rename the file."""
         continued = self.have() > 0
         self.gather(url)
         complaint = self.complaint(self.part)
-        if complaint and continued:  # the old part may have been of another file: once more from the start
+        if complaint and continued:  # the old part may have come from another file: start again
             self.discard()
             self.gather(url)
             complaint = self.complaint(self.part)
         if complaint:
             self.discard()
             raise DataError(f"{url}: {complaint}. It was deleted; repeat the command, or use another mirror.")
-        # First: killed after it has its name, the file is never asked for again, and the note would lie there for ever.
+        # First: if killed after the rename, the file is never requested again, and the note would stay forever.
         self.origin.unlink(missing_ok=True)
         with writing(self.target):
             os.replace(self.part, self.target)
@@ -141,7 +141,7 @@ class _Download:
             time.sleep(min(self.pause * 2 ** (failed - 1), _LONGEST_PAUSE))
 
     def request(self, url: str) -> bool:
-        """One request for what is missing; whether the part is whole afterwards."""
+        """Make one request for the missing bytes; return whether the part is then complete."""
         offset = self.have()
         try:
             response = _open(url, self.resume_headers(url, offset), self.timeout)
@@ -163,7 +163,7 @@ class _Download:
             require_space(self.part, (total or 0) - start)
             with writing(self.part):
                 self.part.parent.mkdir(parents=True, exist_ok=True)
-                # Before the bytes, so that a part never lies beside the origin of another one.
+                # Before the bytes, so that a part never has the origin of another one.
                 write_json(self.origin, {"url": url, "version": _version(response)})
                 file = open(self.part, "r+b" if start else "wb", buffering=0)  # noqa: SIM115 (closed below, in the with)
             with file, Bar(f"fetching {self.target.name}", total=total, unit="bytes") as bar:
@@ -173,7 +173,7 @@ class _Download:
         return received == total if total is not None else True
 
     def receive(self, response: HTTPResponse, file: FileIO, bar: Bar, limit: int | None) -> int:
-        """Copy the body into the part; how many bytes came."""
+        """Append the body to the part; return the number of bytes."""
         received = 0
         while chunk := response.read1(_CHUNK):
             received += len(chunk)
@@ -181,8 +181,8 @@ class _Download:
                 write_whole(file, chunk)
             bar.advance(len(chunk))
             if limit is not None and file.tell() > limit:
-                break  # more than announced: the check of the size says so
-        with writing(self.part):  # on the disk before the name is, as in evenly.atomic
+                break  # more than announced: the size check reports it
+        with writing(self.part):  # on the disk before the rename, as in evenly.atomic
             os.fsync(file.fileno())
         return received
 
@@ -196,11 +196,11 @@ class _Download:
             origin = {}
         if origin.get("url") == url and origin.get("version"):
             return {"Range": f"bytes={offset}-", "If-Range": origin["version"]}
-        # From another mirror, or of an unknown version: safe only where the digest will tell.
+        # From another mirror, or of an unknown version: safe only if a digest will be checked.
         return {"Range": f"bytes={offset}-"} if self.digests else {}
 
     def complaint(self, path: Path) -> str:
-        """What is wrong with the file at `path`; empty where nothing is."""
+        """What is wrong with the file at `path`; empty if nothing is."""
         found = path.stat().st_size
         if self.size is not None and found != self.size:
             return f"{path.name} has {found} bytes, expected {self.size}"
@@ -216,7 +216,7 @@ class _Download:
         return self.part.stat().st_size if self.part.exists() else 0
 
     def full(self) -> bool:
-        """Whether the part has its size already; a part that is longer is no part of this file."""
+        """Whether the part is complete; a longer one does not belong to this file."""
         if self.size is None or self.have() < self.size:
             return False
         if self.have() > self.size:
@@ -224,7 +224,7 @@ class _Download:
         return self.have() == self.size
 
     def discard(self) -> None:
-        """Forget the part."""
+        """Delete the part."""
         self.part.unlink(missing_ok=True)
         self.origin.unlink(missing_ok=True)
 
@@ -249,7 +249,7 @@ def _open(url: str, headers: dict[str, str], timeout: float) -> HTTPResponse:
 
 
 def _extent(response: HTTPResponse) -> tuple[int, int | None]:
-    """Where the body starts in the file, and how long the file is, where the server says so."""
+    """Where the body starts in the file, and the length of the file, if the server says so."""
     if response.status == 206:
         ranged = response.headers.get("Content-Range") or ""
         start = re.match(r"bytes (\d+)-", ranged)
@@ -264,7 +264,7 @@ def _total(content_range: str | None) -> int | None:
 
 
 def _version(response: HTTPResponse) -> str | None:
-    """What identifies this version of the file; a weak tag does not (RFC 9110, 13.1.5)."""
+    """An identifier of this version of the file; a weak tag is none (RFC 9110, 13.1.5)."""
     tag = response.headers.get("ETag")
     if tag and not tag.startswith("W/"):
         return str(tag)

@@ -17,7 +17,7 @@ from evenly.errors import DataError
 
 @dataclass(frozen=True)
 class Got:
-    """What `get` has done: where the data are, how they were checked, and whether they were there before."""
+    """The result of `get`: where the data are, how they were checked, and whether they were there before."""
 
     name: str
     folder: Path
@@ -40,11 +40,11 @@ def get(
     timeout: float = 30.0,
     pause: float = 1.0,
 ) -> Got:
-    """Fetch the published data set `name` into the data root, checked; what is already right stays as it is.
+    """Fetch the published data set `name` into the data root and check it; correct files are left alone.
 
-    `mirror` is an address under which files of the same names lie, asked before the publisher's own. Sets
-    that people must fetch by hand end with the instructions, until their archives lie in the data root: then
-    they are unpacked. Interrupted, the same call continues.
+    `mirror` is an address with files of the same names, tried before the publisher's. For data sets that must be
+    downloaded by hand, this prints instructions until their archives are in the data root, and then unpacks them. After
+    an interruption, the same call resumes.
 
     >>> import tempfile
     >>> get("vlcs", root=tempfile.mkdtemp())
@@ -57,7 +57,7 @@ def get(
     if all(check.state == "ok" for check in checks):
         _sweep(published, root)
         return Got(published.name, root / present_layout(published, root=root).folder, True, tuple(checks))
-    # From here on it is the preferred layout that is filled and checked, whatever part of another lies there.
+    # From here on the preferred layout is filled and checked, whatever part of another one exists.
     if present_layout(published, root=root) is not published.layouts[0]:
         checks = verify(replace(published, layouts=published.layouts[:1]), root=root)
     published = replace(published, layouts=published.layouts[:1])
@@ -101,13 +101,13 @@ def get(
 
 
 def _mark(place: Path) -> Path:
-    """The file that says that the archive at `place` was fetched here and is to go when it is unpacked."""
+    """The marker file of an archive at `place` that was fetched here, to be deleted once it is unpacked."""
     return place.with_name(f".{place.name}.passing")
 
 
 def _sweep(published: Source, root: Path) -> None:
-    """Remove what a command left that was killed when the data were in their place already."""
-    with contextlib.suppress(OSError):  # data that cannot be written to are right all the same
+    """Remove leftovers of a command that was killed after the data were in place."""
+    with contextlib.suppress(OSError):  # read-only data are fine
         for archive in published.archives:
             if archive.packed:
                 shutil.rmtree(workplace(root / archive.into), ignore_errors=True)
@@ -117,7 +117,7 @@ def _sweep(published: Source, root: Path) -> None:
 
 
 def _brings(archives: tuple[Archive, ...], path: Path, root: Path) -> Archive | None:
-    """The archive that brings what is at `path`: the file itself before any archive that fills its folder."""
+    """The archive that provides `path`: the file itself in preference to an archive that fills its folder."""
     itself = [a for a in archives if not a.packed and path == root / a.into / a.name]
     holders = [a for a in archives if a.packed and path.is_relative_to(root / a.into)]
     return next(iter(itself + holders), None)

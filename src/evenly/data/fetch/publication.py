@@ -1,4 +1,4 @@
-"""The words in which a published data set is described: archives to fetch, and what must lie on disk afterwards."""
+"""The description of a published data set: the archives to fetch, and the files that must then be on disk."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Archive:
-    """One file that a publisher hands out: `urls` in order of preference, none where people fetch it by hand.
+    """A file of the publisher: `urls` in order of preference, or none if it must be fetched by hand.
 
     It goes to the folder `into` under the data root: unpacked, so that the folder `top` inside it becomes
     `into`, or as it is where `packed` is false.
@@ -33,7 +33,7 @@ class File:
 
 @dataclass(frozen=True)
 class Images:
-    """A folder that must hold so many images, counted through all its sub-folders."""
+    """A folder that must hold this many images, counted through all its subfolders."""
 
     path: str
     number: int
@@ -41,7 +41,7 @@ class Images:
 
 @dataclass(frozen=True)
 class Layout:
-    """One way in which a data set may lie on disk: what `folder` under the data root must hold."""
+    """One possible layout of a data set on disk: the content of `folder` under the data root."""
 
     folder: str
     files: tuple[File, ...] = ()
@@ -69,7 +69,7 @@ class Source:
         return self.layouts[0].folder
 
     def instructions(self, root: Path) -> str:
-        """What a person does to fetch this data set, step by step, and how it must lie afterwards.
+        """Instructions to fetch this data set by hand, step by step, and the layout it must have.
 
         >>> from evenly.data.fetch.sources import source
         >>> print(source("vlcs").instructions(Path("data")))

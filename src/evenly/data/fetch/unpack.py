@@ -1,4 +1,4 @@
-"""Archives from strangers, unpacked without trust: nothing leaves the folder, and nothing half-written stays."""
+"""Unpack untrusted archives: nothing is written outside the folder, and nothing half-written remains."""
 
 import contextlib
 import gzip
@@ -19,13 +19,13 @@ from evenly.errors import DataError, EvenlyError, SetupError
 from evenly.files.regular import open_regular
 from evenly.progress import Bar
 
-# Published image archives grow by less than tenfold; what grows more than this is no data set.
+# Published image archives grow by less than tenfold; an archive that grows more than this is no data set.
 LARGEST_GROWTH = 100
 _SLACK = 1 << 20  # small archives may grow by more
-_PER_MEMBER = 512  # a name costs something too, or a bomb could be made of empty files
+_PER_MEMBER = 512  # a name counts too, or empty files could make a bomb
 _CHUNK = 1 << 20
 _DRIVE = re.compile("[A-Za-z]:")
-_LONGEST_READ = 1 << 24  # names and notes in a tar are read whole, and are short
+_LONGEST_READ = 1 << 24  # names and comments in a tar are read at once, and should be short
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ def unpack(
 ) -> Path:
     """Unpack a `.tar`, `.tar.gz`, `.tgz`, `.zip` or `.gz` so that its inner folder `top` becomes `folder`.
 
-    It happens in a hidden neighbour that takes the name `folder` at the end; where `folder` is already
-    there, each unpacked file replaces its namesake and all else stays. Refused, by the name of the member:
-    absolute names, `..`, links, devices, names that come twice, and archives that grow more than `growth`-fold.
+    Unpacking happens in a hidden folder beside it, which is renamed to `folder` at the end; if `folder` exists, each
+    unpacked file replaces its namesake and all others stay. Absolute names, `..`, links, devices, duplicate names and
+    archives that grow more than `growth`-fold are refused, with the name of the member.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -81,7 +81,7 @@ def unpack(
 
 
 def workplace(folder: Path) -> Path:
-    """The hidden neighbour of `folder` in which archives are unpacked; a killed command leaves it behind."""
+    """The hidden folder beside `folder` in which archives are unpacked; a killed command leaves it behind."""
     return folder.with_name(f".{folder.name}.unpacking")
 
 
@@ -153,7 +153,7 @@ def _opener(archive: Path) -> Callable[[Path], contextlib.AbstractContextManager
 
 
 class _Remembering(io.BufferedIOBase):
-    """A file that remembers what was read last: `tarfile` takes a broken header for the end, and we do not."""
+    """A file that remembers the last bytes read, since `tarfile` takes a broken header for the end of the archive."""
 
     def __init__(self, file: IO[bytes] | gzip.GzipFile) -> None:
         self.file, self.last = file, b""
@@ -215,7 +215,7 @@ def _zip(archive: Path) -> Iterator[Iterator[_Member]]:
                 elif info.flag_bits & 1:
                     refused = "is encrypted"
                 elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    refused = "is compressed in a way that data sets are not"  # some ask for gigabytes to unpack a byte
+                    refused = "is compressed in a way that data sets are not"  # some need gigabytes to unpack a byte
 
                 def content(info: zipfile.ZipInfo = info) -> IO[bytes]:
                     return file.open(info)
@@ -223,7 +223,7 @@ def _zip(archive: Path) -> Iterator[Iterator[_Member]]:
                 def reached(info: zipfile.ZipInfo = info) -> int:
                     return info.header_offset + info.compress_size
 
-                # orig_filename: ZipFile has cut and turned what looked odd, which is for us to refuse.
+                # orig_filename: ZipFile sanitises odd names, which must be refused instead.
                 yield _Member(info.orig_filename, refused, info.is_dir(), reached, content)
 
         yield members()
@@ -260,6 +260,6 @@ def _damage(archive: Path) -> Iterator[None]:
         if error.errno is not None:  # the disk's fault, not the archive's
             raise SetupError(f"cannot unpack {archive}: {error.strerror}. Check the disk and repeat.") from error
         raise DataError(f"{archive} is damaged ({error}). Delete it and fetch it again.") from error
-    except Exception as error:  # the bytes choose what goes wrong: zlib.error, struct.error, UnicodeDecodeError, …
+    except Exception as error:  # damaged bytes can raise anything: zlib.error, struct.error, UnicodeDecodeError, …
         what = str(error) or type(error).__name__
         raise DataError(f"{archive} is damaged ({what}). Delete it and fetch it again.") from error

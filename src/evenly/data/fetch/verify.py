@@ -1,4 +1,4 @@
-"""Is what lies on disk what was published? Sizes and digests of files, and counts of images."""
+"""Whether the data on disk are the published ones: sizes and digests of files, and counts of images."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class FileCheck:
-    """What was expected of a file, or of a folder of images, and what was found."""
+    """The expected and the actual state of a file, or of a folder of images."""
 
     path: Path
     state: Literal["ok", "missing", "wrong"]
@@ -34,8 +34,8 @@ class FileCheck:
 def verify(name: str | Source, *, root: str | os.PathLike[str]) -> list[FileCheck]:
     """Check the published data set `name` under the data root, file by file.
 
-    A data set may lie in more than one layout (CIFAR-10 as binary or as pickles): the one of which most is
-    there is checked. Digests where they are published, else sizes, else the number of images.
+    If a data set has several layouts (CIFAR-10 as binary or as pickles), the most complete one on disk is checked: by
+    digests if they are published, else by sizes, else by the number of images.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as root:
@@ -71,7 +71,7 @@ def digest(path: Path, algorithm: str, *, bar: Bar | None = None) -> str:
     ...     digest(Path(folder) / "a", "md5")
     '900150983cd24fb0d6963f7d28e17f72'
     """
-    # Integrity, not secrecy: systems that forbid md5 for security allow it when told so.
+    # For integrity, not security: systems that forbid md5 for security allow this use.
     state = hashlib.new(algorithm, usedforsecurity=False)
     try:
         with open(path, "rb", buffering=0) as file:

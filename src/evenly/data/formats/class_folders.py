@@ -1,4 +1,4 @@
-"""Image files in a folder per class, and files that a list names: found, sorted, and missed aloud."""
+"""Image files in a folder per class, and checks that listed files exist."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 from evenly.data.formats.image_files import SUFFIXES
 from evenly.errors import DataError
 
-_NAMED = 3  # how many offenders an error names before it counts the rest
+_NAMED = 3  # names that an error lists before it counts the rest
 
 
 def class_folders(folder: Path) -> dict[str, list[str]]:
@@ -53,7 +53,7 @@ def image_names(root: Path, below: str) -> list[str]:
 
 
 def require_files(source: Path, root: Path, names: Iterable[str]) -> None:
-    """A `DataError` that names the first few files that `source` lists and that do not exist, and counts them."""
+    """Raise a `DataError` if files listed in `source` do not exist; it names the first few and counts them."""
     absent = [name for name in names if not os.path.isfile(os.path.join(root, name))]
     if absent:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Images that stay in their files until they are asked for.
+"""Images that stay in their files until they are read.
 
 Shapes: N images, C channels, H × W pixels.
 """
@@ -24,9 +24,9 @@ from evenly.files.numpy_files import ALLOWANCE
 from evenly.files.regular import open_regular
 from evenly.progress import Bar
 
-# What is decoded, whatever a file is called: other formats of Pillow's start programs or were never meant for photos.
+# The formats that are decoded, whatever a file's name: others of Pillow's start programs or are not for photos.
 FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
-LARGEST_SIDE = 4096  # without `size` all images are kept as large as the first: beyond this that must be asked for
+LARGEST_SIDE = 4096  # without `size` all images keep the size of the first; a larger one must be requested
 _BYTES_PER_PIXEL = 4  # of a decoded image, whatever its mode
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 VERIFY = "`evenly data verify` lists all that is wrong with a folder at once."
@@ -52,7 +52,7 @@ class ImageFiles:
     root, names
         The folder, and the files relative to it.
     size
-        Height and width, as `open_images` found or was told.
+        Height and width, as `open_images` chose them.
     resize
         Whether images of another size are resized (bilinear, antialiased); if not, they are an error.
     mode
@@ -190,11 +190,11 @@ def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
 
 @contextlib.contextmanager
 def opened_image(path: Path) -> Iterator[Image.Image]:
-    """An image of which the header has been read and found to be in proportion to its file; not decoded yet."""
+    """An image whose header has been read and is plausible for the size of its file; not decoded yet."""
     if not path.exists():
         raise DataError(f"{path}: no such image file. Was it moved since it was listed?")
     with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
-        # A damaged file must not cost more memory than twice its size and an allowance before that is noticed.
+        # A damaged file must be detected before it takes more than an allowance and twice its size of memory.
         most = (2 * path.stat().st_size + ALLOWANCE) // _BYTES_PER_PIXEL
         if image.width * image.height > most:
             raise _TooLarge(
@@ -274,6 +274,6 @@ def _size_of(path: Path) -> tuple[int, int]:
     try:
         with opened_image(path) as image:
             return image.height, image.width
-    except Exception:  # the same failure again, told by the one who tells it well
+    except Exception:  # the same failure again, with the error of `decode`
         whole = decode(path)
         return whole.height, whole.width

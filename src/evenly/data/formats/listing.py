@@ -12,7 +12,7 @@ from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
 
 _ORDER = {"train": 0, "validation": 1, "test": 2, "target_train": 3, "target_test": 4}
-_NAMED = 3  # how many broken images a sentence names before it counts the rest
+_NAMED = 3  # broken images that a sentence names before it counts the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def members(split_of: Sequence[str]) -> dict[str, Tensor]:
 
 
 def remarks_on(whole: Labelled) -> tuple[str, ...]:
-    """What a person should know of the files: those that were left out."""
+    """Remarks on the files that were left out."""
     files = whole.inputs
     return left_out(files.dropped, root=files.root) if isinstance(files, ImageFiles) else ()
 

@@ -1,4 +1,4 @@
-"""Where a published data set lies on disk, and what to say when it does not."""
+"""Where a published data set is on disk, and the error if it is not there."""
 
 import os
 from collections.abc import Sequence

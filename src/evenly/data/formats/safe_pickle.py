@@ -1,4 +1,4 @@
-"""Pickles that may hold arrays and plain values, read without running anything they ask for."""
+"""Read pickles of arrays and plain values without running any code they name."""
 
 import io
 import pickle
@@ -35,7 +35,7 @@ def load(path: Path) -> Any:
             return _ArraysOnly(file, path).load()
     except EvenlyError:
         raise
-    except Exception as error:  # the bytes choose what goes wrong inside the unpickler, MemoryError among it
+    except Exception as error:  # damaged bytes can raise anything inside the unpickler, even MemoryError
         raise DataError(
             f"{path}: not a readable pickle ({type(error).__name__}: {error}); {path.stat().st_size:,} bytes were "
             "found. It is truncated or damaged: fetch it again."
@@ -43,8 +43,8 @@ def load(path: Path) -> Any:
 
 
 def _check_operations(file: io.BufferedReader, size: int) -> None:
-    """Refuse a program that asks for memory its own length cannot account for: a far place in a table, a long frame."""
-    within = cast(IO[bytes], _Within(file, size))  # of a file, genops asks no more
+    """Refuse a pickle that requests more memory than its length can justify: a distant memo slot, a long frame."""
+    within = cast(IO[bytes], _Within(file, size))  # genops needs no more of a file
     for num, (operation, argument, _) in enumerate(pickletools.genops(within)):
         if "PUT" in operation.name and argument is not None and argument > num:
             raise ValueError(f"it asks for a table of {argument:,} places")
@@ -54,7 +54,7 @@ def _check_operations(file: io.BufferedReader, size: int) -> None:
 
 
 class _Within:
-    """A file of which no more is read than there is: a reader of files reserves as many bytes as it is asked for."""
+    """A file whose reads are limited to its size: a file's `read` allocates as many bytes as requested."""
 
     def __init__(self, file: io.BufferedReader, size: int) -> None:
         self._file, self._size = file, size

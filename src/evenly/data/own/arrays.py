@@ -1,4 +1,4 @@
-"""Your own arrays: an `.npz` file with inputs and labels, and never a pickle in it."""
+"""Your own arrays: an `.npz` file with inputs and labels, without pickles."""
 
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,7 @@ def _classes(
 
 
 def _advice(labels: NDArray[Any]) -> str:
-    """The line that mends labels of the wrong kind or shape."""
+    """The line that corrects labels of the wrong kind or shape."""
     flat = labels.ndim == 1 or (labels.ndim == 2 and len(labels) == 1)
     whole = labels.dtype.kind in "biu" or (labels.dtype.kind == "f" and bool((labels == np.floor(labels)).all()))
     if flat and whole:

@@ -1,4 +1,4 @@
-"""Any map-style `torch.utils.data.Dataset` as `Labelled`: its items are read when they are asked for."""
+"""Any map-style `torch.utils.data.Dataset` as `Labelled`: items are read on demand."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +29,8 @@ def foreign(
     `TensorDataset`, or the same of what a `Subset` is a part of; those of a table of Hugging Face's `datasets` from its
     `ClassLabel`, with the names of its classes. `classes` are its `classes`, or numbers. An input
     is item[`key`] where the item is a tuple, list or dict, else the item: a tensor, an array, or a PIL image.
-    Items should come without random augmentation: what is measured on them would change from pass to pass, and a run on
-    them, which is known by their content, would never be found again.
+    Items should come without random augmentation: measurements would change from pass to pass, and a run, which is
+    identified by the content of its data, would never be found again.
 
     >>> pairs = TensorDataset(torch.arange(6.0).reshape(3, 2), torch.tensor([0, 1, 0]))
     >>> data = foreign(pairs)

@@ -1,6 +1,6 @@
 """Data sets of Hugging Face (`hf:NAME` or `hf:PATH`), from a copy on this machine, with the names of their classes.
 
-Nothing is downloaded: `datasets` is asked for what it has stored, or given a folder.
+Nothing is downloaded: `datasets` reads its local cache, or a folder.
 """
 
 import io
@@ -126,7 +126,7 @@ class Rows:
             value = self.table[int(position)][self.column]
             if isinstance(value, Image.Image):
                 value = value.convert(self.mode)
-        except Exception as error:  # whatever datasets and Pillow make of damaged bytes
+        except Exception as error:  # any error of datasets or Pillow on damaged bytes
             raise DataError(
                 f"row {position}: {self.column!r} does not decode ({reason_of(error):.100}). Leave it out."
             ) from error
@@ -155,7 +155,7 @@ def is_grey(table: Any, column: str) -> bool:
             with Image.open(io.BytesIO(held["bytes"]) if held.get("bytes") is not None else held["path"]) as image:
                 if image.mode not in ("1", "L", "LA"):
                     return False
-        except Exception:  # told of when it is decoded
+        except Exception:  # reported when it is decoded
             continue
     return True
 
@@ -244,7 +244,7 @@ def _tables(source: str) -> Mapping[str, Any]:
 
 
 def _load_stored(datasets: Any, source: str) -> Any:
-    """What `load_dataset` gives without asking the network for anything."""
+    """The result of `load_dataset` without network access."""
     config = datasets.config
     before = config.HF_HUB_OFFLINE
     config.HF_HUB_OFFLINE = True

@@ -63,7 +63,7 @@ def manifest(
     for column, option in ((path_column, "path_column"), (label_column, "label_column")):
         if column not in columns:
             hint = did_you_mean(column, columns)
-            near = f"{hint} " if hint.startswith("Did") else ""  # else it would list the columns a second time
+            near = f"{hint} " if hint.startswith("Did") else ""  # else the columns would be listed twice
             raise DataError(
                 f"{path}: there is no column {column!r}; its columns: {', '.join(columns)}. "
                 f"{near}{_misread(path, list(columns))}"
@@ -81,7 +81,7 @@ def manifest(
     del often
     attributes: dict[str, Tensor] = {}
     values: dict[str, tuple[str, ...]] = {}
-    for name in [each for each in columns if each != path_column]:  # each is let go as soon as it is numbers
+    for name in [each for each in columns if each != path_column]:  # each is freed as soon as it is converted
         if (coded := _attribute(columns.pop(name))) is not None:
             attributes[name], words = coded
             values |= {} if words is None else {name: words}
@@ -108,7 +108,7 @@ def _separator(path: Path) -> str:
 
 
 def _misread(path: Path, header: list[str]) -> str:
-    """What is wrong with a first line that does not look like names of columns; nothing where it does."""
+    """What is wrong with a first line that does not look like column names; empty if it does."""
     if path.suffix.lower() == ".parquet":
         return ""
     separator = _separator(path)

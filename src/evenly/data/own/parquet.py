@@ -36,7 +36,7 @@ def read_parquet(path: Path) -> Table:
                 table.extend(list(zip(*cells, strict=True)), numbers)
     except DataError as error:
         raise DataError(f"{path}: {str(error).removeprefix(f'{path} ')}") from error
-    except Exception as error:  # the bytes choose what goes wrong inside pyarrow, MemoryError among it
+    except Exception as error:  # damaged bytes can raise anything inside pyarrow, even MemoryError
         raise DataError(f"{path}: is not a readable Parquet file: {str(error)[:500]}") from error
     return table
 

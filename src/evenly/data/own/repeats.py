@@ -1,4 +1,4 @@
-"""Rows of a manifest that stand for an example more than once in an epoch.
+"""Rows of a manifest that repeat an example within an epoch.
 
 Shapes: N rows listed, M examples with their copies.
 """
@@ -15,7 +15,7 @@ from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError, UsageError
 from evenly.files.cells import whole_number
 
-# A row may stand for many copies, but a table of a few lines not for more examples than memory holds.
+# A row may stand for many copies, but a short table must not claim more examples than fit in memory.
 _COPIES_PER_ROW, _COPIES = 100, 1_000_000
 
 
@@ -36,7 +36,7 @@ class Repeated(Splits):
 def repeats(
     source: str, column: str, cells: Iterable[str], *, split_of: Sequence[str], place: Callable[[int], str]
 ) -> Tensor:
-    """How often each row occurs, or a `DataError` that names the place of the first that cannot be meant.
+    """How often each row occurs; a `DataError` names the place of the first invalid number.
 
     >>> repeats("up.csv", "repeat", ["2", "1.0"], split_of=["train", "test"], place="line {}".format).tolist()
     [2, 1]
@@ -84,7 +84,7 @@ def with_copies(name: str, whole: Labelled, repeat_N: Tensor, split_of: Sequence
     there_N = torch.zeros(len(repeat_N), dtype=torch.bool)
     there_N[whole.index] = True
     position_N = None if len(whole) == len(repeat_N) else there_N.cumsum(0) - 1
-    # Every row listed has its numbers, so that none changes when a broken image is left out.
+    # Every listed row has its numbers, so that they do not change when a broken image is left out.
     parts, num = {}, 0
     listed = members(split_of)
     for split, in_N in listed.items():

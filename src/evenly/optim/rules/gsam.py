@@ -1,4 +1,4 @@
-"""GSAM: also narrows the gap between the loss and the loss at the displaced weights."""
+"""GSAM: also narrows the gap between the loss at the weights and at the displaced weights."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""SAM: sharpness-aware minimization."""
+"""SAM: sharpness-aware minimization. Its ε = ρ ∇L/‖∇L‖ is computed in `evenly.optim.ascent`."""
 
 from collections.abc import Iterable
 from typing import Any, Unpack

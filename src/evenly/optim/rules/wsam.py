@@ -1,4 +1,4 @@
-"""WSAM: the sharpness as a term with a weight of its own."""
+"""WSAM: the sharpness as a separately weighted term."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from evenly.rules import RULES
 
 @dataclass(frozen=True)
 class Weighted(Rule):
-    """∇L plus γ/(1 − γ) of what SAM's gradient has more."""
+    """∇L plus γ/(1 − γ) times the difference of SAM's gradient and ∇L."""
 
     combines: ClassVar[bool] = True
     gamma: float = 0.9

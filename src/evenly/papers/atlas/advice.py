@@ -1,4 +1,4 @@
-"""What to try first, from what an early network shows: the cures that did best on the most similar tasks."""
+"""What to try first, by the features of an early network: the cures that did best on the most similar tasks."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,14 @@ from typing import Any
 from evenly.papers.atlas.cells import Cell, cells
 
 Row = Mapping[str, Any]
-#: What is known without group labels, and compared.
+#: The features of a task that need no group labels.
 FEATURES = (
     "error", "hard_share", "hard_error", "hard_error_later", "distinctness", "disagreement", "agreement"
 )  # fmt: skip
 SCORED = ("balanced", "test")
 NEAREST = 3
-# In standard deviations over the atlas's own tasks: how near a second and a third task must be to be asked too, and
-# beyond what not even the nearest is.
+# In standard deviations over the atlas's tasks: the distance within which a second and a third task count too, and the
+# distance beyond which not even the nearest does.
 NEAR, FAR = 1.0, 3.0
 #: The cures as methods of a comparison.
 METHODS = {
@@ -46,7 +46,7 @@ METHODS = {
 class Choice:
     """A cure and what it did on the nearest tasks: the mean difference in the balanced error, its extremes, its cost.
 
-    `test` is the mean difference in the ordinary test error there, and `score` what the ranking goes by.
+    `test` is the mean difference in the ordinary test error there, and `score` decides the ranking.
     """
 
     cure: str
@@ -60,9 +60,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Advice:
-    """Cures from the first to try to the last, those that did harm near by, and the tasks that say so.
+    """The cures in the order to try them, those that harmed similar tasks, and these tasks.
 
-    `nearest` are the tasks with their distances; the ranking is empty where even the first is far.
+    `nearest` are the tasks with their distances; the ranking is empty if even the nearest is far.
     """
 
     nearest: Mapping[str, float]
@@ -71,17 +71,17 @@ class Advice:
 
     @property
     def abstains(self) -> bool:
-        """Whether the atlas has nothing like it."""
+        """Whether the atlas has no similar task."""
         return not self.ranking
 
 
 def advise(features: Mapping[str, float], rows: Sequence[Row]) -> Advice:
-    """Rank the cures by what they did on the tasks whose early networks look most alike.
+    """Rank the cures by their effect on the tasks with the most similar early networks.
 
-    The score of a cure is the mean over these tasks of its differences in balanced and in ordinary error, where an
-    interval that includes zero counts as none: the cure that chance favoured is not advised. One that harmed the
-    ordinary error on a task is not advised at all. Distances are root mean squares in standard deviations over the
-    tasks of the atlas; up to three tasks are asked, the second and third only within one of them.
+    The score of a cure is the mean over these tasks of its differences in balanced and in ordinary error, where a
+    difference whose interval includes zero counts as zero, so that chance recommends no cure. A cure that harmed the
+    ordinary error on one of the tasks is not advised at all. Distances are root mean squares in standard deviations
+    over the tasks of the atlas; up to three tasks count, the second and third only within one standard deviation.
     """
     known = {row["key"]: features_of(row) for row in rows}
     if not known:
@@ -95,10 +95,10 @@ def advise(features: Mapping[str, float], rows: Sequence[Row]) -> Advice:
     nearest = dict([first, *(pair for pair in others if pair[1] <= NEAR)])
     if first[1] > FAR:
         return Advice(nearest)
-    return Advice(nearest, *ranked(cells([row for row in rows if row["key"] in nearest])))
+    return Advice(nearest, *rank_cures(cells([row for row in rows if row["key"] in nearest])))
 
 
-def ranked(own: Sequence[Cell]) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
+def rank_cures(own: Sequence[Cell]) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
     """The cures that did no harm to the ordinary error, best first, and those that did."""
     harmful = tuple(dict.fromkeys(cell.cure for cell in own if cell.error == "test" and cell.difference.low > 0))
     choices = [Choice("plain", 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)]
@@ -112,18 +112,18 @@ def ranked(own: Sequence[Cell]) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
     return tuple(sorted(choices, key=lambda each: (each.score, each.cost))), harmful
 
 
-def left_out(rows: Sequence[Row]) -> dict[str, bool]:
-    """For every task whether the advice from all others is as good as the best cure there.
+def leave_one_out(rows: Sequence[Row]) -> dict[str, bool]:
+    """For every task, whether the advice from all other tasks is as good as the best cure there.
 
-    The best cure is the one that would be advised by the task itself. The first choice is as good where the means of
-    its differences in balanced and in ordinary error are not above the intervals of the best one's. To abstain is to
-    choose plain training.
+    The best cure is the one that the task itself would recommend. The first choice is as good if the means of its
+    differences in balanced and in ordinary error are not above the intervals of the best cure's. Abstaining counts as
+    plain training.
     """
     good = {}
     for row in rows:
         ranking = advise(features_of(row), [each for each in rows if each["key"] != row["key"]]).ranking
         first, own = ranking[0].cure if ranking else "plain", cells([row])
-        best = ranked(own)[0][0].cure
+        best = rank_cures(own)[0][0].cure
         found = {(cell.cure, cell.error): cell.difference for cell in own}
         good[row["key"]] = first == best or all(
             (found[first, error].mean if first != "plain" else 0.0)
@@ -133,11 +133,11 @@ def left_out(rows: Sequence[Row]) -> dict[str, bool]:
     return good
 
 
-def reached(rows: Sequence[Row]) -> str:
-    """How good advice is on tasks that it does not know, in words."""
+def accuracy_in_words(rows: Sequence[Row]) -> str:
+    """How good the advice is on unseen tasks, in words."""
     if len(rows) < 2:
         return "One task cannot advise on another: run more of them."
-    good = left_out(rows)
+    good = leave_one_out(rows)
     misses = [key.partition("/")[2] for key, hit in good.items() if not hit]
     told = f" It was not on {', '.join(misses)}." if misses else ""
     return (
@@ -148,5 +148,5 @@ def reached(rows: Sequence[Row]) -> str:
 
 
 def features_of(row: Row) -> dict[str, float]:
-    """What the early networks of a task show: the mean over its seeds."""
+    """The features of a task's early networks: means over its seeds."""
     return {name: fmean(row["quantities"][f"early.{name}"].values()) for name in FEATURES}

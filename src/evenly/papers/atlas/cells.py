@@ -1,4 +1,4 @@
-"""The cells of the atlas, read from its rows: what each cure did on each task, corrected for looking at so many."""
+"""The cells of the atlas, read from its rows: the effect of each cure on each task, corrected for their number."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ POWER = 0.9
 class Cell:
     """One cure on one task: the difference to plain training in one kind of error, in points, pair by pair.
 
-    `certain` says that the difference stands after Holm's correction over the whole atlas.
+    `certain` says that the difference survives Holm's correction over the whole atlas.
     """
 
     task: str
@@ -38,10 +38,10 @@ class Cell:
 
     @property
     def detectable(self) -> float:
-        """The smallest true difference that as many seeds of this spread show with a power of 0.9, by bisection."""
+        """The smallest true difference that this many seeds detect with a power of 0.9, by bisection."""
         deviation, n = self.difference.deviation, self.difference.n
         if not deviation > 0:
-            return deviation  # nothing varies, or nothing is known
+            return deviation  # no variation, or no values
         low, high = 0.0, deviation
         while power(high, deviation, n) < POWER:
             low, high = high, 2 * high

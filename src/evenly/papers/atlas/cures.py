@@ -1,15 +1,15 @@
-"""The cures of the atlas: what each does to the training set, to the loss and to the step.
+"""The cures of the atlas: their changes to the training set, the loss and the step.
 
-All take as many steps as plain training, but for the smaller batch, which takes as many epochs. A cure that looks at an
-early network first costs those epochs too.
+All take as many steps as plain training, except for the smaller batch, which takes as many epochs. A cure that needs an
+early network also costs its epochs.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-#: Which examples a cure is about: those of the hard clusters, as many drawn at random, those that the early network
-#: predicts wrongly, the hard ones among those it predicts rightly.
+#: The examples that a cure selects: those of the hard clusters, as many drawn at random, those that the early network
+#: misclassifies, or the hard ones among those it classifies correctly.
 Chosen = Literal["hard", "random", "wrong", "right"]
 
 
@@ -20,15 +20,15 @@ class Cure:
     Parameters
     ----------
     label
-        As tables and maps show it.
+        Its name in tables and maps.
     chosen, factor
         Which examples are shown, or weighted, `factor` times.
     weighted
         Loss weights of mean 1 in each batch in place of copies.
     balanced
-        Every example as often as SPARE's balance of the clusters says, `factor` times at most.
+        Every example as often as SPARE's balance of the clusters requires, at most `factor` times.
     noise, noise_on
-        σ of pixel noise, and whom it is given to: `chosen` ones or `all`.
+        σ of pixel noise, and the examples that get it: `chosen` or `all`.
     label_smoothing, logit_penalty
         As of the training loop.
     rule, rho
@@ -51,7 +51,7 @@ class Cure:
     batch_share: float = 1.0
 
     def cost(self, early_share: float) -> float:
-        """Gradients relative to plain training, where the early network takes `early_share` of its epochs.
+        """Gradients relative to plain training, if the early network takes `early_share` of its epochs.
 
         >>> CURES["useful"].cost(0.1), CURES["sam"].cost(0.1), CURES["noise-all"].cost(0.1)
         (1.1, 2.0, 1.0)

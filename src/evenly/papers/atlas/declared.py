@@ -1,4 +1,4 @@
-"""The tasks of the atlas as they are declared, and the rows that measure them."""
+"""The declared tasks of the atlas, and the rows that measure them."""
 
 import os
 
@@ -10,10 +10,10 @@ from evenly.papers.catalogue import CATALOGUE
 TASKS = {task.key: task for maps in (map_digit_dominoes, map_convolution, map_fmnist_mnist) for task in maps.TASKS}
 
 
-def measured(ledger: str | os.PathLike[str]) -> list[Row]:
-    """The rows of the atlas in a ledger, in the order of its tasks: what was run as it is declared now.
+def atlas_rows(ledger: str | os.PathLike[str]) -> list[Row]:
+    """The rows of the atlas in a ledger that match the current declarations, in the order of the tasks.
 
-    >>> measured("nowhere")
+    >>> atlas_rows("nowhere")
     []
     """
     found = [book.read(ledger, key, scale) for key in TASKS for scale in ("full", "small")]

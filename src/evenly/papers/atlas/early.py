@@ -1,4 +1,4 @@
-"""What an early network says of its training set, without group labels: what the cures choose by, and advice goes by.
+"""The outputs of an early network without group labels, by which cures select examples and advice is given.
 
 Shapes: T epochs, N examples, C classes.
 """
@@ -20,7 +20,7 @@ from evenly.resampling.separation import SeparationWarning
 from evenly.rng import generator
 from evenly.training.objective import predictions
 
-LATEST = 0.5  # the part of all epochs after which an early network is early no longer
+LATEST = 0.5  # the share of all epochs after which a network no longer counts as early
 
 
 class Early:
@@ -49,7 +49,7 @@ class Early:
             )
 
     def chosen(self, which: str) -> Tensor:
-        """The examples that a cure is about, as a boolean each: see `cures.Chosen`."""
+        """The examples that a cure selects, as a boolean each: see `cures.Chosen`."""
         if which == "hard":
             return self.separation.hard
         if which == "random":
@@ -57,7 +57,7 @@ class Early:
         return self.wrong_N if which == "wrong" else self._separate("right").hard & ~self.wrong_N
 
     def features(self, twin: "Early") -> dict[str, float]:
-        """What advice is based on: numbers that need no group labels.
+        """The features that advice is based on, none of which needs group labels.
 
         `epoch` and `error` are the moment and the training error there; `hard_share`, `hard_error` and
         `hard_error_later` the share of the hard clusters and their error, at the moment and after the last epoch seen;

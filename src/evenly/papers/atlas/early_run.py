@@ -1,4 +1,4 @@
-"""Early networks on anybody's data, read as those of the atlas were."""
+"""Early networks on the user's data, measured like those of the atlas."""
 
 import os
 from dataclasses import dataclass, replace
@@ -15,13 +15,13 @@ from evenly.training.train import train
 from evenly.training.trained_model import load_trained, weights_at
 
 TWIN = 1000  # added to the seed
-MOST = 15  # epochs, as the atlas's own networks were looked at
-FEWEST = 20  # examples of a class, below which clusters of it say nothing
+MOST = 15  # epochs, as for the atlas's own networks
+FEWEST = 20  # with fewer examples in a class, its clusters say nothing
 
 
 @dataclass(frozen=True)
 class Looks:
-    """What the early network and its twin show, and the runs that they are."""
+    """The features of the early network and its twin, and their runs."""
 
     features: dict[str, float]
     epochs: int
@@ -32,8 +32,8 @@ class Looks:
 def look(recipe: Recipe, data: Splits, *, runs: str | os.PathLike[str] = "runs", **running: Any) -> Looks:
     """Train a network for its first epochs, and another one on the same data until its gain shrinks.
 
-    The first keeps its weights after every epoch, for half of all epochs and 15 at most: the outputs of each are
-    looked at. `running` is what `evenly.training.train.train` takes beside a recipe.
+    The first keeps its weights after every epoch, for half of all epochs and at most 15, to compute the outputs of
+    each. `running` are further arguments of `evenly.training.train.train`.
     """
     refuse(recipe, data)
     epochs = min(MOST, max(2, round(LATEST * recipe.epochs)))
@@ -52,7 +52,7 @@ def look(recipe: Recipe, data: Splits, *, runs: str | os.PathLike[str] = "runs",
 
 
 def refuse(recipe: Recipe, data: Splits) -> None:
-    """Raise, before anything is trained, where no cure of the atlas could be judged."""
+    """Raise, before anything is trained, if no cure of the atlas could be judged."""
     counts = data.train.labels.bincount(minlength=data.num_classes).tolist()
     small = [f"{name} ({count})" for name, count in zip(data.train.classes, counts, strict=True) if count < FEWEST]
     if len(small) == data.num_classes:

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from evenly import atomic
 from evenly.errors import UsageError
-from evenly.papers.atlas.advice import METHODS, ranked, reached
+from evenly.papers.atlas.advice import METHODS, accuracy_in_words, rank_cures
 from evenly.papers.atlas.cells import Cell, Row, cells
 from evenly.papers.atlas.cures import CURES
 from evenly.papers.atlas.tasks import ERRORS, TITLES, Task, draw
@@ -22,7 +22,7 @@ SHOWN = ("balanced", "test", "worst")
 FEW = 5
 RULE = (
     "A number is a difference to plain training in points of error, pair by pair, so that minus is better. "
-    "A filled square stands after Holm's correction over all squares of its map; a tinted one has a 95 % interval that "
+    "A filled square stands after Holm's correction over all squares of its map; a tinted one has a 95% interval that "
     "excludes zero, and no more; the others may be chance. A square opens the task at its cure: every seed, the "
     "interval, and how small an effect the seeds could have shown."
 )
@@ -35,7 +35,7 @@ def write_atlas(
     *,
     force: bool = False,
 ) -> Path:
-    """Write the site into the folder `out` and give the path of its first page."""
+    """Write the site into the folder `out` and return the path of its first page."""
     out = Path(out)
     first = out / "index.html"
     if out.exists() and not out.is_dir():
@@ -59,7 +59,7 @@ def map_page(rows: Sequence[Row], found: Sequence[Cell], tasks: Mapping[str, Tas
     for error in SHOWN:
         own = {(cell.task, cell.cure): cell for cell in found if cell.error == error}
         sections.append(Section(error, f"Map: {TITLES[error].lower()}", [_map(own, shown, ERRORS[error])]))
-    sections.append(Section("advice", "Advice, tested", [Prose(reached(rows))]))
+    sections.append(Section("advice", "Advice, tested", [Prose(accuracy_in_words(rows))]))
     if missing:
         listed = [[task.key, f"{task.sentence}, {task.model}"] for task in missing]
         told = "Declared, and not measured yet: nothing is said of these."
@@ -78,11 +78,11 @@ def map_page(rows: Sequence[Row], found: Sequence[Cell], tasks: Mapping[str, Tas
 
 
 def _in_short(found: Sequence[Cell], shown: Sequence[Task]) -> Table:
-    """For each minority the cures that advice would name first, and on how many tasks they help for certain."""
+    """For each minority, the cures that advice would rank first, and on how many tasks they certainly help."""
     rows = []
     for minority, own in groupby(sorted(shown, key=_place), key=lambda task: task.minority):
         keys = {task.key for task in own}
-        ranking, _ = ranked([cell for cell in found if cell.task in keys])
+        ranking, _ = rank_cures([cell for cell in found if cell.task in keys])
         for cure in [choice.cure for choice in ranking if choice.score < 0][:FEW]:
             mine = [cell for cell in found if cell.cure == cure and cell.task in keys]
             words = [_MINORITIES[minority], CURES[cure].label, METHODS[cure]]
@@ -113,7 +113,7 @@ def _count(own: Sequence[Cell], error: str) -> str:
 
 
 def _map(own: Mapping[tuple[str, str], Cell], shown: Sequence[Task], words: str) -> Map:
-    """Cures by tasks; tasks stand by minority, share and size."""
+    """Cures by tasks; tasks are sorted by minority, share and size."""
     columns = sorted(shown, key=_place)
     rows: dict[str, list[Square | str]] = {}
     for cure in CURES:
@@ -125,7 +125,7 @@ def _map(own: Mapping[tuple[str, str], Cell], shown: Sequence[Task], words: str)
     rows["plain training, error in %"] = [*(f"{plain[task.key]:.1f}" for task in columns), "1.00×"]
     heads = [
         [*_spans([_MINORITIES[task.minority].split(" (")[0] for task in columns]), ("cost", 1)],
-        [*_spans([f"{100 * task.share:g} %" for task in columns], [task.minority for task in columns]), ("", 1)],
+        [*_spans([f"{100 * task.share:g}%" for task in columns], [task.minority for task in columns]), ("", 1)],
         [*((_size(task), 1) for task in columns), ("", 1)],
     ]
     return Map("cure", heads, rows, f"Points of error on {words}, minus plain training. Below each share: examples.")
@@ -165,7 +165,7 @@ def _points(difference: float) -> str:
 
 
 def _spans(words: Sequence[str], within: Sequence[str] = ()) -> list[tuple[str, int]]:
-    """Equal neighbours as one head.
+    """Equal neighbours merged into one heading.
 
     >>> _spans(["a", "a", "b"])
     [('a', 2), ('b', 1)]
@@ -179,7 +179,7 @@ def _place(task: Task) -> tuple[int, str, str, float, int]:
 
 
 def task_page(row: Row, own: Sequence[Cell], task: Task) -> str:
-    """The page of one task: its figure, then for every cure what it did, with each seed."""
+    """The page of one task: its figure, then the effect of every cure, with each seed."""
     values = {name: {int(seed): value for seed, value in by.items()} for name, by in row["quantities"].items()}
     plots = [Plot(chart, wide=True) for chart in draw(Measured(values, {}))]
     sections = [Section("figure", "All cures", plots)]
@@ -213,7 +213,7 @@ def _outcome(mine: Sequence[Cell]) -> Table:
             "error": TITLES[cell.error],
             "plain %": cell.plain,
             "this %": cell.plain + cell.difference.mean,
-            "difference [95 %]": _interval(cell),
+            "difference [95%]": _interval(cell),
             "": Badge({"helps": "helped", "harms": "hurt"}.get(cell.verdict, cell.verdict)),
             "could be seen": f"{cell.detectable:.2f}",
         }

@@ -11,7 +11,7 @@ from evenly.papers.experiment import Experiment, Measured, Part, Scale
 from evenly.report.chart import Bars, Chart, Rule
 
 Minority = Literal["lacking", "conflicting", "noisy"]
-#: Where errors are taken: as the task is, with the easy feature independent of the label, and in the worst group.
+#: The kinds of error: on the task's own test set, with the easy feature independent of the label, in the worst group.
 ERRORS = {
     "test": "the test set drawn as the training set is",
     "balanced": "test examples whose easy feature says nothing",
@@ -22,7 +22,7 @@ SEEDS = tuple(range(20, 30))  # fresh: the cures and their settings were explore
 AT_ONCE = 5  # seeds in one part
 _WORDS = {
     "lacking": "lack the easy feature",
-    "conflicting": "have an easy feature that speaks for another class",
+    "conflicting": "have an easy feature that indicates another class",
     "noisy": "have a wrong label, and a fifth lack the easy feature",
 }
 
@@ -60,11 +60,11 @@ class Task:
     @property
     def sentence(self) -> str:
         """The task in words."""
-        return f"{100 * self.share:g} % of {self.size:,} examples of {self.data} {_WORDS[self.minority]}"
+        return f"{100 * self.share:g}% of {self.size:,} examples of {self.data} {_WORDS[self.minority]}"
 
     @property
     def group(self) -> str:
-        """The group of test examples that the minority is like."""
+        """The group of test examples that corresponds to the minority."""
         return "contradicts" if self.minority == "conflicting" else "lacks"
 
 
@@ -123,15 +123,16 @@ def draw(measured: Measured) -> list[Chart]:
         dots = [[by[seed] - plain[seed] for seed in plain] for by in own]
         means = [paired_difference(list(by.values()), [plain[seed] for seed in by]) for by in own]
         low, high = [each.low for each in means], [each.high for each in means]
-        layer = Bars("", named, [each.mean for each in means], low, high, dots, bar=False)
+        labels = [CURES[name].label for name in named]
+        layer = Bars("", labels, [each.mean for each in means], low, high, dots, bar=False)
         error = sum(plain.values()) / len(plain)
         charts.append(
             Chart(
-                f"{where.capitalize()}: plain training {error:.2f} %",
+                f"{where.capitalize()}: plain training {error:.2f}%",
                 "",
-                "points of error, minus plain",
+                "difference to plain training, points",
                 [layer, Rule(y=0.0, name="plain")],
-                f"Difference to plain training in the error on {words}: mean, 95 % interval, and every seed.",
+                f"Difference to plain training in the error on {words}: mean, 95% interval, and every seed.",
             )
         )
     return charts

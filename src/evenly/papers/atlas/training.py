@@ -1,4 +1,4 @@
-"""Training by every cure: one ensemble for plain training, whose beginning is the early network, and one for the rest.
+"""Training with every cure: one ensemble for plain training, which starts with the early network, and one for the rest.
 
 Shapes: K members, S seeds, N examples, C classes.
 """
@@ -19,7 +19,7 @@ from evenly.training.ensemble import Ensemble
 from evenly.training.objective import predictions
 
 BATCH = 128
-AT_ONCE = 2**26  # numbers in the inputs of all members that are looked at together
+AT_ONCE = 2**26  # numbers in the inputs of all members that are evaluated together
 TWIN = 1000  # added to a seed: other first weights, another order, the same data
 
 
@@ -38,7 +38,7 @@ def train_cures(
 ) -> Found:
     """Train by each cure with each seed: `CURE.test`, `CURE.balanced`, `CURE.worst` in per cent, and `CURE.cost`.
 
-    What can be known early without group labels stands under `early.`: it is what advice is based on.
+    The features that advice is based on, which need no group labels, are under `early.`.
     """
     tasks = [load(data, seed=seed, root=context.data_root, **options) for seed in seeds]
     study = _Study(tasks, list(seeds), model=model, network=network, lr=lr, epochs=epochs)
@@ -83,7 +83,7 @@ class _Study:
         self.models = self._built(seeds)
 
     def train_plain(self) -> list[Early]:
-        """Train plainly to the end, and look at the outputs after each of the first epochs."""
+        """Train plainly to the end, and keep the outputs after each of the first epochs."""
         self.plain = self._ensemble(["plain"], None)
         early = self._looked_at(self.plain)
         self.plain.run(self.steps - self.plain.step)
@@ -179,7 +179,7 @@ def _errors(ensemble: Ensemble, tasks: Sequence[Splits], group: str) -> dict[str
 
 
 def _answers(ensemble: Ensemble, parts: list[Labelled]) -> tuple[Tensor, list[Labelled]]:
-    """The outputs of every member on its own part, K × N × C, a slice of the examples at a time."""
+    """The outputs of every member on its own data, K × N × C, a slice of the examples at a time."""
     inputs = {id(part): _inputs(part) for part in parts}  # members of one seed share theirs
     size = max(1, AT_ONCE // (len(parts) * inputs[id(parts[0])][0].numel()))
     found = [
@@ -192,7 +192,7 @@ def _answers(ensemble: Ensemble, parts: list[Labelled]) -> tuple[Tensor, list[La
 def _groups(part: Labelled, group: str) -> list[Tensor]:
     """The rows of each class whose easy feature agrees with it, and of those whose does not.
 
-    `group` says how: it is missing (`lacks`), or there and another class's (`contradicts`).
+    `group` says how: it is missing (`lacks`), or belongs to another class (`contradicts`).
     """
     present_N, agrees_N = part.attributes["easy_present"] == 1, part.attributes["easy_agrees"] == 1
     minority_N = present_N & ~agrees_N if group == "contradicts" else ~present_N

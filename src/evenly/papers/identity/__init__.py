@@ -1,1 +1,1 @@
-"""What a piece of work computes, read from its source: renaming leaves it, another formula does not."""
+"""The identity of a computation, read from its source: unchanged by renaming, changed by another formula."""

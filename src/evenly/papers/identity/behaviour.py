@@ -1,13 +1,13 @@
-"""What a piece of work computes, as a digest: renaming or moving code leaves it, another number or formula does not.
+"""A digest of what a function computes: unchanged by renaming or moving code, changed by another number or formula.
 
-The digest is of the normal forms of a function and of everything under `evenly.papers` that it reaches: functions,
-classes, constants, each standing for itself by its own digest and not by its name. Of evenly's code outside of papers
-two things count. The defaults that the work relies on are part of the digest, unless they are false in Python (None,
-False, 0, empty), which is how a new option leaves old calls as they were. And the dotted names are listed beside it,
-since they may be renamed: `same` holds two lists against each other.
+The digest covers the normal forms of a function and of everything under `evenly.papers` that it reaches: functions,
+classes and constants, each represented by its own digest rather than its name. Of evenly's code outside of papers two
+things count. The defaults that the work relies on are part of the digest, unless they are false in Python (None, False,
+0, empty), so that a new option does not affect old calls. And the dotted names are listed beside it, since they may be
+renamed: `same` compares two lists.
 
-What it cannot see: a formula that changed outside of papers (the smoke rows of the ledger guard those, whose numbers
-tests compare), defaults of methods on objects that were made elsewhere, and what is assigned into a constant later.
+It cannot see a formula that changed outside of papers (tests compare the numbers of the ledger's smoke rows to guard
+those), defaults of methods on objects that were made elsewhere, or later assignments into a constant.
 """
 
 import ast
@@ -25,27 +25,27 @@ from evenly.papers.identity.normal_form import NormalForm
 from evenly.papers.identity.signatures import Parameter, parameters, relied_on
 from evenly.papers.identity.source import FUNCTIONS, Sources, Thing
 
-# The words in which work and whoever runs it speak to each other (Context, Found): no part of what is computed.
+# The interface between the work and its caller (Context, Found), which is not part of the computation.
 CONTRACT = "experiment"
 WORK = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
 class Identity:
-    """The digest of what is computed, and the names of evenly's code outside of papers that it leans on."""
+    """The digest of a computation, and the names of evenly's code outside of papers that it uses."""
 
     digest: str
     outside: frozenset[str] = frozenset()
 
 
 class Behaviour:
-    """What the code under `papers` in one copy of the package computes."""
+    """The computations of the code under `papers` in one copy of the package."""
 
     def __init__(self, root: Path) -> None:
         self.sources = Sources(root)
         self.papers = f"{self.sources.package}.papers"
         self._known: dict[Thing, Identity] = {}
-        self._open: list[Thing] = []  # whose digests are being made, for what calls itself
+        self._open: list[Thing] = []  # names whose digests are in progress, for recursion
         self._lowest: list[int] = []
 
     def of(self, name: str) -> Identity:
@@ -59,14 +59,14 @@ class Behaviour:
         return {each.name: self._value(each) for each in left} | dict(given)
 
     def exists(self, dotted: str) -> bool:
-        """Whether a dotted name stands for something in this copy of the package."""
+        """Whether a dotted name exists in this copy of the package."""
         thing = self.sources.find(dotted)
         return thing is not None and bool(not thing.name or self.sources.definition(thing))
 
     def same(self, one: Identity, now: Identity) -> bool:
-        """Whether what was written down as `one` is what is computed now, possibly after names outside have changed.
+        """Whether the recorded identity `one` matches the current one, allowing for renamed code outside of papers.
 
-        A name that is gone was renamed. One that is still there, but not used any more, was replaced by another.
+        A name that is gone was renamed. One that still exists but is no longer used was replaced by another.
         """
         if one.digest != now.digest:
             return False
@@ -86,7 +86,7 @@ class Behaviour:
         return thing if thing and thing.name and not thing.attributes else None
 
     def _content(self, thing: Thing) -> Identity:
-        """The identity of a name at the top of a module of papers; what is being made stands for itself by distance."""
+        """The identity of a top-level name of papers; a name in progress is represented by its distance."""
         if thing in self._known:
             return self._known[thing]
         depth = len(self._open)
@@ -99,7 +99,7 @@ class Behaviour:
         made = _Reading(self, thing.module).content(self.sources.definition(thing))
         self._open.pop()
         lowest = self._lowest.pop()
-        if lowest < depth:  # part of a circle: seen from elsewhere in it, it looks different
+        if lowest < depth:  # part of a cycle: it looks different from other points of the cycle
             self._lowest[-1] = min(self._lowest[-1], lowest)
         else:
             self._known[thing] = made
@@ -115,13 +115,13 @@ class Behaviour:
 
 
 class _Reading:
-    """One definition, read: its normal form, and what was met on the way."""
+    """The reading of one definition: its normal form, and the names it refers to."""
 
     def __init__(self, behaviour: Behaviour, module: str) -> None:
         self.behaviour, self.sources, self.module = behaviour, behaviour.sources, module
         self.form = NormalForm(self.refer, text=self.text)
         self.met: dict[str, int] = {}  # names outside of papers, numbered
-        self.outside: set[str] = set()  # these, and those of what it refers to
+        self.outside: set[str] = set()  # these, and those of everything it refers to
         self.classes: list[Thing] = []
 
     def content(self, statements: Iterable[ast.stmt]) -> Identity:
@@ -143,12 +143,12 @@ class _Reading:
         return self.form.of(node)
 
     def text(self, value: str) -> Any:
-        """What text such as "learning:train_recipe" refers to."""
+        """The function that text such as "learning:train_recipe" refers to."""
         work = self.behaviour._work(value)
         return None if work is None else self._inside(work, None)
 
     def refer(self, dotted: str, call: ast.Call | None) -> Any:
-        """What a name stands for that no scope inside the definition binds."""
+        """The target of a name that no scope inside the definition binds."""
         if dotted.startswith("="):  # imported by the function itself
             return self._import_form(dotted[1:], call)
         module = self.sources.module(self.module)
@@ -195,7 +195,7 @@ class _Reading:
         return ["outside", number, *thing.attributes, self._set(relied_on(parameters(self.sources, thing), call))]
 
     def _methods(self) -> list[Any]:
-        """The defaults that calls of methods rely on, by name, of the classes outside of papers that were met."""
+        """The defaults that method calls rely on, by name, for the classes outside of papers that occur."""
         found = []
         for each in self.classes:
             for call in self.form.methods:
@@ -222,7 +222,7 @@ class _Reading:
 
 @cache
 def of_this_package() -> Behaviour:
-    """What the code of the running package computes."""
+    """The computations of the running package."""
     return Behaviour(Path(__file__).parents[2])
 
 
@@ -241,7 +241,7 @@ def _hash(plain: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it, with numbers that are equal written alike."""
+    """Plain JSON values, with equal numbers written alike."""
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

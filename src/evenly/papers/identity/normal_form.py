@@ -1,8 +1,8 @@
-"""A syntax tree without what does not decide a value: names of local variables, docstrings, annotations, layout.
+"""A syntax tree without the parts that affect no value: names of local variables, docstrings, annotations, layout.
 
 The form is nested lists of plain values, made field by field rather than by `ast.dump`, whose text differs between
-versions of Python. Local variables are numbered in the order in which they are met; whatever a name outside of the
-tree stands for is the caller's to say.
+versions of Python. Local variables are numbered in the order of occurrence; the caller resolves names from outside of
+the tree.
 """
 
 import ast
@@ -12,7 +12,7 @@ from typing import Any
 
 from evenly.papers.identity.source import Bound
 
-# Fields that say nothing of what is computed: how a name is used is told by where it stands.
+# Fields that do not affect the computation: the use of a name follows from its position.
 SILENT = {"ctx", "annotation", "returns", "type_comment", "type_params", "type_ignores", "kind"}
 CAPTURES = {"ExceptHandler": "name", "MatchAs": "name", "MatchStar": "name", "MatchMapping": "rest"}
 Reference = Callable[[str, ast.Call | None], Any]  # a dotted name from outside of the tree, and the call it stands in
@@ -38,9 +38,9 @@ class NormalForm:
 
     def __init__(self, reference: Reference, *, text: Callable[[str], Any] = lambda value: None) -> None:
         self.reference = reference
-        self.text = text  # what a piece of text refers to, None where it is just text
+        self.text = text  # the target of a piece of text, None if it is just text
         self.scopes: list[Scope] = []
-        self.methods: list[ast.Call] = []  # calls of methods whose object only running would tell
+        self.methods: list[ast.Call] = []  # method calls on objects known only at run time
         self._met = 0
 
     def of(self, node: Any) -> Any:
@@ -96,7 +96,7 @@ class NormalForm:
     def _name(self, node: ast.Name) -> Any:
         dotted = self.dotted(node)
         if dotted is not None and not isinstance(node.ctx, ast.Load):
-            return ["target"]  # at the top of a module, where only what is assigned counts
+            return ["target"]  # at the top of a module, where only the assigned value counts
         return self._variable(node.id) if dotted is None else self.reference(dotted, None)
 
     def _attribute(self, node: ast.Attribute) -> Any:

@@ -17,7 +17,7 @@ class Parameter:
 
 
 def parameters(sources: Sources, thing: Thing) -> list[Parameter]:
-    """What a function, a class or a method of a class takes; empty where the source does not say."""
+    """The parameters of a function, a class or a method; empty if the source does not say."""
     definition = next(iter(sources.definition(thing.top)), None)
     if isinstance(definition, ast.ClassDef):
         if not thing.attributes:
@@ -29,7 +29,7 @@ def parameters(sources: Sources, thing: Thing) -> list[Parameter]:
 
 
 def relied_on(takes: list[Parameter], call: ast.Call | None) -> list[Parameter]:
-    """The parameters whose defaults a call uses; all of them where something is handed on without being called.
+    """The parameters whose defaults a call uses; all of them if the function is passed on without being called.
 
     >>> call = ast.parse("f(1, b=2)").body[0].value
     >>> [each.name for each in relied_on([Parameter(x, ast.Constant(0), "m") for x in "abc"], call)]
@@ -79,7 +79,7 @@ def _constructor(sources: Sources, module: str, node: ast.ClassDef) -> list[Para
 
 
 def _field_default(value: ast.expr | None) -> ast.expr | None:
-    """The default in `field(default=x)` and in `setting(x, "what it is")`, whose other arguments are no values."""
+    """The default in `field(default=x)` and in `setting(x, "what it is")`, whose other arguments are not values."""
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
         return value
     if value.func.id == "setting":

@@ -1,6 +1,6 @@
-"""The source of a package, parsed but never imported: which names its modules bind, and what a dotted name stands for.
+"""The source of a package, parsed but never imported: the names that its modules bind, and how to resolve dotted names.
 
-Files are parsed once and only when something in them is asked for, so that asking costs no import of torch.
+Files are parsed once and only on demand, and torch is never imported.
 """
 
 import ast
@@ -17,9 +17,9 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 @dataclass(frozen=True)
 class Thing:
-    """What a dotted name of the package stands for: a name at the top of a module, and attributes of it.
+    """The target of a dotted name: a name at the top of a module, and attributes of it.
 
-    `name` is empty where the module itself is meant.
+    `name` is empty for the module itself.
     """
 
     module: str
@@ -59,7 +59,7 @@ class Bound:
         if isinstance(node, SCOPED):
             self.names.add(node.name)
         elif isinstance(node, COMPREHENSIONS):
-            # Its own variables stay inside, but those of `:=` belong to whom it stands in.
+            # Its own variables stay inside, but those of `:=` belong to the enclosing scope.
             self.names |= {each.target.id for each in ast.walk(node) if isinstance(each, ast.NamedExpr)}
         elif isinstance(node, ast.Import | ast.ImportFrom):
             self.imports |= imported_names(node)
@@ -76,7 +76,7 @@ class Bound:
 
 
 def imported_names(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
-    """The names that an import binds, and what each stands for: a module, or a name in one after a colon.
+    """The names that an import binds, and the target of each: a module, or a name in one after a colon.
 
     >>> imported_names(ast.parse("from a.b import c as d").body[0])
     {'d': 'a.b:c'}
@@ -104,7 +104,7 @@ class Module:
 
 
 class Sources:
-    """The modules of the package in folder `root`, parsed when they are asked for."""
+    """The modules of the package in folder `root`, parsed on demand."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -126,7 +126,7 @@ class Sources:
         return self._modules[name]
 
     def find(self, name: str, *, trail: tuple[str, ...] = ()) -> Thing | None:
-        """What `module:name` or a dotted name of the package stands for, followed to where it is defined."""
+        """Resolve `module:name` or a dotted name of the package to its definition."""
         module, colon, rest = name.partition(":")
         if name in trail:
             return None

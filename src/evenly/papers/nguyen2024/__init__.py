@@ -1,6 +1,8 @@
 """Nguyen et al. (2024): USEFUL, changing the training data distribution to reduce simplicity bias.
 
-A module for each figure, table and theorem, named after it, and beside them what several share.
+A module for each figure, table and theorem, named after it. Several share `recipes` (how networks are trained on
+images), `comparisons` (claims, parts and charts of those), `two_layer_dynamics` (training on the toy data),
+`feature_growth` and `one_step_gradients` (the theorems).
 """
 
 from evenly.papers.claim import Paper

@@ -31,7 +31,7 @@ def compare_command(recipe: Mapping[str, Any], *, seeds: str = "0-4") -> str:
 
 
 def stored_command(text: Any) -> str:
-    """A command as a record has it, if it is one of evenly's; each of its words is quoted anew.
+    """A recorded command, if it is one of evenly's, with each of its words quoted again.
 
     >>> stored_command("evenly useful 'my photos' --seeds 0-4"), stored_command("rm -rf /"), stored_command(3)
     ("evenly useful 'my photos' --seeds 0-4", '', '')
@@ -40,7 +40,7 @@ def stored_command(text: Any) -> str:
     """
     try:
         words = shlex.split(text) if isinstance(text, str) else []
-    except ValueError:  # a quotation that does not end
+    except ValueError:  # an unterminated quotation
         return ""
     return shell_line(words) if words[:1] == ["evenly"] else ""
 
@@ -48,7 +48,7 @@ def stored_command(text: Any) -> str:
 def shell_line(words: Sequence[str]) -> str:
     r"""Words as a line for a shell, in which each is one word and nothing else.
 
-    What cannot be printed is escaped: pasted raw, a control character could end the quotes around it.
+    Unprintable characters are escaped: pasted raw, a control character could end the quotes around it.
 
     >>> shell_line(["evenly", "train", "my photos; touch x"])
     "evenly train 'my photos; touch x'"
@@ -59,10 +59,10 @@ def shell_line(words: Sequence[str]) -> str:
 
 
 def _words(recipe: dict[str, Any]) -> list[str]:
-    """A recipe as the words of a command: what differs from the defaults, the usual settings by name."""
+    """A recipe as the words of a command: the settings that differ from the defaults, the usual ones by name."""
     try:
         known = flatten(recipes.to_mapping(recipes.from_mapping(Recipe, recipe), defaults=False))
-    except UsageError:  # a recipe of another version: every setting as it stands
+    except UsageError:  # a recipe of another version: every setting as recorded
         known = flatten(recipe)
     words = [str(flatten(recipe).get("data.name", "digits"))]
     rest = []

@@ -1,4 +1,4 @@
-"""What a page is about: an experiment, which is a stored comparison with its runs, or a run that stands alone."""
+"""The subject of a page: an experiment, which is a stored comparison with its runs, or a single run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from evenly.report import palette
 from evenly.typed.mappings import flatten
 
 EARLY = "early run"
-# The numbers of a summary, besides errors, that a page counts with.
+# The numbers of a summary, besides errors, that a page uses.
 COUNTED = {"hard_share", "gradients", "examples_seen", "training_examples"}
 
 
@@ -23,7 +23,7 @@ class Member:
     def __init__(self, run: Run, method: str, seed: int, *, early: Run | None = None, label: str = "") -> None:
         self.run, self.method, self.seed, self.early = run, method, seed, early
         self.id = run.id
-        self.label = label or palette.shown(method)
+        self.label = label or palette.display_name(method)
 
     @cached_property
     def recipe(self) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class Member:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """What the run came to; empty while it is not done."""
+        """The results of the run; empty while it is not done."""
         numbers = self.run.summary()
         for name, value in numbers.items():
             counted = name in COUNTED or ".error" in name or ".worst." in name
@@ -47,17 +47,17 @@ class Member:
 
     @property
     def epochs(self) -> str:
-        """How far the run has come, in words."""
+        """The run's progress in words."""
         last = self.metrics[-1].get("epoch", 0) if self.metrics else 0
         return f"{last} of {self.recipe.get('epochs', '?')}"
 
     @property
-    def called(self) -> str:
+    def description(self) -> str:
         """The run in words, as in captions."""
         return f"run {self.id} ({self.label}, seed {self.seed})"
 
     def check(self) -> None:
-        """Read everything once, so that damage is found here."""
+        """Read everything once, so that damage is detected here."""
         _ = self.metrics, self.summary
         for name in ("seed", "epochs"):
             if not isinstance(self.recipe.get(name, 0), int):
@@ -66,13 +66,13 @@ class Member:
 
 @dataclass(frozen=True)
 class Experiment:
-    """The runs that belong together; `shown` is the one that is looked at closely."""
+    """The runs that belong together; `shown` is the one presented in detail."""
 
     id: str
     title: str
     members: list[Member]
     shown: Member | None
-    record: Mapping[str, Any] = field(default_factory=dict)  # the stored comparison; empty for a run alone
+    record: Mapping[str, Any] = field(default_factory=dict)  # the stored comparison; empty for a single run
     remarks: list[str] = field(default_factory=list)
 
     @cached_property
@@ -85,7 +85,7 @@ class Experiment:
 
     @property
     def split(self) -> str:
-        """Where errors are compared: what the comparison says, else the test or the validation split."""
+        """The split on which errors are compared: the comparison's, else the test or the validation split."""
         if isinstance(self.record.get("split"), str):
             return str(self.record["split"])
         known = {name for member in self.members for row in member.metrics[-1:] for name in row}
@@ -93,7 +93,7 @@ class Experiment:
 
     @property
     def state(self) -> str:
-        """`running` while any run is; else what the comparison says, or the state of the run that stands alone."""
+        """`running` while any run is; else the comparison's state, or that of the single run."""
         if any(member.run.state == "running" for member in self.members):
             return "running"
         if self.record:
@@ -118,9 +118,9 @@ def of_run(run: Run) -> Experiment:
 def of_comparison(
     record: Mapping[str, Any], runs: Path, *, name: str, asked: frozenset[str] = frozenset()
 ) -> Experiment:
-    """The experiment of a stored comparison whose runs lie in the folder `runs`; what cannot be read is remarked on.
+    """The experiment of a stored comparison with runs in the folder `runs`; unreadable ones are remarked on.
 
-    `asked` are the IDs of runs that were asked for: one of them is looked at closely.
+    `asked` are the IDs of runs that the user named: one of them is presented in detail.
     """
     members: list[Member] = []
     remarks: list[str] = []
@@ -134,12 +134,12 @@ def of_comparison(
             member = Member(run, method["name"], _number(seed), early=first, label=label_of(method))
             if not (run.path / RECIPE).is_file():
                 if cell.get("state") not in ("planned", "running"):
-                    remarks.append(f"Left out {member.called}: its folder {run.path} is not there.")
+                    remarks.append(f"Left out {member.description}: its folder {run.path} is not there.")
                 continue
             try:
                 member.check()
             except (DataError, SetupError) as error:
-                remarks.append(f"Left out {member.called}: {error}")
+                remarks.append(f"Left out {member.description}: {error}")
                 continue
             members.append(member)
     closely = sorted(members, key=lambda m: (m.id not in asked, palette.is_control(m.method), not m.summary, m.seed))
@@ -157,14 +157,14 @@ def label_of(method: Mapping[str, Any]) -> str:
     ('USEFUL', 'USEFUL, factor 5')
     """
     label = method.get("label")
-    return palette.shown(label if isinstance(label, str) and label else str(method["name"]))
+    return palette.display_name(label if isinstance(label, str) and label else str(method["name"]))
 
 
 def _title(methods: list[str], settings: Mapping[str, Any]) -> str:
     data, model = str(settings.get("data.name", "?")), settings.get("model.name", "?")
     rule = settings.get("ascent.rule", "none")
     optimizer = settings.get("optimizer.name", "sgd") if rule == "none" else rule
-    what = ", ".join(palette.shown(method) for method in methods)
+    what = ", ".join(palette.display_name(method) for method in methods)
     place = data.rstrip("/").rpartition("/")[2] or data
     return f"{what} on {place}: {model}, {str(optimizer).upper()}"
 

@@ -1,4 +1,4 @@
-"""Which experiments are meant by the IDs, run folders and folders of runs that a person names."""
+"""Find the experiments that the user names by IDs, run folders or folders of runs."""
 
 import glob
 import os
@@ -12,7 +12,7 @@ from evenly.records import Run, comparison
 from evenly.records.run import RECIPE, RESERVED
 from evenly.report.experiments.experiment import Experiment, of_comparison, of_run
 
-MOST = 12  # experiments with sections of their own; the index has all
+MOST = 12  # experiments with their own sections; the index lists all
 Stored = Mapping[str, Any] | str  # a comparison, or why it cannot be read
 
 
@@ -28,14 +28,14 @@ class Folder:
             except (DataError, SetupError, OSError) as error:
                 self.comparisons[file.stem] = str(error)
 
-    def holding(self, run: str) -> list[str]:
+    def comparisons_of(self, run: str) -> list[str]:
         """The comparisons that a run belongs to, as a member or as an early run."""
         return [name for name, record in self.comparisons.items() if run in members(record)]
 
     def loose(self) -> list[str]:
-        """The names of the runs that belong to no comparison, those of the latest change first.
+        """The names of the runs that belong to no comparison, the latest change first.
 
-        While a comparison runs, a run that is being trained is taken for one of it: its ID is stored when it is done.
+        While a comparison runs, a run in training counts as part of it: its ID is stored only when it is done.
         """
         busy = any(
             not isinstance(record, str) and record.get("state") == "running" for record in self.comparisons.values()
@@ -55,7 +55,7 @@ class Folder:
         return [name for name in names if not busy or Run(self.path / name).state != "running"]
 
     def experiment(self, name: str, *, asked: frozenset[str] = frozenset()) -> Experiment:
-        """The experiment of a comparison; one that cannot be read has only a remark that says so."""
+        """The experiment of a comparison; an unreadable one consists of a remark."""
         record = self.comparisons[name]
         if isinstance(record, str):
             return Experiment(name, f"Comparison {name}", [], None, remarks=[record])
@@ -81,7 +81,7 @@ def comparison_files(runs: Path) -> list[Path]:
 def find(
     which: Sequence[str | os.PathLike[str]], root: str | os.PathLike[str] = "runs"
 ) -> tuple[list[Experiment], int]:
-    """The experiments meant, the newest first, and how many more there are than are given.
+    """The experiments, the newest first, and the number of further ones.
 
     Each of `which` is a run's ID, its beginning, its folder, a comparison's ID or file, or a folder of runs.
     """
@@ -90,8 +90,8 @@ def find(
             "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
         )
     folders: dict[Path, Folder] = {}
-    wanted: dict[tuple[Path, str], set[str]] = {}  # comparisons by folder and name, and the runs asked for
-    alone: dict[Path, bool] = {}  # runs without a comparison, and whether they were asked for by name
+    wanted: dict[tuple[Path, str], set[str]] = {}  # comparisons by folder and name, and the runs that were named
+    alone: dict[Path, bool] = {}  # runs without a comparison, and whether they were named
     for word in which:
         path = Path(word)
         stored = _comparison(path, Path(root))
@@ -108,9 +108,9 @@ def find(
         run = Run.open(word, root)
         parent = run.path.parent
         folder = folders.setdefault(parent, Folder(parent))
-        for name in folder.holding(run.path.name):
+        for name in folder.comparisons_of(run.path.name):
             wanted.setdefault((parent, name), set()).add(run.id)
-        if not folder.holding(run.path.name):
+        if not folder.comparisons_of(run.path.name):
             alone[run.path] = True
     return _experiments(folders, wanted, alone)
 
@@ -135,7 +135,7 @@ def _experiments(
 
 
 def _comparison(path: Path, root: Path) -> Path | None:
-    """The file of a comparison that a word names: itself, or its ID or the beginning of it."""
+    """The file of the comparison that a word names: its path, its ID or the beginning of its ID."""
     if path.suffix == ".json" and path.parent.name == comparison.FOLDER and path.is_file():
         return path
     if path.exists() or os.sep in os.fspath(path):
@@ -145,14 +145,14 @@ def _comparison(path: Path, root: Path) -> Path | None:
 
 
 def holds_runs(path: Path) -> bool:
-    """Whether a path is a folder of runs, and no run itself."""
+    """Whether a path is a folder of runs rather than a run."""
     if not path.is_dir() or (path / RECIPE).is_file():
         return False
     return any(path.glob(f"*/{RECIPE}")) or any((path / comparison.FOLDER).glob("*.json"))
 
 
 def _refuse_empty(path: Path, root: str | os.PathLike[str]) -> None:
-    """A folder without any run is called that, unless its name is also the beginning of an ID."""
+    """Refuse a folder without any run, unless its name is also the beginning of an ID."""
     ours = any((path / name).exists() for name in RESERVED)
     if path.is_dir() and not ours and not any(Path(root).glob(f"{glob.escape(path.name)}*/{RECIPE}")):
         raise UsageError(

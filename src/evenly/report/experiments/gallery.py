@@ -32,8 +32,8 @@ def gallery(
 ) -> Gallery | None:
     """Shelves of the `each` easiest and hardest examples of every class, with loss and prediction.
 
-    `called` names the run that the early losses are of; `late` has the class and the probability that the trained
-    network predicts, by the index of the example.
+    `called` names the run of the early losses; `late` has the class and the probability that the trained network
+    predicts, by the index of the example.
 
     >>> arrays = {"index": [4, 5], "label": [0, 0], "predicted": [0, 1], "loss": [0.1, 2.0], "hard": [0, 1],
     ...           "suspect": [0, 1], "text": ["fine", "odd"]}
@@ -45,7 +45,7 @@ def gallery(
     if labels is None or not len(labels):
         return None
     if "pictures" in examples:
-        # Channels last, as pictures are written, for all at once.
+        # Move channels last, as pictures are encoded, for all at once.
         examples = dict(examples) | {"pictures": np.ascontiguousarray(np.moveaxis(examples["pictures"], 1, -1))}
     shelves, used = [], 0
     classes = [int(label) for label in np.unique(labels)]
@@ -96,7 +96,7 @@ def hard_examples_csv(examples: Mapping[str, Array], names: Mapping[int, str], s
 
 
 def data_uri(picture_HWC: Array, *, exact: bool = False) -> str:
-    """A picture as an address that holds it: as a fine JPEG, unless it is tiny and grey or shall be `exact`.
+    """A picture as a data URI: a high-quality JPEG, unless it is tiny and grey or must be `exact`.
 
     >>> data_uri(np.zeros((8, 8, 1), np.uint8)).startswith("data:image/png;base64,")
     True
@@ -104,15 +104,15 @@ def data_uri(picture_HWC: Array, *, exact: bool = False) -> str:
     from markupsafe import Markup
 
     kind, data = ("png", _png(picture_HWC)) if exact else _compress(picture_HWC)
-    # Nothing in base64 needs escaping, and looking for it in half a megabyte takes as long as encoding it.
+    # Nothing in base64 needs escaping, and scanning half a megabyte takes as long as encoding it.
     return Markup(f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
 
 
 def _png(picture_HWC: Array) -> bytes:
-    """A PNG whose pixels are stored as they are, which takes no time to speak of: compressing thousands would."""
+    """A PNG with uncompressed pixels, since compressing thousands would take long."""
     height, width, channels = picture_HWC.shape
     colours = 1 if channels == 1 else 3
-    lines = np.zeros((height, 1 + width * colours), np.uint8)  # each begins with a zero: nothing is predicted
+    lines = np.zeros((height, 1 + width * colours), np.uint8)  # each row begins with a zero: no filter
     lines[:, 1:] = picture_HWC[..., :colours].reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, 0 if colours == 1 else 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 0)), (b"IEND", b""))
@@ -122,7 +122,7 @@ def _png(picture_HWC: Array) -> bytes:
 
 
 def _compress(picture_HWC: Array) -> tuple[str, bytes]:
-    """The kind of a small file of the picture, and its bytes."""
+    """The picture as a small file: its type and its bytes."""
     from PIL import Image
 
     height, width, channels = picture_HWC.shape

@@ -1,4 +1,4 @@
-"""What an experiment comes to: a badge, a sentence, the few large numbers, and what to do next."""
+"""The lead of an experiment: a badge, a sentence, a few large numbers, and what to do next."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ def lead(experiment: Experiment) -> Lead:
 
 
 def progress(experiment: Experiment) -> str:
-    """How far a comparison has come: which run of how many, and about how long the rest takes.
+    """The progress of a comparison: which run of how many, and about how long the rest takes.
 
     The time is that of the runs that are done, over the runs that are not.
     """
@@ -77,7 +77,7 @@ def _of_comparison(experiment: Experiment) -> Lead:
     words = f"about {settle:,} seeds would settle it." if isinstance(settle, int) and settle else ""
     if words and difference.get("n", 0) < 3:
         words = "more seeds tell a gain from chance; five are usual."
-    if badge == "running":  # nothing is to be done before it is over
+    if badge == "running":  # nothing to do before it is over
         words, following = "", None
     if badge == "helped" and not words:
         words = "export the examples, or look at what changed below."
@@ -128,9 +128,9 @@ def _of_run(member: Member, split: str) -> Lead:
         now = last.get(f"{split}.error")
         facts = [("epoch", member.epochs)] if last else []
         facts += [(f"{split} error now", f"{now * 100:.2f}%")] if isinstance(now, float) else []
-        finding = f"{member.called.capitalize()} {words}{at}: what is shown is what is known so far."
+        finding = f"{member.description.capitalize()} {words}{at}: what is shown is what is known so far."
     elif error is None:
-        finding = f"{member.called.capitalize()} is done, and recorded no error."
+        finding = f"{member.description.capitalize()} is done, and recorded no error."
     else:
         facts = [(f"error on {split}", f"{error * 100:.2f}%"), ("seed", str(member.seed))]
         finding = (

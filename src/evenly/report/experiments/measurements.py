@@ -1,4 +1,4 @@
-"""The sections about the networks themselves, from what was measured of them."""
+"""The sections about the networks, from their measurements."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -69,7 +69,7 @@ def _table(last: Mapping[str, Mapping[str, Any]], numbers: Mapping[str, str], ca
 
 
 def _sizes(last: Mapping[str, Mapping[str, Any]]) -> str:
-    """On how many examples, where the measurements say so."""
+    """The numbers of examples, if the measurements state them."""
     sizes = sorted({row["num_examples"] for row in last.values() if isinstance(row.get("num_examples"), int)})
     return (
         f" Measured on {' or '.join(f'{size:,}' for size in sizes)} examples of one seed each."

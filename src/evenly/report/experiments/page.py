@@ -38,7 +38,7 @@ MOST_SEEDS = 3  # whose pictures are on the page
 
 @dataclass(frozen=True)
 class Page:
-    """What a page says, before it is HTML."""
+    """The content of a page, before it is HTML."""
 
     title: str
     lead: Lead
@@ -46,7 +46,7 @@ class Page:
     chapters: list[Chapter]
     remarks: list[str]
     state: str  # for the badge of a live page
-    over: bool  # whether nothing will change any more
+    over: bool  # whether the page is final
 
     def html(self, *, live: str = "") -> str:
         """The page as text."""
@@ -57,14 +57,14 @@ class Page:
         atomic.write_text(path, self.html())
 
     def news(self) -> dict[str, Any]:
-        """The page as a live one asks for it."""
+        """The update that a live page requests."""
         return content(self.lead, self.sections, chapters=self.chapters) | {"state": self.state, "over": self.over}
 
 
 def page_of(
     which: Sequence[str | os.PathLike[str]], *, runs: str | os.PathLike[str] = "runs", wanted: Sequence[str] = ()
 ) -> Page:
-    """The page of the given runs and comparisons, or of folders of runs; with `wanted`, of these sections alone.
+    """The page of the given runs and comparisons, or of folders of runs; with `wanted`, only these sections.
 
     Each of `which` is the ID of a run or of a comparison, its beginning, a run's folder, or a folder of runs.
     """
@@ -94,7 +94,7 @@ def page_of(
 
 
 def _chapter(experiment: Experiment, wanted: Sequence[str], number: int) -> tuple[Chapter, list[str]]:
-    """An experiment with its sections, and what there is to remark on."""
+    """An experiment with its sections and remarks."""
     reader = Reader()
     parts = [part for part in _sections(experiment, reader) if part is not None]
     warnings = provenance.warnings(experiment, reader)
@@ -119,7 +119,7 @@ def _lead(experiment: Experiment, reader: Reader) -> Lead:
 
 
 def _sections(experiment: Experiment, reader: Reader) -> list[Section | None]:
-    """Every section but the last, each from its own records: damage to one does not touch the others."""
+    """Every section but the last, each from its own records: damage to one does not affect the others."""
     shown = experiment.shown
     if shown is None:
         return []
@@ -164,7 +164,7 @@ def _examples(
         seeds = [(member, member.run, {}) for member in experiment.members][:1]
     choices: dict[str, Sequence[Block]] = {}
     for member, run, _ in seeds:
-        blocks = reader.examples(run, called=member.called, names=names, late=member.run)
+        blocks = reader.examples(run, called=member.description, names=names, late=member.run)
         if blocks:
             choices[str(member.seed)] = blocks
     return Section("examples", "Easiest and hardest examples", _switch(choices)) if choices else None
@@ -173,7 +173,7 @@ def _examples(
 def _health(seeds: Sequence[tuple[Member, Run, dict[str, Any]]]) -> Section | None:
     choices: dict[str, Sequence[Block]] = {}
     for member, _, read in seeds:
-        if blocks := sections.separation_blocks(read, sections.class_names(read), member.called):
+        if blocks := sections.separation_blocks(read, sections.class_names(read), member.description):
             choices[str(member.seed)] = blocks
     return Section("separation", "Health of the separation", _switch(choices)) if choices else None
 
@@ -195,7 +195,7 @@ def _measurements(experiment: Experiment, reader: Reader) -> dict[str, list[dict
 
 
 def _state(experiments: Sequence[Experiment]) -> tuple[str, bool]:
-    """The badge of a live page, and whether nothing will change any more."""
+    """The badge of a live page, and whether the page is final."""
     running = [experiment for experiment in experiments if experiment.state == "running"]
     for experiment in running:
         if experiment.record:

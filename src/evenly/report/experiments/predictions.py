@@ -1,4 +1,4 @@
-"""What the trained networks say of the test examples: confusion matrices, and what changed between methods."""
+"""The trained networks' predictions on test examples: confusion matrices, and changes between methods."""
 
 import csv
 import io
@@ -39,7 +39,7 @@ def predictions_section(experiment: Experiment, names: Mapping[int, str], reader
 
 
 def confusion(seeds: Sequence[Columns], names: Mapping[int, str], *, label: str, split: str) -> Chart:
-    """How often each class was taken for each other one, in per cent of the class, over all seeds.
+    """How often each class was predicted as each other one, in per cent of the class, over all seeds.
 
     >>> said = {"label": np.array([0, 0, 1]), "predicted": np.array([0, 1, 1])}
     >>> confusion([said], {0: "cat", 1: "dog"}, label="plain", split="test").layers[0].z

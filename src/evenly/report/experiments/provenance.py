@@ -1,4 +1,4 @@
-"""Where the numbers come from: the runs, the recipe, the environment, and what to know before using them."""
+"""Where the numbers come from: the runs, the recipe, the environment, and warnings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ def warnings(experiment: Experiment, reader: Reader) -> list[str]:
     lines = []
     runs = [run for member in experiment.members for run in (member.run, member.early) if run is not None]
     stamps = [stamps[-1] for run in {run.path: run for run in runs}.values() if (stamps := reader.stamps(run))]
-    # Toy data are drawn by the seed: that their fingerprints differ is as it should be.
+    # Toy data depend on the seed, so their fingerprints differ as they should.
     changes = [line for stamp in stamps for line in environment.difference(stamps[0], stamp)]
     if names := {line.split(":")[0] for line in changes} - {"data"}:
         lines.append(f"The runs were not all made in the same environment: {', '.join(sorted(names))} differ.")
@@ -44,7 +44,7 @@ def warnings(experiment: Experiment, reader: Reader) -> list[str]:
             lines.append(f"{_capital(member)} failed: {failure}")
     waiting = [member for member in experiment.members if member.run.state in ("stopped", "new")]
     if waiting:
-        words = ", ".join(member.called for member in waiting)
+        words = ", ".join(member.description for member in waiting)
         them = "it" if len(waiting) == 1 else "them"
         lines.append(f"Not done: {words}. The same command continues {them}.")
     return lines
@@ -58,7 +58,7 @@ def _facts(stamp: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _capital(member: Member) -> str:
-    return member.called[:1].upper() + member.called[1:]
+    return member.description[:1].upper() + member.description[1:]
 
 
 def _words(value: Any) -> str:

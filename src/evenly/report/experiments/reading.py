@@ -9,14 +9,15 @@ from zipfile import BadZipFile
 from numpy.typing import NDArray
 
 from evenly.errors import DataError, EvenlyError
-from evenly.files.numpy_files import read_npz
 from evenly.records import Run
+from evenly.records.arrays import read_arrays
 from evenly.records.run import ENVIRONMENT, FAILED
 from evenly.report.blocks import Block, Download, Plot, Section, iterate_blocks
 from evenly.report.experiments.gallery import gallery, hard_examples_csv
 
 EXAMPLES, SEPARATION, STABILITY, MEASUREMENTS = "examples.npz", "separation.json", "stability.json", "measurements"
 PREDICTIONS, MODEL = "predictions.npz", "model.json"
+_AGAIN = "Remove the run's folder and train again to have what it shows."
 NEEDED = ("index", "label", "predicted", "loss", "hard", "suspect")
 # What a record of another shape than ours leads to, wherever that is noticed: our own errors of data and usage are
 # ValueErrors too, and a missing library is none of these.
@@ -112,7 +113,7 @@ class Reader:
             return {}
         by_split: dict[str, dict[str, NDArray[Any]]] = {}
         try:
-            for name, values in read_npz(path).items():
+            for name, values in read_arrays(run, PREDICTIONS, advice=_AGAIN).items():
                 split, _, column = name.rpartition(".")
                 by_split.setdefault(split, {})[column] = values
             for split, columns in by_split.items():
@@ -176,10 +177,7 @@ def _by_index(said: Mapping[str, NDArray[Any]]) -> dict[int, tuple[int, float]]:
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of the kept examples; nothing is ever unpickled."""
-    try:
-        found = read_npz(path)
-    except EvenlyError as error:
-        raise DataError("is damaged. Remove the run's folder and train again to have its pictures.") from error
+    found = read_arrays(Run(path.parent), path.name, advice=_AGAIN)
     if missing := [name for name in NEEDED if name not in found]:
         raise DataError(f"it has no {', '.join(missing)}")
     if len({len(values) for values in found.values()}) > 1:

@@ -1,4 +1,4 @@
-"""The sections about training: what came of it, on which examples, and how it went."""
+"""The sections about training: its results, its examples and its course."""
 
 import csv
 import io
@@ -15,19 +15,19 @@ from evenly.report.wording import percent
 
 
 def plots(charts: Sequence[Chart | None], **more: Any) -> list[Block]:
-    """The charts that there are; those with the same y axis share its range."""
+    """The charts that are not None; those with the same y axis share its range."""
     return [Plot(chart, **more) for chart in share_y_axes([chart for chart in charts if chart is not None])]
 
 
 def comparison_section(experiment: Experiment) -> Section | None:
-    """Every method beside the others: a row each, and a dot per seed."""
+    """The methods side by side: a row each, and a dot per seed."""
     methods = [method for method in experiment.record.get("methods", []) if method.get("error")]
     if not methods:
         return None
     rows = [_row(method) for method in methods]
     groups = {cell.get("worst_group") for method in methods for cell in method["runs"].values()} - {None}
     columns = ["method", "seeds", "error %", "difference to plain", "worst %", "hard", "cost", "verdict"]
-    baseline = palette.shown(str(experiment.record.get("baseline", "plain")))
+    baseline = palette.display_name(str(experiment.record.get("baseline", "plain")))
     columns[3] = f"difference to {baseline}"
     table = Table(
         columns,
@@ -74,7 +74,7 @@ def _values(method: Mapping[str, Any], name: str) -> list[float]:
 
 
 def separation_blocks(separation: Mapping[str, Any], classes: Mapping[int, str], called: str = "") -> list[Block]:
-    """Whether the split into easy and hard examples, which is that of the run `called`, can be relied on."""
+    """How reliable the split into easy and hard examples is, for the run `called`."""
     if not separation:
         return []
     rows = separation.get("classes") or []

@@ -1,6 +1,6 @@
-"""A chart for every measurement, from plain numbers as they lie in a run's records; never imports torch.
+"""A chart for every measurement, from the plain numbers in a run's records; never imports torch.
 
-Each function gives a `Chart`, or None where the records do not have what it shows.
+Each function returns a `Chart`, or None if the records lack its numbers.
 """
 
 from evenly.report.figures.diagnostics import layer_probes as layer_probes

@@ -1,4 +1,4 @@
-"""What happened to examples and features during training."""
+"""Examples and features during training."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ MOST_TIMES = 20
 
 
 def dynamics(counts: Sequence[int], *, never_learned: int = 0) -> Chart | None:
-    """How many examples were forgotten how often (Toneva et al., 2019); `counts` has the number for each example.
+    """A histogram of how often examples were forgotten (Toneva et al., 2019); `counts` has a number per example.
 
     >>> dynamics([0, 0, 1, 3]).layers[0].counts
     (2, 1, 0, 1)

@@ -1,4 +1,4 @@
-"""What a network has learned of easy and hard features, from the measurements of a run."""
+"""How a network uses easy and hard features, from the measurements of a run."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -95,7 +95,7 @@ def probing(measured: Mapping[str, Measured] | Measured) -> Chart | None:
 
 
 def reliance(measured: Mapping[str, Measured] | Measured) -> Chart | None:
-    """The accuracy that is lost when one named attribute is randomised.
+    """The accuracy lost when a named attribute is randomised.
 
     >>> reliance({"reliance_easy": 0.4}).layers[0].y
     (40.0,)

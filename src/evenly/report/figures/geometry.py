@@ -1,4 +1,4 @@
-"""The shape of the loss around the weights, and where a learning rate stands, from the measurements of a run."""
+"""The shape of the loss around the weights, and a learning rate's stability, from the measurements of a run."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ def over_training(measurements: Mapping[str, Sequence[Measured]], what: str, *, 
 
 
 def stability_position(report: Measured) -> Chart | None:
-    """Where the learning rate of a run stands among the criteria of stability, from `stability.json`.
+    """A run's learning rate among the criteria of stability, from `stability.json`.
 
     >>> made = stability_position({"lr": 0.1, "methods": {"SGD": {"criteria": [
     ...     {"name": "exact, mean square", "eta": 0.5, "says": "both"}]}}})
@@ -80,7 +80,7 @@ def stability_position(report: Measured) -> Chart | None:
     layers: list[Points | Rule] = []
     told, without = [], []
     for number, (method, found) in enumerate(report.get("methods", {}).items()):
-        # An infinite learning rate has no place on the axis, and neither has zero on a logarithmic one.
+        # Neither infinity nor zero has a place on a logarithmic axis.
         known = [row for row in found["criteria"] if row.get("eta") and 0 < row["eta"] < math.inf]
         without += [f"{row['name']} for {method}" for row in found["criteria"] if row.get("eta") in (None, math.inf)]
         text = [f"{method}, {row['name']}: {row['eta']:.4g} ({row.get('says', '')})" for row in known]

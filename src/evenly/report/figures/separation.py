@@ -1,17 +1,17 @@
-"""The health of a separation, from `separation.json`: when it was made, what it found, how the outputs lie."""
+"""The health of a separation, from `separation.json`: its moment, its clusters, and a view of the outputs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenly.report.chart import Bars, Chart, Line, Points, Rule
 
-MOST_CLASSES = 60  # more bars than this cannot be read: the largest gaps are shown
+MOST_CLASSES = 60  # more bars than this are unreadable: the largest gaps are shown
 
 
 def moment(curve: Sequence[Mapping[str, Any]], *, chosen: int | None = None) -> Chart | None:
     """The training error of the early run during each epoch, and the epoch that was chosen.
 
-    The error is the running one: each example is judged when it is met, so that the network was better at the end.
+    The error is a running one: each example is judged when it is shown, so the network at the end was better.
 
     >>> chart = moment([{"epoch": 0, "error": 0.9}, {"epoch": 1, "error": 0.3}], chosen=1)
     >>> chart.layers[0].y, chart.layers[1].x
@@ -107,7 +107,7 @@ def cluster_losses(classes: Sequence[Mapping[str, Any]]) -> Chart | None:
 
 
 def _some(classes: Sequence[Mapping[str, Any]], *, by: str) -> tuple[list[Mapping[str, Any]], str]:
-    """All classes, or those with the largest values where they are too many to read, and a note that says so."""
+    """All classes, or those with the largest values if there are too many to read, and a note about that."""
     if len(classes) <= MOST_CLASSES:
         return list(classes), ""
     largest = sorted(classes, key=lambda row: -(row.get(by) or 0.0))[:MOST_CLASSES]

@@ -35,7 +35,7 @@ def training_curves(
     what = what or f"{'training' if split == 'train' else split} {rest.replace('.', ' ')}"
     sizes = {len(seeds) for seeds in runs.values()}
     several = max(sizes) > 1
-    whose = f" of {layers[0].name}" if len(layers) == 1 else ""  # where there is no legend
+    whose = f" of {layers[0].name}" if len(layers) == 1 else ""  # if there is no legend
     sentence = f"The {what}{whose} after every epoch, n = {num_seeds(sizes)}" + (
         ": lines are means over seeds, bands reach from the lowest seed to the highest." if several else "."
     )
@@ -91,9 +91,9 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
     values = [value * 100 for own in errors.values() for value in own]
     whiskers = {name: (possible(i.low), possible(i.high)) for name, i in found.items()}
     ends = [*values, *(end for pair in whiskers.values() for end in pair if several and end is not None)]
-    # Errors that are close to one another cannot be told apart by bars from zero: there, a mark stands at the mean.
+    # Bars from zero cannot show small differences: then a mark stands at the mean instead.
     close = several and min(ends) > 0.6 * max(ends)
-    # Two or three dots say more than a bar and the long interval of so few: they are left to be seen.
+    # Two or three dots say more than their long interval, so they are drawn alone.
     few = several and max(map(len, errors.values())) <= FEW
     mark = "diamond" if close or few else "bar"
     cut = any(
@@ -196,7 +196,7 @@ def _scale(value: Any, scale: float) -> float | None:
 
 
 def possible(percent: float) -> float | None:
-    """The end of an interval as far as an error in per cent can go; None where there is none.
+    """The end of an interval, clipped to 0 to 100 per cent; None if there is none.
 
     >>> possible(-8.0), possible(12.5), possible(math.nan)
     (0.0, 12.5, None)

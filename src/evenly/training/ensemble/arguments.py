@@ -1,4 +1,4 @@
-"""What an ensemble is told, checked and spread out over its members before anything is trained.
+"""The arguments of an ensemble, checked and expanded to one value per member before anything is trained.
 
 Shapes: K members, N examples.
 """
@@ -19,7 +19,7 @@ Numbers = float | Sequence[float] | Tensor | np.ndarray
 
 
 def per_member(name: str, value: Any, num: int) -> list[Any]:
-    """One value for every member: a single one is everybody's.
+    """One value for every member; a single value is used for all.
 
     >>> per_member("lr", 0.1, 2)
     [0.1, 0.1]
@@ -39,7 +39,7 @@ def per_member(name: str, value: Any, num: int) -> list[Any]:
 
 
 def numbers(name: str, value: Numbers, num: int, *, below: float = math.inf) -> list[float]:
-    """Finite numbers from 0 to below `below`, one for every member; the one that is not is named.
+    """Finite numbers from 0 to below `below`, one for every member; an error names the first that is not.
 
     >>> numbers("rho", [0.1, -0.1], 2)
     Traceback (most recent call last):
@@ -65,7 +65,7 @@ def seed_numbers(seeds: int | Sequence[int], num: int) -> list[int]:
 
 
 def rule_names(rule: str | Sequence[str], rho: list[float], *, head_shape: tuple[int, ...] | None) -> list[str]:
-    """The rule of every member that has a use for its ρ; a displacing rule with ρ = 0 is a plain step, `sgd`.
+    """The rule of every member; a displacing rule with ρ = 0 becomes a plain step, `sgd`.
 
     >>> rule_names("sam", [0.0, 0.1], head_shape=None)
     ['sgd', 'sam']
@@ -104,7 +104,7 @@ def star(easy: Numbers, hard: Numbers | None, rules: list[str]) -> list[list[flo
 
 
 def data_sets(data: Labelled | Sequence[Labelled], num: int) -> tuple[list[Labelled], list[int]]:
-    """The distinct data sets, and which of them each member uses; lengths and shapes that differ are named."""
+    """The distinct data sets, and which of them each member uses; lengths and shapes must agree."""
     found: list[Labelled] = per_member("data", data, num)
     for member, each in enumerate(found):
         if not isinstance(each, Labelled):
@@ -128,7 +128,7 @@ def data_sets(data: Labelled | Sequence[Labelled], num: int) -> tuple[list[Label
 
 
 def example_weights(weights: Tensor | Sequence[Any] | None, num: int, num_examples: int) -> Tensor | None:
-    """How often each example counts, K × N; one row may stand for all members."""
+    """How often each example counts, K × N; one row applies to all members."""
     if weights is None:
         return None
     weights_KN = torch.as_tensor(weights) if not isinstance(weights, list | tuple) else _rows(weights)
@@ -181,7 +181,7 @@ def _per_example(
 
 
 def whole_batch_size(size: Any, num_examples: int) -> int | None:
-    """A batch size that the data allow; None is all of them."""
+    """A batch size that the data allow; None is the full batch."""
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= num_examples):
         raise UsageError(
             f"batch_size = {size!r}: give a whole number from 1 to the {num_examples} examples, or None for all."

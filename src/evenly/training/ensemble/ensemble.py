@@ -31,27 +31,27 @@ Measure = Callable[[Views, int], dict[str, Tensor]]
 
 
 class Ensemble:
-    """K networks of one shape, trained as one; each takes the very steps of a run of its own, to rounding.
+    """K networks of one shape, trained together; each takes the steps of a separate run, up to rounding.
 
     Anything written as a number may be a sequence of K of them: seeds × ρ × learning rates × data in one ensemble.
 
     Parameters
     ----------
     models
-        The members at the start; they are copied and stay as they are. `disentangled`, `cubic`, `relu2` and `mlp`
-        of `evenly.models` run in batched algebra written out by hand, other modules through `torch.func`
-        (`by_hand=False` sends all there).
+        The initial members; they are copied and not changed. `disentangled`, `cubic`, `relu2` and `mlp` of
+        `evenly.models` run in batched algebra written by hand, other modules through `torch.func` (all of them with
+        `by_hand=False`).
     data
         One data set for all, or one for each; members may share.
     lr, momentum, weight_decay
         As of `torch.optim.SGD`; `schedule(step)` is a factor on every lr.
     rule
         "sgd", a rule of the SAM family by its name in recipes, or Springer's interventions "importance", "rate",
-        "both". ρ = 0 is a plain step, and costs one.
+        "both". ρ = 0 is a plain step, at the cost of one.
     rho
         The size of the displacement (σ for "random").
     batch_size, seeds
-        Each member goes through its data by `evenly.data.batches.order` with its own seed; None is full batch.
+        Each member orders its data by `evenly.data.batches.order` with its own seed; None is full batch.
         "random" draws from the seed too.
     loss
         "logistic", "squared" ½‖f − y‖², "cross-entropy", or a function of (outputs, labels); "auto" is logistic loss
@@ -136,7 +136,7 @@ class Ensemble:
         self.schedule = schedule
         self.step = 0
         self._shape = distinct[0].shape
-        # Inside, the members lie in the plan's order; whatever goes in or out is in the order they were given.
+        # Internally, members are in the plan's order; arguments and results are in the order they were given.
         self._order = torch.tensor(plan.order(), device=layout.device)
         self._place = self._order.argsort()
         self._w_KP = stack_parameters(models)[self._order]
@@ -182,11 +182,11 @@ class Ensemble:
         return model
 
     def outputs(self, inputs: Tensor) -> Tensor:
-        """K × N × C outputs for inputs that all members see, N × …, or each its own, K × N × … of ndim one more."""
+        """K × N × C outputs for inputs shared by all members, N × …, or for each member's own, K × N × …."""
         return self._forward(inputs, head=True)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """K × N × F features: what the head reads."""
+        """K × N × F features, the inputs of the head."""
         return self._forward(inputs, head=False)
 
     def loss(self) -> Tensor:
@@ -202,9 +202,9 @@ class Ensemble:
     def run(self, steps: int, *, measure: Measure | None = None, at: Iterable[int] = ()) -> Recorded:
         """Take `steps` more steps, and call `measure(parameters, step)` after those whose number is in `at`.
 
-        Steps are counted from the ensemble's first; 0, before it, is measured when a run starts there. `measure`
-        returns a number per member for each name, and gets a copy of the parameters. Save the state between runs: a
-        step that was interrupted is half done.
+        Steps are counted over the ensemble's lifetime; step 0 is the state before the first. `measure` gets a copy of
+        the parameters and returns a number per member for each name. Save the state between runs: an interrupted step
+        may be half done.
         """
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
             raise UsageError(f"steps = {steps!r}: give a whole number, 0 or more.")
@@ -230,7 +230,7 @@ class Ensemble:
         return seen
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on bit for bit: the step, weights, momentum, and the plan they belong to."""
+        """What resuming bit for bit needs: the step, weights, momentum, and the plan they belong to."""
         velocity = {} if self._velocity_KP is None else self.layout.views(self._velocity_KP[self._place])
         memories = {str(i): each for i, group in enumerate(self._groups) if (each := group.memory) is not None}
         return {
@@ -242,7 +242,7 @@ class Ensemble:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from the `state_dict` of an ensemble with the same plan; what differs is named."""
+        """Resume from the `state_dict` of an ensemble with the same plan; an error names any difference."""
         self._plan.check(state["plan"])
         shapes = {name: (self.num_members, *shape) for name, shape in self.layout.shapes.items()}
         found = {name: tuple(t.shape) for name, t in state["parameters"].items()}

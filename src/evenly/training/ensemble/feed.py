@@ -1,6 +1,6 @@
-"""What every member sees at every step: its own order through its own data, or all of them at once.
+"""The batch of every member at every step: its own order through its own data, or all examples at once.
 
-Order is a pure function of (seed, epoch), so any step may be asked for.
+The order is a pure function of (seed, epoch), so the batch of any step can be computed.
 
 Shapes: K members, D data sets, N examples of each, B in a batch, S seeds.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from evenly import rng
 
-_AT_ONCE = 2**25  # bytes gathered together: a step's own gather would cost as much as one of its layers
+_AT_ONCE = 2**25  # bytes gathered at once: gathering for every step would cost as much as one of its layers
 
 
 class Batch(NamedTuple):
@@ -31,7 +31,7 @@ class Feed:
     `copies_KN` says how often each example is shown in an epoch of its member: epochs are then of different lengths,
     and batches go on from one to the next, so that all members take whole batches and equal steps. `noise_KN` is the
     σ of Gaussian noise on each example, drawn anew every time it is shown and clamped to [0, 1].
-    What is kept between calls only saves work: `batch(step)` is a function of the step.
+    State between calls is only a cache: `batch(step)` is a function of the step.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class Feed:
         size = batch_size or self.num_examples
         step = len(seeds) * size * inputs_DN[0, 0].numel() * inputs_DN.element_size()
         self._steps_at_once = max(1, _AT_ONCE // max(1, step))
-        if copies_KN is not None:  # no epoch ends what is gathered in advance
+        if copies_KN is not None:  # gathering ahead may cross epochs
             self._steps_at_once = min(self._steps_at_once, self.steps_per_epoch)
         self._kept: dict[tuple[int, int], list[Batch]] = {}
         self._order: dict[int, Tensor] = {}
 
     def rows(self, rows: slice) -> "Feed":
-        """The feed of some of the members."""
+        """The feed of a range of members."""
         return Feed(
             self.inputs_DN,
             self.targets_DN,
@@ -78,10 +78,10 @@ class Feed:
         return Batch(self._members(self.inputs_DN), self._members(self.targets_DN), share)
 
     def batch(self, step: int) -> Batch:
-        """What every member sees at that step."""
-        # Where epochs differ in length, steps are only counted; else each epoch has an order of its own.
+        """The batch of every member at that step."""
+        # Where epochs differ in length, steps are counted through; otherwise each epoch has its own order.
         epoch, number = (0, step) if self.copies_KN is not None else divmod(step, self.steps_per_epoch)
-        # Full batches are all the same; small ones are gathered for many steps together.
+        # Full batches are all the same; small ones are gathered for many steps at once.
         key = (0, 0) if self.batch_size is None else (epoch, number // self._steps_at_once)
         if key not in self._kept:
             self._kept = {key: [self.whole()] if self.batch_size is None else self._gather(*key, self.batch_size)}
@@ -120,14 +120,14 @@ class Feed:
         return torch.stack(rows).to(self.inputs_DN.device)
 
     def _noisy(self, x_KL: Tensor, sigma_KL: Tensor, *, place: tuple[int, int]) -> Tensor:
-        """The inputs of the members that have noise, with it."""
+        """The inputs, with noise added for the members that have it."""
         for member in (sigma_KL > 0).any(1).nonzero()[:, 0].tolist():
             drawn = rng.generator(self.seeds[member], "ensemble noise", *place)
             shape = x_KL[member].shape
             noise_L = (
                 torch.randn(shape, generator=drawn).to(x_KL).mul_(sigma_KL[member].view(-1, *[1] * (len(shape) - 1)))
             )
-            # Examples without noise stay what they are, to the bit.
+            # Examples without noise stay bit-identical.
             x_KL[member] = torch.where(noise_L == 0, x_KL[member], (x_KL[member] + noise_L).clamp_(0, 1))
         return x_KL
 
@@ -160,5 +160,5 @@ def _gather(sets_DN: Tensor, place_KL: Tensor) -> Tensor:
 def _share(weights_KB: Tensor | None, num: int) -> Tensor | float:
     if weights_KB is None:
         return 1.0 / num
-    # A batch in which nothing counts has no mean: it moves nothing, where 0/0 would end the member.
+    # A batch of total weight 0 has no mean: its gradient is 0, where 0/0 would make the member nan.
     return (weights_KB / weights_KB.sum(1, keepdim=True).clamp_min(torch.finfo(weights_KB.dtype).tiny)).unsqueeze(2)

@@ -16,11 +16,11 @@ from evenly.training.ensemble.networks import Nothing
 
 
 class General:
-    """What `vmap` can vectorise; a `Headed` model with a linear head is divided there, any other is all body."""
+    """Any module that `vmap` can vectorise; a `Headed` model is split at its linear head, any other is all body."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        # A guess, for a module that is not looked into: a layer's outputs are the first dimension of its weight.
+        # A guess for an opaque module: a layer's outputs are the first dimension of its weight.
         self.width = max(p.shape[0] if p.ndim else 1 for p in self.model.parameters())
         self.buffers = dict(self.model.named_buffers())
         self.head: Linear | Nothing = Nothing()
@@ -54,13 +54,13 @@ class General:
         return found
 
     def backward(self, p: Views, g: Views, saved: Any, d_KNF: Tensor) -> None:
-        """Pull back, and copy to where the gradients belong."""
+        """Pull back, and copy the gradients into `g`."""
         if saved is None:
             return
         (found,) = saved(d_KNF)
         torch._foreach_copy_([g[n] for n in self.names], [found[n] for n in self.names])
 
-    def shown(self, features_KNF: Tensor) -> Tensor:
+    def model_features(self, features_KNF: Tensor) -> Tensor:
         """As they are."""
         return features_KNF
 

@@ -1,4 +1,4 @@
-"""Members that step by one rule: SGD with momentum and weight decay, each with its own numbers.
+"""Members that share one rule: SGD with momentum and weight decay, each with its own values.
 
 Shapes: K members, P parameters.
 """
@@ -62,7 +62,7 @@ class Group:
 
 
 def make_groups(plan: Plan, *, feed: Feed, passes: Passes, w_KP: Tensor, velocity_KP: Tensor | None) -> list[Group]:
-    """The groups of a plan, on rows that lie in its order."""
+    """The groups of a plan, on rows in the plan's order."""
     layout = passes.layout
     names = [plan.rule[member] for member in plan.order()]
     columns = {name: plan.column(name, layout) for name in ("rho", "star", "lr", "momentum", "weight_decay")}

@@ -1,6 +1,6 @@
 """Layers of K networks at once, forward and backward, written out: one call of `bmm` where a loop has K of `mm`.
 
-A backward pass fills the gradients' views; nothing is recorded in between but what `forward` returns as saved.
+A backward pass fills the views of the gradients; only what `forward` returns as saved is kept in between.
 
 Shapes: K members, R rows (examples, or several rows of each), I inputs and O outputs of a layer.
 """
@@ -21,7 +21,7 @@ class Layer(Protocol):
         """The outputs, K × R × O, and what `backward` needs."""
 
     def backward(self, p: Views, g: Views, saved: Any, d_KRO: Tensor, *, first: bool) -> Tensor | None:
-        """Fill `g`, and return the gradient of the inputs, which the first layer need not know."""
+        """Fill `g`, and return the gradient of the inputs, which the first layer may skip."""
 
 
 class Linear(NamedTuple):
@@ -78,7 +78,7 @@ class ReLU(NamedTuple):
     """max(0, x)."""
 
     def forward(self, p: Views, x_KRI: Tensor) -> tuple[Tensor, Tensor]:
-        """Saved: the outputs, which are positive where the inputs are. In place: no layer before keeps its output."""
+        """Saved: the outputs, which are positive where the inputs are. In place: no earlier layer keeps its output."""
         y_KRI = x_KRI.relu_()
         return y_KRI, y_KRI
 
@@ -88,7 +88,7 @@ class ReLU(NamedTuple):
 
 
 def layers_of(body: nn.Sequential, prefix: str) -> list[Layer] | None:
-    """The layers of a `Sequential` in which parameters are named `prefix`.number, or None if one is not known here.
+    """The layers of a `Sequential` whose parameters are named `prefix`.number; None if one is not supported here.
 
     >>> layers_of(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), "body")
     [Linear(weight='body.0.weight', bias='body.0.bias'), ReLU()]

@@ -45,7 +45,7 @@ class Layout:
 
 
 def layout_of(models: Sequence[nn.Module]) -> Layout:
-    """The layout that all of `models` share; a member that is built otherwise is named."""
+    """The layout that all of `models` share; an error names a member that differs."""
     if not models:
         raise UsageError("an ensemble needs at least one member: Ensemble([model, ...], data, lr=...)")
     for number, model in enumerate(models):

@@ -1,4 +1,4 @@
-"""The losses of an ensemble as what training needs of them: the slope ∂ℓ/∂f of every example.
+"""The losses of an ensemble, with the slope ∂ℓ/∂f of every example, which training needs.
 
 The names and conventions are those of the training loop: `cross-entropy`, `logistic` log(1 + exp(−y f)) and `squared`
 ½‖f − y‖², where class numbers stand for y = ±1 (one output) or a one-hot y (several).
@@ -30,7 +30,7 @@ class Loss:
     one_hot: bool | None
 
     def targets(self, labels_N: Tensor, num_outputs: int, dtype: torch.dtype) -> Tensor:
-        """Class numbers as y: ±1 for one output, one-hot for several, and as they are for a loss of the user's."""
+        """Class numbers as y: ±1 for one output, one-hot for several, unchanged for a user's own loss."""
         if self.one_hot is None:
             return labels_N
         if num_outputs > 1:
@@ -40,9 +40,9 @@ class Loss:
 
 @dataclass(frozen=True)
 class Terms:
-    """What is added to the loss of every member: label smoothing s and a penalty λ/2·‖f‖² on its outputs.
+    """Terms added to every member's loss: label smoothing s and a penalty λ/2·‖f‖² on its outputs.
 
-    As of `evenly.training.objective`: smoothing turns y into (1 − s)y + s/C, and for one output adds s/2·y f.
+    As in `evenly.training.objective`: smoothing turns y into (1 − s)y + s/C, and for one output adds s/2·y f.
     """
 
     smoothing_K11: Tensor
@@ -60,7 +60,7 @@ class Terms:
 
 
 def loss_of(given: Given, *, num_outputs: int) -> Loss:
-    """The loss of that name, or of the user's function of (outputs, labels) for one example or many.
+    """The loss of that name, or from a user's function of (outputs, labels) for one example or many.
 
     `auto` is logistic loss for one output and cross-entropy for several.
 
@@ -110,7 +110,7 @@ def _cross_entropy_slope(f: Tensor, y: Tensor) -> Tensor:
 
 
 def _of_users(given: Callable[[Tensor, Tensor], Tensor]) -> Loss:
-    # One example at a time, as a batch of one: a mean over it and one loss per example are then the same.
+    # One example at a time: for a batch of one, a mean loss and a loss per example are the same.
     def one(f_C: Tensor, label: Tensor) -> Tensor:
         return given(f_C[None], label[None]).mean()
 

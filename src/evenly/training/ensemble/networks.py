@@ -25,14 +25,14 @@ class Network(Protocol):
 
     @property
     def width(self) -> int:
-        """How many numbers the widest layer makes of one example: what a pass is cut into pieces by."""
+        """The numbers that the widest layer computes per example, which decides how a pass is cut into pieces."""
 
     @property
     def head(self) -> "Linear | Sum | Nothing":
-        """The layer that makes outputs of features."""
+        """The layer from features to outputs."""
 
     def prepare(self, inputs_N: Tensor) -> Tensor:
-        """What every pass would otherwise do again, once for a data set."""
+        """Preprocessing that every pass would otherwise repeat, done once per data set."""
 
     def features(self, p: Views, x_KN: Tensor) -> tuple[Tensor, Any]:
         """The features, K × N × F, and what `backward` needs."""
@@ -40,12 +40,12 @@ class Network(Protocol):
     def backward(self, p: Views, g: Views, saved: Any, d_KNF: Tensor) -> None:
         """Fill `g` with the gradients of the body."""
 
-    def shown(self, features_KNF: Tensor) -> Tensor:
+    def model_features(self, features_KNF: Tensor) -> Tensor:
         """The features as the model's own `features` gives them."""
 
 
 class Sum:
-    """`cubic`'s head: what the body makes, added up per output; a product with fixed zeros and ones."""
+    """`cubic`'s head: the features summed per output; a product with fixed zeros and ones."""
 
     def __init__(self, outputs: int, num_filters: int, num_patches: int) -> None:
         mine_CJ = torch.eye(outputs).repeat_interleave(num_filters // outputs, dim=1)
@@ -63,7 +63,7 @@ class Sum:
 
 
 class Nothing:
-    """The head of a network that is not divided: its outputs are the body's."""
+    """The head of a network without a separate head: its outputs are the body's."""
 
     def forward(self, p: Views, features_KNF: Tensor) -> tuple[Tensor, None]:
         """The features."""
@@ -93,7 +93,7 @@ class Chain:
         """Layer by layer, from the last."""
         run_backward(self.layers, p, g, saved, d_KNF)
 
-    def shown(self, features_KNF: Tensor) -> Tensor:
+    def model_features(self, features_KNF: Tensor) -> Tensor:
         """As they are."""
         return features_KNF
 
@@ -153,7 +153,7 @@ class Filters:
         if self.bias:
             g["filters.bias"].copy_(g_KJD[:, :, -1])
 
-    def shown(self, features_KNF: Tensor) -> Tensor:
+    def model_features(self, features_KNF: Tensor) -> Tensor:
         """Summed over the patches, K × N × J."""
         return features_KNF.view(*features_KNF.shape[:2], self.num_patches, self.num_filters).sum(2)
 

@@ -76,7 +76,7 @@ class Piece(NamedTuple):
         head = self.network.head
         body = self.body()
         out_KNC, saved = head.forward(self.p, body.features)
-        # Whatever kind the head is of, it gets back what it saved itself.
+        # The type of `saved` is the head's own.
         d_KNF = head.backward(self.p, self.g, saved, self._slope(out_KNC), first=False)  # type: ignore[arg-type]
         assert d_KNF is not None
         self.body_gradient(body, d_KNF)
@@ -120,7 +120,7 @@ class Passes:
                     g.flat_KP[members] += into.flat_KP[members]
 
     def whole_batches(self, w: Rows, g: Rows, batch: Batch) -> Iterator[Piece]:
-        """The members in pieces that see their whole batch: for rules that look at it before they go on."""
+        """The members in pieces that hold their whole batch, for rules that need it all before they continue."""
         num_members, num_examples = batch.inputs.shape[:2]
         for members in cuts(num_members, AT_ONCE // (self.network.width * num_examples)):
             yield self._piece(members, w, g, _of_members(batch, members))
@@ -167,6 +167,6 @@ def forward(network: Network, w: Rows, x_KN: Tensor, *, head: bool) -> Tensor:
         for examples in cuts(num_examples, size):
             p = w.views(members)
             found, _ = network.features(p, x_KN[members, examples])
-            parts.append(network.head.forward(p, found)[0] if head else network.shown(found))
+            parts.append(network.head.forward(p, found)[0] if head else network.model_features(found))
         rows.append(torch.cat(parts, 1))
     return torch.cat(rows)

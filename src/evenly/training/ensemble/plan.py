@@ -1,4 +1,4 @@
-"""What each member is told, checked: the part of an ensemble that a saved state must agree with."""
+"""The checked settings of each member, with which a saved state must agree."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

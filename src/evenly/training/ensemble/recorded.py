@@ -1,4 +1,4 @@
-"""What a measurement saw: a number for every member at every step it was taken.
+"""The record of a measurement: a number for every member at every step where it was made.
 
 Shapes: T moments, K members.
 """
@@ -38,7 +38,7 @@ class Recorded:
         return iter(self.values)
 
     def add(self, step: int, found: Any) -> None:
-        """Keep what `measure` returned after `step` steps."""
+        """Add the result of `measure` after `step` steps."""
         if not isinstance(found, Mapping):
             raise UsageError(
                 f"measure returned {type(found).__name__} at step {step}: return a dict of names and a number per "

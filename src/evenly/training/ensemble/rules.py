@@ -24,13 +24,13 @@ from evenly.training.ensemble.layout import Layout
 from evenly.training.ensemble.passes import Passes, Rows
 
 INTERVENTIONS = ("importance", "rate", "both")
-#: The rules that move the weights, by a ρ that must be given; of size 0 they are plain steps.
+#: The rules that displace the weights; their ρ is required, and ρ = 0 makes them plain steps.
 DISPLACING = (*FAMILY, *FORMER_NAMES)
 RULES = ("sgd", *DISPLACING, *INTERVENTIONS)
 
 
 class Knobs(NamedTuple):
-    """What a rule may ask for: a number per member (K × 1), or one for all."""
+    """The settings of a rule: a number per member (K × 1), or one for all."""
 
     rho_K1: Tensor
     seeds: Sequence[int]
@@ -79,7 +79,7 @@ class Columns:
         return self.ratio(self.ratio(self.dot(a, b), size_K1), size_K1)
 
     def ratio(self, a: float | Tensor, b: Tensor) -> Tensor:
-        """The quotient of every member, and 0 where there is nothing to divide by."""
+        """The quotient of every member, and 0 where the divisor is too small."""
         return torch.where(b.isfinite() & (b > TINY), a / b, 0.0)
 
     def stretch(self, w: Tensor, d: Tensor, eta: float) -> tuple[Tensor, Tensor]:
@@ -89,7 +89,7 @@ class Columns:
         return once, t.mul_(once)
 
     def noise(self, w: Tensor, *, seed: int, step: int, group: int) -> Tensor:
-        """The very numbers of `RandomPerturbation(seed=…)` for each member's seed."""
+        """The same numbers as `RandomPerturbation(seed=…)` for each member's seed."""
         like = [view[0] for view in self.layout.views(w).values()]  # for its shapes only
         drawn = [Lists().noise(like, seed=own, step=step, group=group) for own in self.seeds]
         return torch.stack([torch.cat([t.flatten() for t in tensors]) for tensors in drawn])
@@ -99,7 +99,7 @@ class Rule(Protocol):
     """The gradient of one step, left in `g`."""
 
     def __call__(self, passes: Passes, w: Rows, g: Rows, batch: Batch, step: int) -> None:
-        """Leave it there."""
+        """Compute it."""
 
 
 def rule_of(name: str, knobs: Knobs, layout: Layout) -> Rule:
@@ -129,7 +129,7 @@ def _mathematics(name: str, knobs: Knobs) -> Mathematics:
 
 
 class Displaced:
-    """The step of a rule of `evenly.optim`, for all members at once, with what it remembers."""
+    """The step of a rule of `evenly.optim` for all members at once, with the rule's memory."""
 
     def __init__(self, rule: Mathematics, space: Columns, rho_K1: Tensor) -> None:
         self.rule, self.space, self.rho_K1 = rule, space, rho_K1
@@ -161,7 +161,7 @@ class Displaced:
 
 
 def _lsam(passes: Passes, w: Rows, g: Rows, batch: Batch, rho_K1: Tensor, space: Columns) -> None:
-    """SAM of the head alone; the features stay what they are, so the body is passed once (Springer et al., eq. 5)."""
+    """SAM of the head alone; the features do not change, so the body is passed once (Springer et al., eq. 5)."""
     for part in passes.whole_batches(w, g, batch):
         body, names = part.body(), passes.head_names
         part.head_gradient(body.features, part.slope(body.features, part.p))

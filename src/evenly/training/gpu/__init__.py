@@ -1,1 +1,1 @@
-"""A GPU, put to the test: the checks of `evenly doctor --gpu`."""
+"""The checks of `evenly doctor --gpu`."""

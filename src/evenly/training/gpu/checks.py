@@ -1,7 +1,7 @@
-"""What is checked on a real device, one row of a report each; a check that fails does not keep the others from running.
+"""The checks on a real device, one row of the report each; a check that fails does not stop the others.
 
-Nothing here is needed for training. It answers, on a machine that the tests never saw, whether the numbers are those
-of the CPU, a stopped run ends with the same bits, and the device is kept busy.
+Training does not need them. They tell, on a machine that the tests never saw, whether the numbers agree with the
+CPU's, a stopped run ends with the same bits, and the device is kept busy.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 class Check(NamedTuple):
-    """One question to a device: its name, what it asks, and how; the answer says what was found, and if it is right."""
+    """One check of a device: its name, the question, and a function that returns the answer and whether it is right."""
 
     name: str
     asks: str
@@ -43,16 +43,16 @@ def ask(device: torch.device, *, only: Sequence[str] = ()) -> Iterator[Row]:
         try:
             with devices.exact() if check.name in comparisons.COMPONENTS else torch.enable_grad():
                 found, right = check.ask(device)
-        except Exception as error:  # whatever a device or its driver does is an answer, too
+        except Exception as error:  # any failure of a device or its driver is a finding too
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             found, right = f"{type(error).__name__}: {reason}", False
         yield {"device": str(device), "check": check.name, "found": found, "right": right}
 
 
-def asked_of(count: int, kind: str) -> list[torch.device]:
-    """The devices that are asked: the first and the last, since what forgets the number works on the first.
+def devices_to_check(count: int, kind: str) -> list[torch.device]:
+    """The devices to check: the first and the last, since code that ignores the number works on the first.
 
-    >>> asked_of(4, "cuda"), len(asked_of(1, "cuda"))
+    >>> devices_to_check(4, "cuda"), len(devices_to_check(1, "cuda"))
     ([device(type='cuda', index=0), device(type='cuda', index=3)], 1)
     """
     return [torch.device(kind, index) for index in sorted({0, count - 1})]

@@ -18,7 +18,7 @@ SHAPE, CLASSES, EXAMPLES = (3, 32, 32), 10, 16
 
 
 def check(make: Make, tolerance: float) -> Callable[[torch.device], tuple[str, bool]]:
-    """A question to a device: how far `make` there is from `make` on the CPU, against the largest number of it."""
+    """A check: how far `make` on the device is from `make` on the CPU, relative to its largest number."""
 
     def ask(device: torch.device) -> tuple[str, bool]:
         here, there = (make(where).detach().cpu() for where in (torch.device("cpu"), device))
@@ -40,7 +40,7 @@ def _batch(device: torch.device) -> tuple[Tensor, Tensor]:
 
 
 def _model(name: str, device: torch.device) -> nn.Module:
-    # What dropout draws is the device's own affair.
+    # Dropout draws different numbers on different devices.
     options: dict[str, Any] = {"dropout": 0.0} if name == "mlp" else {}
     rng = generator(0, "gpu", name)
     return models.build(name, input_shape=SHAPE, num_classes=CLASSES, rng=rng, **options).to(device)
@@ -67,7 +67,7 @@ def _augment(*words: str) -> Make:
 
 
 def _copied(device: torch.device) -> Tensor:
-    """Many small tensors, none of which is kept on the host: a copy that comes too late finds another one's numbers."""
+    """Many small tensors, none of them kept on the host: a late copy would read another tensor's numbers."""
     rng = generator(0, "gpu", "copies")
     return torch.cat([upload(torch.rand(7, generator=rng), device) for _ in range(300)])
 
@@ -87,7 +87,7 @@ def _separate(device: torch.device) -> Tensor:
     return separate(logits.to(device), labels.to(device), rng=generator(0, "k")).hard.to(torch.uint8)
 
 
-#: What is compared: the words for it, how it is made, and how far apart it may be (0: the same bits).
+#: The comparisons: a description, the computation, and the tolerance (0: the same bits).
 COMPONENTS: dict[str, tuple[str, Make, float]] = {
     "mlp": ("the gradient of an MLP", _gradient("mlp"), 1e-4),
     "resnet": ("the gradient of a ResNet-18", _gradient("resnet18"), 1e-3),

@@ -1,4 +1,4 @@
-"""A run that stops and goes on, on a device: whether it ends with the bits of a run that does not stop."""
+"""Whether a run that is stopped and resumed on a device ends with the bits of an uninterrupted run."""
 
 import signal
 import tempfile
@@ -24,7 +24,7 @@ RECIPE = Recipe(
 
 
 def check(device: torch.device) -> tuple[str, bool]:
-    """Whether it does, with `deterministic`, dropout and SAM."""
+    """The check, with `deterministic`, dropout and SAM."""
     with tempfile.TemporaryDirectory() as scratch:
         whole = _weights(Path(scratch, "whole"), device, _Patient())
         stopping = _Patient(stops=True)
@@ -40,7 +40,7 @@ def check(device: torch.device) -> tuple[str, bool]:
 
 
 class _Patient:
-    """Never says that training is over; may ask the process to stop, once, after the first epoch."""
+    """A stopping rule that never ends training, but may ask the process to stop, once, after the first epoch."""
 
     def __init__(self, *, stops: bool = False) -> None:
         self.stops = stops

@@ -31,7 +31,7 @@ RECIPE = Recipe(data=Data("gpu"), model=Model("resnet18"), augment=("pad-crop:4"
 
 
 def waits(device: torch.device) -> tuple[str, bool]:
-    """How often 50 steps wait, as `torch.cuda.set_sync_debug_mode` sees it; right is once for each rule."""
+    """How often 50 steps wait, as `torch.cuda.set_sync_debug_mode` counts; once per rule is right."""
     if device.type != "cuda":
         return f"not known: torch tells it of cuda only, not of {device.type}", True
     found = {}
@@ -58,12 +58,12 @@ def steps_per_second(device: torch.device) -> tuple[str, bool]:
             take(WARM)
             found[name] = _per_second(take, device)
     words = ", ".join(f"{name} {value:.1f}" for name, value in found.items())
-    # Compilation and augmentation are part of the difference: this row informs, and is never wrong.
+    # Compilation and augmentation are part of the difference: this row only informs, and never fails.
     return f"{words}; bare {bare[0]} step {bare[1]:.1f}", True
 
 
 def peak_memory(device: torch.device) -> tuple[str, bool]:
-    """The most memory that steps take, and whether a batch that cannot fit is answered with a sentence."""
+    """The peak memory of steps, and whether a batch that cannot fit gives a helpful error."""
     module = torch.get_device_module(device)
     if not hasattr(module, "max_memory_allocated"):
         return f"not known: torch does not tell it of {device.type}", True
@@ -86,7 +86,7 @@ def _fast(device: torch.device, ascent: Ascent) -> Recipe:
 
 @contextlib.contextmanager
 def _steps(recipe: Recipe, device: torch.device) -> Iterator[Callable[[int], None]]:
-    """Within the context, a function that takes so many steps of a run."""
+    """Within the context, a function that takes the given number of steps of a run."""
     world = World(device=device)
     with tempfile.TemporaryDirectory() as scratch, rng.fork_generators([device]), devices.repeatable(False, device):
         loop = Loop(build_parts(recipe, world=world, splits=_pictures()), Run(Path(scratch)), Interruption())
@@ -105,7 +105,7 @@ def _endless(loop: Loop) -> Iterator[Any]:
 
 
 def _pictures() -> Splits:
-    """Random pictures: what is timed does not depend on what they show."""
+    """Random pictures: their content does not affect the timing."""
     draw = rng.generator(0, "gpu", "pictures")
     images = torch.randint(256, (8 * RECIPE.batch_size, 3, 32, 32), generator=draw, dtype=torch.uint8)
     labels = torch.randint(10, (len(images),), generator=draw)
@@ -115,7 +115,7 @@ def _pictures() -> Splits:
 
 
 def _bare(device: torch.device) -> tuple[str, float]:
-    """A step written by hand, compiled where torch can: the best that the loop could do."""
+    """A step written by hand, compiled where torch can: an upper bound for the loop."""
     recipe = _fast(device, Ascent())
     built = models.build(recipe.model.name, input_shape=(3, 32, 32), num_classes=10, rng=rng.generator(0, "gpu"))
     model = built.to(device)
@@ -125,7 +125,7 @@ def _bare(device: torch.device) -> tuple[str, float]:
     y = torch.zeros(recipe.batch_size, dtype=torch.int64, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, foreach=True)
 
-    def taken(forward: Any) -> Callable[[int], None]:
+    def stepper(forward: Any) -> Callable[[int], None]:
         def take(num: int) -> None:
             for _ in range(num):
                 optimizer.zero_grad()
@@ -138,7 +138,7 @@ def _bare(device: torch.device) -> tuple[str, float]:
 
     for kind, forward in (("compiled", torch.compile(model)), ("eager", model)):
         try:
-            take = taken(forward)
+            take = stepper(forward)
             take(WARM)
         except Exception:  # no compiler here, or none for this device
             continue

@@ -2,7 +2,7 @@
 
 from tests.unit.papers.atlas.test_cells import row
 
-from evenly.papers.atlas.advice import FEATURES, METHODS, advise, left_out
+from evenly.papers.atlas.advice import FEATURES, METHODS, advise, leave_one_out
 from evenly.papers.atlas.cures import CURES
 from evenly.recipe import Recipe
 from evenly.training.methods import parse
@@ -35,7 +35,7 @@ def test_it_abstains_where_no_task_is_alike():
 
 
 def test_a_task_left_out_is_advised_from_the_others():
-    assert all(left_out(ROWS).values())
+    assert all(leave_one_out(ROWS).values())
 
 
 def test_a_cure_that_harms_the_ordinary_error_is_not_advised():
@@ -67,4 +67,4 @@ def test_every_cure_has_a_method_that_makes_its_recipe():
 def test_what_is_left_out_is_not_known_to_the_advice():
     """A task whose best cure no other task has is missed."""
     odd = row("atlas/lacking-9", {"sam": -30.0}, features=LACKING)
-    assert not left_out([*ROWS, odd])["atlas/lacking-9"]
+    assert not leave_one_out([*ROWS, odd])["atlas/lacking-9"]
