@@ -134,6 +134,13 @@ def test_a_column_that_cannot_be_guessed_is_asked_for(tmp_path: Path) -> None:
     assert splits.train.gather([0]).tolist() == [[1.0, 2.0]]
 
 
-def test_a_name_that_is_not_on_this_machine_is_an_error_with_the_line_that_fetches_it(tmp_path: Path) -> None:
+def test_a_name_that_is_not_on_this_machine_is_an_error_with_the_line_that_fetches_it() -> None:
     with pytest.raises(DataError, match=r"could not be loaded from this machine.*save_to_disk"):
-        load(f"hf:{tmp_path}/no-such")
+        load("hf:no-such/data")
+
+
+def test_a_folder_that_is_not_there_and_a_name_that_is_missing_are_said_as_that(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"there is no folder .*none\.$"):
+        load(f"hf:{tmp_path / 'none'}")
+    with pytest.raises(UsageError, match=r"hf: is followed by the name of a data set or by a folder"):
+        load("hf:")

@@ -95,26 +95,40 @@ def test_a_factor_is_objected_to_only_where_it_shows_too_many_wrong_labels() -> 
     assert "likely to harm" in on_noise(more, hard_share=0.3, factor=2)[0]
 
 
-def test_of_wrong_labels_in_cifar_about_a_third_lead_the_ranking_as_in_the_order_of_cleanlab(
+def planted(draw: int) -> tuple[Tensor, Tensor, Tensor]:
+    """3,000 pictures of CIFAR-10, their labels of which 90 are wrong, and which these are."""
+    data = load("cifar10").train
+    rows = evenly_over(data.labels, 3_000, rng=torch.Generator().manual_seed(draw))
+    x, true = data.inputs[rows].float() / 255, data.labels[rows]
+    x = (x - x.mean((0, 2, 3), keepdim=True)) / x.std((0, 2, 3), keepdim=True)
+    rng = torch.Generator().manual_seed(1_000 + draw)
+    wrong = torch.zeros(3_000, dtype=torch.bool)
+    wrong[torch.rand(3_000, generator=rng).argsort()[:90]] = True
+    return x, torch.where(wrong, other_class(true, 10, torch.rand(3_000, generator=rng)), true), wrong
+
+
+def first_ninety(model: str, draw: int, *, lr: float) -> tuple[int, int]:
+    """How many wrong labels are among the first 90 of the ranking, and in the order of cleanlab's self-confidence."""
+    rank = pytest.importorskip("cleanlab.rank")
+    x, labels, wrong = planted(draw)
+    network = build(model, input_shape=(3, 32, 32), num_classes=10, rng=torch.Generator().manual_seed(draw))
+    logits = outputs_after(network, x, labels, epochs=4, lr=lr, batch=64)
+    quality = rank.get_self_confidence_for_each_label(labels.numpy(), logits.softmax(1).numpy())
+    ours = suspects(logits, labels).ranking[:90]
+    return int(wrong[ours].sum()), int(wrong[torch.as_tensor(quality).argsort()[:90]].sum())
+
+
+def test_of_wrong_labels_in_cifar_more_than_a_third_lead_the_ranking(published: Callable[[str], Path]) -> None:
+    published("cifar-10-batches-bin")
+    found, _ = first_ninety("airbench", 0, lr=0.02)
+    assert found >= 30
+
+
+def test_by_a_weaker_network_about_a_third_lead_and_more_than_in_the_order_of_cleanlab(
     published: Callable[[str], Path],
 ) -> None:
     published("cifar-10-batches-bin")
-    rank = pytest.importorskip("cleanlab.rank")
-    data = load("cifar10").train
-    rows = evenly_over(data.labels, 3_000, rng=torch.Generator().manual_seed(0))
-    x, true = data.inputs[rows].float() / 255, data.labels[rows]
-    x = (x - x.mean((0, 2, 3), keepdim=True)) / x.std((0, 2, 3), keepdim=True)
-    rng = torch.Generator().manual_seed(1)
-    wrong = torch.zeros(3_000, dtype=torch.bool)
-    wrong[torch.rand(3_000, generator=rng).argsort()[:90]] = True
-    labels = torch.where(wrong, other_class(true, 10, torch.rand(3_000, generator=rng)), true)
-    ours = theirs = 0
-    for seed in range(3):
-        network = build("convnet", input_shape=(3, 32, 32), num_classes=10, rng=torch.Generator().manual_seed(seed))
-        logits = outputs_after(network, x, labels, epochs=4, lr=0.05, batch=64)
-        ours += int(wrong[suspects(logits, labels).ranking[:90]].sum())
-        quality = rank.get_self_confidence_for_each_label(labels.numpy(), logits.softmax(1).numpy())
-        theirs += int(wrong[torch.as_tensor(quality).argsort()[:90]].sum())
-    # One network finds 28 to 32 of the 90 among its first 90, as the processor and the seed have it; chance finds 3.
-    assert ours >= 3 * 26
-    assert ours >= 0.85 * theirs
+    ours, theirs = map(sum, zip(*(first_ninety("convnet", draw, lr=0.05) for draw in range(4)), strict=True))
+    # Over forty other networks: 30.2 of 90 on average, with a standard deviation of 3.5; in cleanlab's order 26.1.
+    assert ours >= 4 * 26
+    assert ours >= theirs

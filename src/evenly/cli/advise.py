@@ -1,5 +1,6 @@
 """`evenly advise`: what to try first on your data, from a short early run and the atlas of cures."""
 
+import shlex
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,10 +166,10 @@ def _command(given: dict[str, Any], found: "Advice") -> str:
         chosen = [METHODS[choice.cure] for choice in found.ranking if choice.cure != "plain"][:2]
         methods = list(dict.fromkeys(["plain", *chosen, *parse(chosen[0]).controls])) if chosen else ["plain", "useful"]
     words = [f"--{name.replace('_', '-')} {given[name]}" for name in ("model", "epochs", "lr") if given.get(name)]
-    changes = [f"--set {change}" for change in given["changes"]]
-    return " ".join(
-        ["evenly compare", str(given["data"]), *words, *changes, f"--methods {','.join(methods)}", "--seeds 0-9"]
-    )
+    words += ["--skip-broken"] if given.get("skip_broken") else []
+    changes = [f"--set {shlex.quote(change)}" for change in given["changes"]]
+    data = shlex.quote(str(given["data"]))
+    return " ".join(["evenly compare", data, *words, *changes, f"--methods {','.join(methods)}", "--seeds 0-9"])
 
 
 def _show(

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenly.cli.compare import add_where, take_where
+from evenly.cli.comparison_arguments import add_where, take_where
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
 from evenly.cli.verdicts import list_verdicts, print_clusters, print_row
@@ -79,7 +79,7 @@ def reproduce(
     **companions: Any,
 ) -> None:
     """Run experiments and print their verdicts, or list all of them."""
-    from evenly.cli.useful import numbers
+    from evenly.cli.comparison_arguments import numbers
     from evenly.papers import ledger as book
     from evenly.papers import reproduction
     from evenly.sweep.launch import check_available, is_one

@@ -156,7 +156,7 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
         seeds = line.group.runs
         rows.append(
             {
-                "run": next(iter(seeds.values())).id,
+                "run": line.group.named,
                 "method": method_of(line.group.settings),
                 "runs": [run.id for run in seeds.values()],
                 "seeds": list(seeds),

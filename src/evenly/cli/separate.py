@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenly.cli.comparison_arguments import add_moment, moment
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
 from evenly.cli.train import add_recipe, add_running, fast_where_possible, resolve_recipe, running, with_tested_rate
-from evenly.cli.useful import add_moment, moment
 from evenly.errors import UsageError
 
 if TYPE_CHECKING:

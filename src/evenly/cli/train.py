@@ -38,7 +38,12 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     parser.add_argument(
         "--model", metavar="M", help=f"{', '.join(MODELS)}; timm:NAME, torchvision:NAME, module:function"
     )
-    parser.add_argument("--from", metavar="RUN", dest="from_run", help="start from the weights of a run (fine-tuning)")
+    parser.add_argument(
+        "--from",
+        metavar="RUN",
+        dest="from_run",
+        help="start from the weights of a run or of its export for the Hub (fine-tuning)",
+    )
     parser.add_argument("--optimizer", metavar="O", help=f"sgd, adamw, … or {', '.join(RULES)}")
     parser.add_argument("--rho", metavar="R", help="the radius of SAM and its family")
     parser.add_argument(

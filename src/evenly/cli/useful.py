@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from evenly.cli.compare import add_comparison, carry_out, design, say_where, show, show_forecast
-from evenly.cli.compare import add_moment as add_moment
-from evenly.cli.compare import moment as moment
-from evenly.cli.compare import numbers as numbers
+from evenly.cli.compare import carry_out
+from evenly.cli.comparison_arguments import add_comparison, design
+from evenly.cli.comparison_shown import say_default_epochs, say_where, show, show_forecast
 from evenly.cli.output import print_json, say
 from evenly.cli.parser import Parser
 from evenly.cli.train import add_recipe, leads
@@ -40,6 +39,8 @@ def useful(*, seeds: str, controls: str, runs: str, dry_run: bool, json: bool, *
     if dry_run:
         show_forecast(made, how, where, runs=runs, json=json)
         return
+    if leads():
+        say_default_epochs(given, made)
     found, error = carry_out(made, where, how, runs=runs, refuse=True)
     if leads():
         _show(found, runs=runs, json=json)

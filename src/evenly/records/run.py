@@ -111,6 +111,11 @@ class Run:
             return cls(root / (matches[0] if len(matches) == 1 else which))
         if matches:
             raise UsageError(f"{which!r} begins the ID of {len(matches)} runs: {', '.join(matches)}. Give more of it.")
+        if (root / "comparisons" / f"{os.fspath(which)}.json").is_file():
+            raise UsageError(
+                f"{os.fspath(which)} is a comparison, not a run. `evenly runs` lists the runs, newest first, each with "
+                "its method and seed; `evenly report` shows the comparison."
+            )
         known = [name for name in _list_names(root) if (root / name / RECIPE).exists()]
         hint = did_you_mean(os.fspath(which), known) if known else "There are none: `evenly train` makes one."
         raise UsageError(f"there is no run {os.fspath(which)!r} in {root}. {hint}")

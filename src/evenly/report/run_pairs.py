@@ -20,10 +20,11 @@ SPLITS = ("test", "validation")
 
 @dataclass(frozen=True)
 class Group:
-    """The runs of one recipe, by seed, and its settings by dotted path."""
+    """The runs of one recipe, by seed, its settings by dotted path, and the ID of the run by which it was named."""
 
     runs: Mapping[int, Run]
     settings: Mapping[str, Any]
+    named: str
 
     def errors(self, split: str) -> dict[int, float]:
         """The error of every seed."""
@@ -71,7 +72,10 @@ def groups(which: Sequence[str], root: str | os.PathLike[str] = "runs") -> list[
     for run in chosen:
         if not found[keys[run.id]]:
             raise UsageError(f"run {run.id} is {run.state}: only runs that are done can be compared.")
-    return [Group(dict(sorted(of.items())), _settings(next(iter(of.values())))) for of in found.values()]
+    named = {keys[run.id]: run.id for run in reversed(chosen)}
+    return [
+        Group(dict(sorted(of.items())), _settings(next(iter(of.values()))), named[key]) for key, of in found.items()
+    ]
 
 
 def differing_settings(of: Sequence[Group]) -> dict[str, list[Any]]:

@@ -6,20 +6,20 @@ Shapes: N examples, K of one class, D outputs, C classes.
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from evenly import memory
 from evenly.device import has_float64
 from evenly.errors import DataError, SetupError, UsageError, did_you_mean
+from evenly.resampling.arrays import Array as Array
+from evenly.resampling.arrays import class_numbers, output_rows, per_example
 
 _log = logging.getLogger(__name__)
-Array = Tensor | NDArray[Any]
 On = Literal["logits", "probabilities", "features"]
 PIECE = 2**17  # numbers that are worked on at once where a copy is made of them
 SMALL = 128  # rows up to which classes are worked on together
@@ -211,7 +211,7 @@ def check_outputs(
     """
     if on not in get_args(On):
         raise UsageError(f"on={on!r}: outputs are taken as one of three. {did_you_mean(on, get_args(On))}")
-    rows = _rows(logits)
+    rows = output_rows(logits)
     label_N = class_numbers(labels)
     if len(label_N) != len(rows):
         raise DataError(
@@ -234,74 +234,6 @@ def check_outputs(
     return Outputs(rows, label_N, loss_N, on, tuple(map(str, classes or ())))  # type: ignore[arg-type]  # `on` was looked up
 
 
-def class_numbers(labels: Array | Sequence[int]) -> Tensor:
-    """Labels as int64 on the CPU; floats and several labels per example are refused with what to do instead.
-
-    >>> class_numbers([0.5, 1.5])
-    Traceback (most recent call last):
-    evenly.errors.DataError: labels are float..., but examples are split within classes: ... Bin a continuous target ...
-    """
-    label_N = as_numbers(labels, "labels", "one class number per example, from 0: names.index(word) for words").cpu()
-    if not label_N.numel():
-        raise DataError("there are no examples: labels are empty.")
-    if label_N.is_floating_point() or label_N.is_complex():
-        raise DataError(
-            f"labels are {_kind(label_N)}, but examples are split within classes: one whole number per example. "
-            "Bin a continuous target into classes, use SAM alone, or call .long() if these are class numbers."
-        )
-    if label_N.ndim != 1:
-        raise DataError(
-            f"labels have shape {tuple(label_N.shape)}, expected one class number per example. Use labels.argmax(1) "
-            "for one-hot labels; several labels per example cannot be split within classes: use SAM alone."
-        )
-    label_N = label_N.long()
-    if int(label_N.min()) < 0:
-        first = int((label_N < 0).nonzero()[0])
-        raise DataError(
-            f"label {int(label_N[first])} of example {first} is negative: classes are numbered from 0. Leave "
-            "unlabelled examples out."
-        )
-    return label_N
-
-
-def per_example(values: Array | Sequence[float], num: int, name: str) -> Tensor:
-    """One finite number per example as float64 on the CPU.
-
-    >>> per_example([1, 2], 3, "losses")
-    Traceback (most recent call last):
-    evenly.errors.DataError: losses: shape (2,), expected one number for each of the 3 examples. ...
-    """
-    value_N = as_numbers(values, name, "one number per example").to("cpu", torch.float64)
-    if value_N.shape != (num,):
-        raise DataError(
-            f"{name}: shape {tuple(value_N.shape)}, expected one number for each of the {num:,} examples. "
-            "A loss function gives them with reduction='none'."
-        )
-    wrong = ~torch.isfinite(value_N)
-    if bool(wrong.any()):
-        first = int(wrong.nonzero()[0])
-        raise DataError(
-            f"{name}: {float(value_N[first])} at example {first} ({int(wrong.sum()):,} such); all must be finite."
-        )
-    return value_N
-
-
-def as_numbers(values: Any, name: str, expected: str) -> Tensor:
-    """Values as a tensor without a graph, or an error that names them if they are no numbers.
-
-    >>> as_numbers(["cat", "dog"], "labels", "one class number per example")
-    Traceback (most recent call last):
-    evenly.errors.DataError: labels are a list such as 'cat', not numbers: give one class number per example.
-    """
-    try:
-        return torch.as_tensor(values).detach()
-    except (TypeError, ValueError, RuntimeError) as error:
-        what = repr(values) if values is None else f"a {type(values).__name__}"
-        if isinstance(values, Sequence | np.ndarray) and len(values):
-            what += f" such as {values[0]!r:.60}"
-        raise DataError(f"{name} are {what}, not numbers: give {expected}.") from error
-
-
 def _neighbours(counts_C: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
     """Ranges of classes that have at most `most` examples together, or are a single class.
 
@@ -315,20 +247,3 @@ def _neighbours(counts_C: Sequence[int], most: int) -> Iterator[tuple[int, int]]
             first, held = label, 0
         held += count
     yield first, len(counts_C)
-
-
-def _rows(logits: Array) -> Array:
-    expected = "a row of the network's outputs per example, as a tensor or an array"
-    rows = logits if isinstance(logits, Tensor | np.ndarray) else as_numbers(logits, "logits", expected)
-    floating = rows.is_floating_point() if isinstance(rows, Tensor) else rows.dtype.kind == "f"
-    if not floating:
-        raise DataError(f"logits are {_kind(rows)}: give the network's last outputs as floating-point numbers.")
-    if rows.ndim == 1:
-        rows = rows[:, None]
-    if rows.ndim != 2 or rows.shape[1] == 0:
-        raise DataError(f"logits have shape {tuple(rows.shape)}, expected one row of outputs per example.")
-    return rows
-
-
-def _kind(array: Array) -> str:
-    return str(array.dtype).removeprefix("torch.")

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.resampling.arrays import Array, as_numbers, per_example
 from evenly.resampling.baselines import misclassified, random_subset, upper_share
 from evenly.resampling.class_batch import ClassBatch
 from evenly.resampling.class_statistics import splits_by_loss
 from evenly.resampling.distinctness import Distinctness, distinctness
 from evenly.resampling.multiset import copies
-from evenly.resampling.outputs import Array, On, Outputs, as_numbers, check_outputs, per_example
+from evenly.resampling.outputs import On, Outputs, check_outputs
 from evenly.resampling.remarks import classes_to_judge, on_clusters, on_fit, on_right_only, on_unsplit, refuse_equal
 from evenly.resampling.separation import ClassSplit, Separation, SeparationWarning
 from evenly.resampling.silhouette import SAMPLE

@@ -133,8 +133,10 @@ def build_parts(
     )
 
 
-def load_data(recipe: Recipe, *, data_root: str | None = None) -> Splits:
+def load_data(recipe: Recipe, *, data_root: str | None = None, remark: bool = True) -> Splits:
     """Load and check the data that a recipe names: refuse data that cannot be trained on, warn about odd data.
+
+    Without `remark` nothing is said about odd data, for callers after whom the same data are loaded again.
 
     >>> load_data(Recipe()).name
     'digits'
@@ -142,8 +144,9 @@ def load_data(recipe: Recipe, *, data_root: str | None = None) -> Splits:
     chosen = recipe.data
     seed = recipe.seed if chosen.seed is None else chosen.seed
     splits = load(chosen.name, root=data_root, seed=seed, validation=chosen.validation or None, **chosen.options)
-    for remark in (*splits.remarks, *check(splits)):
-        _log.warning(remark)
+    found = (*splits.remarks, *check(splits))
+    for sentence in found if remark else ():
+        _log.warning(sentence)
     return splits
 
 

@@ -9,8 +9,8 @@ from evenly.recipe import Recipe, Resampling, to_mapping
 from evenly.records import Run
 from evenly.resampling.moment import AtEpoch
 from evenly.training.build import load_data
-from evenly.training.comparison import UNKNOWN, Design
 from evenly.training.cost import estimate, gradients_per_example
+from evenly.training.design import UNKNOWN, Design
 from evenly.training.early import moment
 from evenly.training.evaluate import evaluation_split
 from evenly.training.identify import identify

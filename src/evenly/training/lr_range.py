@@ -9,7 +9,7 @@ import contextlib
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,9 +83,11 @@ def range_test(
     """Try learning rates around the optimizer's default and choose one; `running` are further arguments of `train`.
 
     The choice is the largest rate whose training loss is within a twentieth of the lowest: rates that are too small
-    look good in a short test and are slow in a long run. Rates that learn nothing are never chosen.
+    look good in a short test and are slow in a long run. Rates that learn nothing are never chosen: those whose error
+    stays at chance, and those with a higher loss than one of these. Remarks on the data are left to the training that
+    follows.
     """
-    data = splits if splits is not None else load_data(recipe, data_root=running.get("data_root"))
+    data = splits if splits is not None else load_data(recipe, data_root=running.get("data_root"), remark=False)
     folder = Path(runs) / FOLDER
     order = torch.randperm(len(data.train), generator=rng.generator(0, "learning rate test"))
     indices = order[:MOST_EXAMPLES].sort().values if len(order) > MOST_EXAMPLES else None
@@ -131,7 +133,20 @@ def _try_rates(short: Recipe, data: Splits, folder: Path, **running: Any) -> lis
             loss, error = float(run.summary()["train.loss"]), float(run.summary()["train.error"])
             learned = math.isfinite(loss) and error < NEAR_CHANCE * guessing
             trials.append(Trial(rate, loss if math.isfinite(loss) else None, run.id, learned))
-    return trials
+    return doubted(trials)
+
+
+def doubted(trials: Sequence[Trial]) -> list[Trial]:
+    """The trials; those with a higher loss than one that learned nothing have learned nothing either.
+
+    Near chance some errors fall below that of guessing by luck; the losses do not.
+
+    >>> trials = [Trial(0.3, 1.41, "a"), Trial(0.1, 1.2, "b"), Trial(0.03, 1.36, "c", learned=False)]
+    >>> [trial.learned for trial in doubted(trials)]
+    [False, True, False]
+    """
+    nothing = min((trial.loss for trial in trials if not trial.learned and trial.loss is not None), default=math.inf)
+    return [replace(trial, learned=trial.learned and (trial.loss or 0.0) < nothing) for trial in trials]
 
 
 def choose(trials: list[Trial]) -> float | None:

@@ -82,6 +82,11 @@ class TrainedRun:
     record: ModelRecord
     run: Run | None = None
 
+    def __repr__(self) -> str:
+        whose = f"run {self.run.id}" if self.run is not None else "an export"
+        shape = "×".join(map(str, self.preprocess.shape))
+        return f"<network of {whose}: {self.record.name} for inputs of {shape} and {len(self.classes)} classes>"
+
     def predict(self, images: Any, *, batch_size: int = 64, skip_broken: bool = False) -> Predictions:
         """The class of every input, with its probability.
 
@@ -148,8 +153,8 @@ def load_run(which: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "r
     (('0', '1', '2'), 5)
     """
     folder = Path(which)
-    if (folder / CONFIG).is_file() and (folder / WEIGHTS).is_file():
-        return _read_export(folder)
+    if (exported := exported_record(folder)) is not None:
+        return _read_export(*exported)
     run, epoch = open_run(os.fspath(which), os.fspath(runs))
     kept = kept_epochs(run)
     if not kept:
@@ -211,14 +216,28 @@ def _record_from_data(run: Run) -> ModelRecord:
     return ModelRecord(recipe.model.name, recipe.model.options, splits.classes, inputs)
 
 
-def _read_export(folder: Path) -> TrainedRun:
+def exported_record(folder: Path) -> tuple[Path, ModelRecord] | None:
+    """The file of weights and the record of their network in a folder for the Hub; None for any other folder.
+
+    One that `evenly export --as hub` did not write is refused.
+    """
+    weights = folder / WEIGHTS
+    if not (folder / CONFIG).is_file() or not weights.is_file():
+        return None
+    config = json_text.read(folder / CONFIG)
+    if not isinstance(config, dict) or "evenly" not in config:
+        raise DataError(
+            f"{folder / CONFIG} does not say how evenly builds the network: the folder is another program's. Start "
+            f"from its weights with the model they belong to: --model M --set model.weights={weights}."
+        )
+    return weights, ModelRecord.from_mapping(config["evenly"], source=folder / CONFIG)
+
+
+def _read_export(weights: Path, record: ModelRecord) -> TrainedRun:
     from evenly.models.weights import read
 
-    config = json_text.read(folder / CONFIG)
-    mapping = config.get("evenly") if isinstance(config, dict) else None
-    record = ModelRecord.from_mapping(mapping, source=folder / CONFIG)
-    model = record.build(source=folder)
-    _fill(model, dict(read(folder / WEIGHTS)), str(folder))
+    model = record.build(source=weights.parent)
+    _fill(model, dict(read(weights)), str(weights.parent))
     return TrainedRun(model.eval(), record.classes, record.inputs, record)
 
 

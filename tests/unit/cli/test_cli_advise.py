@@ -1,6 +1,7 @@
 """`evenly advise`: what an early network shows, what the atlas says of it, and when nothing can be said."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ import torch
 from tests.unit.papers.atlas.test_page import KEYS, whole_row
 
 from evenly.cli import main
+from evenly.cli.advise import _command
 from evenly.papers.atlas import declared
+from evenly.papers.atlas.advice import Advice
 
 ASKED = ["digit-dominoes", "--model", "mlp", "--epochs", "6", "--set", "size=200", "--set", "model.options.width=32"]
 
@@ -98,3 +101,10 @@ def test_data_that_do_not_exist_are_answered_as_by_every_other_verb(capsys: pyte
     assert "digit-dominoes" in capsys.readouterr().err
     assert main(["advise"]) == 2
     assert torch.is_grad_enabled()
+
+
+def test_the_comparison_that_is_advised_is_of_the_data_as_they_were_given() -> None:
+    given = {"data": "my photos/", "model": "convnet", "changes": ["size=[32, 32]"], "skip_broken": "true"}
+    command = shlex.split(_command(given, Advice({})))
+    assert command[2:7] == ["my photos/", "--model", "convnet", "--skip-broken", "--set"]
+    assert command[7] == "size=[32, 32]"

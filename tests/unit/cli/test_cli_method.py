@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
 from evenly.cli import main
-from evenly.cli.useful import numbers
+from evenly.cli.comparison_arguments import numbers
+from evenly.cli.comparison_shown import say_default_epochs
 from evenly.errors import UsageError
+from evenly.recipe import Recipe
+from evenly.training.comparison import Design
 
 
 def evenly(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -280,3 +284,52 @@ def test_a_separation_leaves_itself_in_its_run_and_is_compared_over_kept_epochs(
     assert json.loads((run / "separation.json").read_text())["chosen_epoch"] == 2
     assert (run / "examples.npz").exists()
     assert evenly("export", found["run"], "--as", "indices", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "6 runs of 200 epochs, the default. --dry-run says how long that takes here; --epochs 20 is a tenth"),
+        ({"changes": ["optimizer.lr=0.1"]}, "6 runs of 200 epochs, the default."),
+        ({"epochs": "200"}, ""),
+        ({"changes": [" epochs = 7"]}, ""),
+        ({"config": "recipe.yaml"}, ""),
+    ],
+)
+def test_the_default_number_of_epochs_is_told_only_where_nobody_said_one(
+    given: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Design(Recipe(), methods=("plain", "sam"), seeds=(0, 1, 2))
+    say_default_epochs({"changes": [], **given}, made)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(said)
+    assert bool(err) == bool(said)
+
+
+@pytest.mark.parametrize("verb", ["compare", "useful"])
+def test_a_comparison_tells_the_default_epochs_before_it_trains(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A batch larger than the data is refused once training begins: by then the line has been said.
+    words = [verb, "digits", "--model", "mlp", "--seeds", "0", "--batch-size", "100000", "--device", "cpu"]
+    assert main([*words, "--runs", str(tmp_path)]) == 2
+    assert "runs of 200 epochs, the default." in capsys.readouterr().err
+    assert main([*words, "--epochs", "3", "--runs", str(tmp_path)]) == 2
+    assert "the default." not in capsys.readouterr().err
+
+
+def test_a_comparison_names_a_network_of_each_method_and_its_own_id_is_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["compare", "digits", *QUICK, "--epochs", "1", "--methods", "plain,sam", "--seeds", "0"]
+    assert main([*words, "--runs", str(tmp_path)]) == 0
+    said = capsys.readouterr().err
+    (line,) = (line for line in said.splitlines() if line.startswith("To use a network"))
+    plain, sam = re.fullmatch(r"To use a network \(plain (\w+), SAM (\w+)\):", line).groups()  # type: ignore[union-attr]
+    assert (tmp_path / plain / "done").exists()
+    assert (tmp_path / sam / "done").exists()
+    assert f"evenly predict {plain} PHOTOS --runs {tmp_path} --out predictions.csv" in said
+    (comparison,) = (tmp_path / "comparisons").glob("*.json")
+    assert main(["predict", comparison.stem, str(tmp_path), "--runs", str(tmp_path)]) == 2
+    assert f"{comparison.stem} is a comparison, not a run" in capsys.readouterr().err

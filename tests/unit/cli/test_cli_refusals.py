@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from evenly.cli import main
-from evenly.cli.useful import numbers
+from evenly.cli.comparison_arguments import numbers
 from evenly.errors import UsageError
 
 Captured = pytest.CaptureFixture[str]

@@ -72,13 +72,14 @@ def test_runs_are_paired_by_seed_and_the_settings_that_differ_are_named(
 ) -> None:
     rows = {row.id: row for row in map(Run, root.iterdir())}
     plain = next(run for run in rows.values() if run.recipe["ascent"]["rule"] == "none")
-    sam = next(run for run in rows.values() if run.recipe["ascent"]["rule"] == "sam")
+    sam = next(run for run in rows.values() if run.recipe["ascent"]["rule"] == "sam" and run.recipe["seed"] == 2)
     words = ["runs", "compare", plain.id, sam.id[:8], "--runs", str(root)]
     assert main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert set(told["differing"]) == {"ascent.rule", "ascent.rho", "optimizer.lr"}
     assert told["differing"]["optimizer.lr"] == [0.1, 0.05]
     first, second = told["groups"]
+    assert (first["run"], second["run"]) == (plain.id, sam.id), "as they were named"
     assert first["seeds"] == second["seeds"] == [0, 1, 2]
     expected = paired_difference([0.28, 0.29, 0.30], [0.30, 0.32, 0.31])
     assert second["difference"]["mean"] == pytest.approx(expected.mean)

@@ -96,3 +96,26 @@ def test_another_model_than_that_of_the_run_is_refused(
 ) -> None:
     assert main(["train", str(home / "photos"), "--from", run, "--model", "convnet", "--dry-run"]) == 2
     assert "gives the weights of a mlp, which do not fit a convnet" in capsys.readouterr().err
+
+
+def test_training_goes_on_from_an_exported_folder_and_not_from_another_programs(
+    run: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "export"
+    assert main(["export", run, "--as", "hub", "--out", str(folder)]) == 0
+    capsys.readouterr()
+    words = ["train", str(home / "photos"), "--from", str(folder), "--epochs", "1", "--batch-size", "8"]
+    words += ["--device", "cpu", "--lr", "1e-9", "--runs", str(tmp_path / "runs"), "--json"]
+    assert main(words) == 0
+    done = Run(json.loads(capsys.readouterr().out)["folder"])
+    assert done.recipe["model"]["options"] == {"width": 16}
+    from safetensors.torch import load_file
+
+    before, after = (
+        load_file(Path(file)) for file in (f"{run}/weights.safetensors", done.path / "weights.safetensors")
+    )
+    assert all((before[name] - after[name]).abs().max() < 1e-4 for name in before)
+    (folder / "config.json").write_text('{"architectures": ["ResNetForImageClassification"]}')
+    assert main(words) == 3
+    said = capsys.readouterr().err
+    assert f"--model M --set model.weights={folder / 'model.safetensors'}" in said

@@ -13,7 +13,7 @@ import pytest
 from evenly import atomic, records
 from evenly.cli import main
 from evenly.errors import DataError, SetupError, UsageError
-from evenly.records import Run, index
+from evenly.records import Run, comparison, index
 from evenly.records.identity import Identity
 
 NESTED = "[" * 100_000
@@ -218,7 +218,7 @@ def opened(code: str, *arguments: str) -> list[str]:
     ).stdout.split()
 
 
-def test_a_page_of_one_run_opens_that_run_and_its_siblings_and_no_other(
+def test_a_page_of_one_run_opens_the_runs_that_a_comparison_sets_beside_it_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EVENLY_CACHE", str(tmp_path / "cache"))
@@ -226,13 +226,20 @@ def test_a_page_of_one_run_opens_that_run_and_its_siblings_and_no_other(
     siblings = [made(root, identity(seed)) for seed in range(2)]
     strangers = [made(root, identity(seed, batch_size=seed)) for seed in range(60)]
     others = [made(root, identity(seed, data="2e")) for seed in range(2)]
+    assert len({run.id for run in (*siblings, *strangers, *others)}) == 64
     code = "from evenly.report.experiments import page_of; page_of([sys.argv[1] + '/' + sys.argv[2]])"
-    files = opened(code, str(root), siblings[0].id)
-    names = {Path(path).relative_to(root).parts[0] for path in files}
-    assert names == {siblings[0].id}, "no stored comparison names another"
-    assert len(strangers) == 60
-    assert not names & {run.id for run in others}
-    assert len(files) < 40
+
+    def opened_runs() -> set[str]:
+        files = opened(code, str(root), siblings[0].id)
+        assert len(files) < 80
+        return {Path(path).relative_to(root).parts[0] for path in files} - {"comparisons"}
+
+    assert opened_runs() == {siblings[0].id}, "no stored comparison names another"
+    rows = {str(seed): {"run": run.id, "state": "done", "error": 0.1} for seed, run in enumerate(siblings)}
+    method = {"name": "plain", "label": "plain", "runs": rows, "settings": {}, "error": None, "difference": None}
+    question = {"id": "c0ffee", "state": "done", "data": "d.npz", "split": "test", "seeds": [0, 1], "early": {}}
+    comparison.write(root, {**question, "baseline": "plain", "methods": [method | {"cost": 1.0, "control": False}]})
+    assert opened_runs() == {run.id for run in siblings}
 
 
 def test_the_index_is_a_note_that_may_be_lost_or_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,8 @@ def test_a_second_stage_leaves_the_contract_of_the_page(method: str, runs: Path)
 def test_kept_pictures_are_those_of_the_data(runs: Path) -> None:
     data = load_data(SMALL).train
     with np.load(second(runs, "useful").path / "examples.npz", allow_pickle=False) as kept:
-        assert set(kept.files) >= {"index", "label", "predicted", "loss", "hard", "suspect", "pictures"}
+        of_row = {"index", "label", "predicted", "probability", "loss", "hard", "suspect", "pictures"}
+        assert set(kept.files) == of_row | {"nearest", "nearest_label"}
         assert len(kept["index"]) == 320
         place = {int(index): position for position, index in enumerate(data.index.tolist())}
         where = [place[index] for index in kept["index"].tolist()]

@@ -4,13 +4,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evenly.cli import main
 from evenly.errors import UsageError
 from evenly.recipe import Data, Model, Recipe
 from evenly.training.defaults import with_model_defaults
-from evenly.training.lr_range import FEWEST_STEPS, FOLDER, STEPS, Trial, choose, range_test
+from evenly.training.lr_range import FEWEST_STEPS, FOLDER, STEPS, Trial, choose, doubted, range_test
 
 RECIPE = Recipe(data=Data("parity", {"dim": 5, "num_train": 200}), model=Model("mlp", {"width": 32}), batch_size=20)
 
@@ -46,6 +47,13 @@ def test_a_rate_that_learned_nothing_is_never_chosen_however_alike_the_losses() 
     assert choose([Trial(0.3, 1.400, "a", False), Trial(0.1, 1.386, "b", False)]) is None
 
 
+def test_a_rate_with_a_larger_loss_than_one_that_learned_nothing_learned_nothing() -> None:
+    # As seen on the same images after two epochs: the larger rates fell below the error of guessing by chance.
+    seen = [Trial(0.3, 1.409, "a"), Trial(0.1, 1.408, "b"), Trial(0.03, 1.363, "c", False)]
+    assert not any(trial.learned for trial in doubted(seen))
+    assert [trial.learned for trial in doubted([Trial(1.0, None, None, False), Trial(0.1, 0.5, "a")])] == [False, True]
+
+
 def test_rates_are_tried_for_longer_until_one_has_learned_something(tmp_path: Path) -> None:
     tiny = replace(RECIPE, batch_size=200, epochs=50)  # one step an epoch
     test = range_test(tiny, runs=tmp_path, device="cpu")
@@ -74,6 +82,16 @@ def test_lr_auto_trains_with_the_rate_it_found(tmp_path: Path, capsys: pytest.Ca
     assert json.loads(out)["lr"] <= rate
     recipe = (Path(json.loads(out)["folder"]) / "recipe.yaml").read_text()
     assert f"lr: {rate:g}" in recipe
+
+
+def test_lr_auto_makes_remarks_on_the_data_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 255, (60, 3, 8, 8), dtype=np.uint8)
+    np.savez(tmp_path / "mine.npz", inputs=pictures, labels=np.arange(60) % 2)
+    words = ["train", str(tmp_path / "mine.npz"), "--model", "mlp", "--lr", "auto", "--epochs", "1"]
+    words += ["--batch-size", "16", "--set", "model.options.width=8", "--device", "cpu", "--runs", str(tmp_path)]
+    assert main(words) == 0
+    assert capsys.readouterr().err.count("mine.npz has no test split") == 1
 
 
 def test_defaults_fit_the_model_and_never_replace_what_was_said() -> None:

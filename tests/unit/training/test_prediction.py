@@ -65,6 +65,8 @@ def run(home: Path) -> Run:
 
 def test_a_run_knows_its_classes_and_predicts_from_files_without_its_data(run: Run, home: Path) -> None:
     trained = evenly.load_run(run.path)
+    assert repr(trained).startswith(f"<network of run {run.id}: ")
+    assert len(repr(trained)) < 120
     assert trained.classes == tuple(CLASSES)
     found = trained.predict(home / "away")
     truth = [Path(name).parent.name for name in found.names]

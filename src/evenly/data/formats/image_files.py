@@ -29,6 +29,7 @@ FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
 LARGEST_SIDE = 4096  # without `size` all images keep the size of the first; a larger one must be requested
 _BYTES_PER_PIXEL = 4  # of a decoded image, whatever its mode
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+VERIFY = "`evenly data verify` lists all that is wrong with a folder at once."
 Size = int | tuple[int, int]
 
 
@@ -121,7 +122,7 @@ class ImageFiles:
                 raise DataError(
                     f"{path} is {image.height}×{image.width} pixels where the first image is {height}×{width}. "
                     f"Give a size to resize all images to: --set size=[{height},{width}], in Python "
-                    f"size=({height}, {width})."
+                    f"size=({height}, {width}). {VERIFY}"
                 )
             image = image.resize((width, height), Image.Resampling.BILINEAR)
         pixels = np.asarray(image)
@@ -183,7 +184,7 @@ def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
     except Exception as error:  # Pillow's parsers raise whatever damaged bytes lead them to
         raise DataError(
             f"{path}: does not decode as an image ({reason_of(error)}). Replace it, or leave such files out with "
-            "--skip-broken, in Python skip_broken=True."
+            f"--skip-broken, in Python skip_broken=True. {VERIFY}"
         ) from error
 
 

@@ -222,6 +222,10 @@ def _tables(source: str) -> Mapping[str, Any]:
             f'{PREFIX}{source} needs datasets ({error}). Install it: pip install "evenly[datasets]"'
         ) from None
     folder = Path(source)
+    if not source:
+        raise UsageError(f"{PREFIX} is followed by the name of a data set or by a folder, such as {PREFIX}photos.")
+    if source.startswith((".", "/", "~")) and not folder.exists():
+        raise DataError(f"{PREFIX}{source}: there is no folder {source}.")
     try:
         if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
             loaded = datasets.load_from_disk(str(folder))

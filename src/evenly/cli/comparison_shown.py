@@ -1,0 +1,138 @@
+"""A comparison on the terminal: its table and recommendation, or what it would cost."""
+
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from evenly.cli.output import print_json, print_table, say
+from evenly.cli.train import duration
+
+if TYPE_CHECKING:
+    from evenly.sweep import Where
+    from evenly.training.comparison import Design
+
+
+def show(found: Mapping[str, Any]) -> None:
+    """The table on stdout, the recommendation below it on stderr."""
+    has_share = any(row.get("hard_share") for method in found["methods"] for row in method["runs"].values())
+    columns = ["method", "error %", f"− {found['baseline']}", "worst %", *(["hard %"] if has_share else []), "cost"]
+    print_table([_row(method, found) for method in found["methods"]], columns)
+    worst = {row.get("worst_group") for method in found["methods"] for row in method["runs"].values()} - {None}
+    of = f"group ({', '.join(sorted(worst)[:3])})" if worst else "class"
+    n = max((method["error"]["n"] for method in found["methods"] if method["error"]), default=0)
+    seeds = "1 seed" if n == 1 else f"{n} seeds"
+    say(f"\nError on {found['split']} with 95% intervals, {seeds}; worst: of the worst {of}; cost: in gradients.")
+    advice = found["recommendation"]
+    say(f"\n{advice['sentence']}")
+    if advice["next"]:
+        say(f"To tell more:\n  {advice['next']}")
+
+
+def _row(method: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, str]:
+    from evenly.intervals import Interval, points_with_interval
+
+    done = [row for row in method["runs"].values() if row["state"] == "done"]
+    name = f"− {found['baseline']}"
+    if not done:
+        states = sorted({row["state"] for row in method["runs"].values()})
+        return {"method": method["label"], "error %": "/".join(states)}
+    error, gap = method["error"], method["difference"]
+    spread = "" if error["low"] is None else f" [{max(0, error['low']) * 100:.2f}, {error['high'] * 100:.2f}]"
+    shares = [row["hard_share"] for row in done if row["hard_share"] is not None]
+    return {
+        "method": method["label"],
+        "error %": f"{error['mean'] * 100:.2f}{spread}",
+        name: "" if gap is None else points_with_interval(Interval(gap["mean"], gap["low"], gap["high"], gap["n"])),
+        "worst %": f"{sum(row['worst'] for row in done) / len(done) * 100:.1f}",
+        "hard %": f"{sum(shares) / len(shares) * 100:.0f}" if shares else "",
+        "cost": f"{method['cost']:.2f}×",
+    }
+
+
+def show_forecast(made: "Design", how: Mapping[str, Any], where: "Where", *, runs: str, json: bool) -> None:
+    """What a comparison would be and cost; nothing is trained or written."""
+    from evenly.sweep import check_available, parse
+    from evenly.training.forecast import forecast
+    from evenly.typed import yaml_text
+
+    at_once = check_available(where).at_once
+    possible = check_available(parse("local", gpus=0 if how["device"] == "cpu" else None)).at_once or 1
+    found = forecast(made, runs=runs, **{name: how[name] for name in ("device", "data_root", "workers")})
+    if json:
+        print_json(found)
+        return
+    for name, each in found["recipes"].items():
+        if name in ("early", "plain", "useful"):
+            print(f"# {name}, seed {made.seeds[0]}: run {each['id']}")
+            print(yaml_text.render(each["recipe"]))
+    rows = [
+        {**line, "examples": f"{line['examples']:,}", "time": f"about {duration(line['seconds'])}"}
+        for line in found["lines"]
+    ]
+    print_table(rows, ["method", "runs", "examples", "time"])
+    guesses = {
+        "share": f"{(found['share'] or 0):.0%} of the examples are hard",
+        "early_epochs": f"the gain shrinks after {found['early_epochs']} epochs",
+    }
+    assumed = " and ".join(guesses[name] for name in found["assumed"])
+    order = "one run after the other" if at_once == 1 else f"on one device after the other; --on {where} shares them"
+    if at_once and at_once > 1:
+        order += f" among {at_once}"
+    elif at_once == 1 and possible > 1:
+        order += f" (--on local trains {possible} at once)"
+    say(
+        f"\n{found['examples']:,} examples, about {duration(found['seconds'])} here, {order}"
+        + (f", if {assumed}: only the early run can tell." if assumed else ".")
+    )
+
+
+def say_networks(found: Mapping[str, Any], *, runs: str) -> None:
+    """The networks that were trained, one of each method, and the line that uses one."""
+    done = {
+        method["label"]: next((row["run"] for row in method["runs"].values() if row["state"] == "done"), None)
+        for method in found["methods"]
+    }
+    named = {label: run for label, run in done.items() if run is not None}
+    if not named:
+        return
+    place = "" if runs == "runs" else f" --runs {shlex.quote(runs)}"
+    listed = ", ".join(f"{label} {run}" for label, run in named.items())
+    first = next(iter(named.values()))
+    say(f"To use a network ({listed}):\n  evenly predict {first} PHOTOS{place} --out predictions.csv")
+
+
+def say_where(found: Mapping[str, Any], *, runs: str) -> None:
+    """The last lines: the page to open."""
+    place = "" if runs == "runs" else f" --runs {shlex.quote(runs)}"
+    say(f"See it as a page:\n  evenly report {found['id']}{place} --open")
+
+
+def say_default_epochs(given: Mapping[str, Any], made: "Design") -> None:
+    """How long every run is where nobody said it: the default is that of long training, a matter of hours.
+
+    >>> from evenly.recipe import Recipe
+    >>> from evenly.training.comparison import Design
+    >>> say_default_epochs({"changes": ["epochs=5"]}, Design(Recipe(), methods=("plain", "sam"), seeds=(0, 1)))
+    """
+    said = {change.partition("=")[0].strip() for change in given["changes"]}
+    if given.get("epochs") is None and given.get("config") is None and "epochs" not in said:
+        runs = len(made.seeds) * len(made.methods)
+        say(
+            f"{runs} runs of {made.recipe.epochs} epochs, the default. --dry-run says how long that takes here; "
+            "--epochs 20 is a tenth of it."
+        )
+
+
+def print_words() -> None:
+    """The words that methods are made of."""
+    from evenly.training.methods import WORDS
+
+    rows = [
+        {
+            "word": word,
+            "sets": ", ".join(each for each in (*known.settings, known.value.format("VALUE")) if each) or "—",
+            "compare with": ", ".join(known.controls),
+        }
+        for word, known in WORDS.items()
+    ]
+    print_table(rows, ["word", "sets", "compare with"])

@@ -1,0 +1,102 @@
+"""What is compared: a recipe, methods that change it, and seeds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from evenly.data import Splits
+from evenly.data.augment import Augmentation
+from evenly.data.targeted import Targeted
+from evenly.errors import UsageError
+from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until
+from evenly.training.early import early_recipe
+from evenly.training.last_layer import check_last_layer
+from evenly.training.methods import Method, parse_all
+
+UNKNOWN = "0" * 12  # stands for the ID of an early run that is not trained yet
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is compared.
+
+    Parameters
+    ----------
+    recipe
+        Plain training; its seed is replaced by each of `seeds`.
+    methods, seeds
+        The names of methods (`evenly.training.methods`), and the seeds that all of them share.
+    until, early_model, early_optimizer, early_ascent
+        When the early run ends, and what stands in for the recipe's own there.
+    factor, keep_suspects
+        How often hard examples are shown where a method does not say, and whether those that look mislabelled are too.
+    split
+        Where the error is taken; by default `test`, or `validation` where there is no such split.
+    """
+
+    recipe: Recipe
+    methods: Sequence[str] = ("plain", "sam", "useful", "sam+useful", "random", "steps")
+    seeds: Sequence[int] = (0, 1, 2)
+    until: Until = Until("gain")  # noqa: RUF009  # frozen
+    factor: int = 2
+    keep_suspects: bool = True
+    early_model: Model | None = None
+    early_optimizer: Optimizer | None = None
+    early_ascent: Ascent | None = None
+    split: str | None = None
+
+    @property
+    def parsed(self) -> list[Method]:
+        """The methods; names that cannot be meant are refused."""
+        if not self.methods or not self.seeds:
+            raise UsageError("a comparison needs one method and one seed at least.")
+        return parse_all(self.methods)
+
+    @property
+    def needs_early(self) -> bool:
+        """Whether any method needs an early run."""
+        return any(method.needs_early for method in self.parsed)
+
+    def plain(self, seed: int) -> Recipe:
+        """The recipe that methods change, for one seed."""
+        return replace(self.recipe, seed=seed)
+
+    def early(self, seed: int) -> Recipe:
+        """The recipe of the early run of one seed."""
+        stand_ins = {"model": self.early_model, "optimizer": self.early_optimizer, "ascent": self.early_ascent}
+        first = early_recipe(self.plain(seed), self.until, **stand_ins)  # type: ignore[arg-type]
+        if first.model != self.recipe.model and any(made.start == "early" for made in self._resamplings()):
+            raise UsageError("resampling.start=early goes on with the early network: leave the early model out.")
+        return first
+
+    @property
+    def largest_factor(self) -> int | None:
+        """The largest factor by which a method repeats examples that may be mislabelled; None where none does."""
+        chosen = [made for made in self._resamplings() if made.method != "random" and made.among == "all"]
+        return max((made.factor for made in chosen), default=None)
+
+    def _resamplings(self) -> list[Resampling]:
+        return [recipe.resampling for recipe in self._recipes() if recipe.resampling.method != "none"]
+
+    def _recipes(self) -> list[Recipe]:
+        return [each.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor) for each in self.parsed]
+
+    def check(self) -> None:
+        """Raise, before anything is trained, for methods whose recipes cannot be made."""
+        self._recipes()
+        if self.needs_early:
+            self.early(self.seeds[0])
+
+    def check_on(self, splits: Splits) -> None:
+        """Raise, before anything is trained, for what these data cannot take: augmentations, a split for DFR."""
+        train = splits.train
+        one, index = train.gather([0]), torch.zeros(1, dtype=torch.int64)
+        for recipe in self._recipes():
+            check_last_layer(recipe, splits)
+            for_all = Augmentation.parse(recipe.augment, data=train)
+            for_all(one, seed=0, epoch=0, index=index)
+            if recipe.resampling.augment:
+                for_some = Augmentation.parse(recipe.resampling.augment)
+                Targeted(for_some, torch.ones(len(train), dtype=torch.bool)).check(train, for_all)
+                for_some(one, seed=0, epoch=0, index=index)
