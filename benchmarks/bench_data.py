@@ -97,7 +97,8 @@ def batches_against_torchvision() -> Iterator[float]:
 
 @benchmark(
     "data-batches-plain",
-    claim="the same against the leanest per-image transforms we could write, on tensors by hand: images per second",
+    claim="CIFAR-10 batches of 128 with pad-crop and mirror, one process, against the leanest hand-written per-image "
+    "transforms on tensors: images per second",
     at_least=3,
 )
 def batches_against_plain_pytorch() -> Iterator[float]:

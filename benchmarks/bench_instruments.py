@@ -165,7 +165,7 @@ def trained_against_pyhessian() -> Iterator[float]:
 
 @benchmark(
     "instruments-product",
-    claim="one Hessian product of that CNN with kept graphs, against the same with torch's own second derivative of "
+    claim="one Hessian product of a small CNN with kept graphs, against the same with torch's own second derivative of "
     "convolutions: time",
     at_most=0.9,
 )
@@ -185,7 +185,7 @@ def product_against_torchs_convolutions() -> Iterator[float]:
 
 @benchmark(
     "instruments-product-gradient",
-    claim="one Hessian product of that CNN with kept graphs, against one forward and backward: time",
+    claim="one Hessian product of a small CNN with kept graphs, against one forward and backward: time",
     at_most=2,
 )
 def product_against_gradient() -> Iterator[float]:
@@ -203,7 +203,7 @@ def product_against_gradient() -> Iterator[float]:
 
 @benchmark(
     "instruments-gram-cnn-few",
-    claim="Gram of 200 examples of a small CNN, where looking before leaping costs most, against vmap(grad): time",
+    claim="Gram of 200 examples of a small CNN, where its verification costs most, against vmap(grad): time",
     at_most=1,
 )
 def convolutional_gram_of_few_against_vmap() -> Iterator[float]:
@@ -229,7 +229,7 @@ def perceptron() -> tuple[nn.Module, Tensor]:
 
 @benchmark(
     "instruments-gram",
-    claim="Gram of 1,000 examples of a 100-50-1 network, any network's way, against the formula for this one: time",
+    claim="Gram of 1,000 examples of a 100-50-1 network, by the general method, against its closed formula: time",
     at_most=1.2,
     repeats=25,
 )
@@ -247,7 +247,11 @@ def gram_against_formula() -> Iterator[float]:
     yield from interleaved(lambda: gram(model, x), formula, warm_up=3)
 
 
-@benchmark("instruments-gram-vmap", claim="the same against vmap(grad) and a product: time", at_least=10)
+@benchmark(
+    "instruments-gram-vmap",
+    claim="Gram of 1,000 examples of a 100-50-1 network, against vmap(grad) and a product: speed",
+    at_least=10,
+)
 def gram_against_vmap() -> Iterator[float]:
     model, x = perceptron()
     yield from interleaved(lambda: gram(model, x), lambda: by_vmap(model, x))

@@ -173,7 +173,7 @@ def sam_on_the_tiny_mlp() -> Iterator[float]:
 
 
 @benchmark(
-    "sam-mlp", claim=f"the same for the MLP 3072-512-512-10, batch 128, against {TWICE}", at_most=1.08, repeats=25
+    "sam-mlp", claim=f"a SAM step of the MLP 3072-512-512-10, batch 128, against {TWICE}", at_most=1.08, repeats=25
 )
 def sam_on_the_mlp() -> Iterator[float]:
     yield from race(mlp, sam, 2)
@@ -181,7 +181,8 @@ def sam_on_the_mlp() -> Iterator[float]:
 
 @benchmark(
     "sam-mlp-floor",
-    claim="the same against two passes, a step, one norm of the gradient and one sum of weights and gradient: time",
+    claim="a SAM step of the MLP 3072-512-512-10 against two passes, a step, one norm of the gradient and one sum of "
+    "weights and gradient: time",
     at_most=1.03,
     repeats=25,
 )
@@ -190,7 +191,7 @@ def sam_on_the_mlp_against_its_floor() -> Iterator[float]:
     yield from interleaved(sam(mlp()), passes_and_walks(mlp()))
 
 
-@benchmark("sam-conv", claim=f"the same for the 3-conv network, batch 100, against {TWICE}", at_most=1.02, repeats=61)
+@benchmark("sam-conv", claim=f"a SAM step of the 3-conv network, batch 100, against {TWICE}", at_most=1.02, repeats=61)
 def sam_on_the_conv_network() -> Iterator[float]:
     yield from race(conv3, sam, 2)
 
@@ -322,7 +323,7 @@ for _problem, _words, _most, _repeats in PROBLEMS:
             # And against the least that its formula asks for besides, written bare.
             benchmark(
                 f"sam-hand-{_name.lower()}-{_where}",
-                claim=f"{_name} on {_words} against the same written by hand, without checks or options: time",
+                claim=f"{_name} on {_words} against a hand-written step without checks or options: time",
                 at_most=1.12 if _problem is tiny else 1.05,
                 repeats=_repeats,
             )(against(lambda problem, name=_name: family(problem, getattr(evenly, name)), BY_HAND[_name], _problem))

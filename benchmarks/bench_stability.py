@@ -77,7 +77,7 @@ def brute_force() -> Iterator[float]:
 
 @benchmark(
     "stability-threshold-monte-carlo",
-    claim="exact threshold of a (2, r)-solution against Monte Carlo bisection of 8,000 runs, still 1 to 8 % off",
+    claim="exact threshold of a (2, r)-solution against Monte Carlo bisection of 8,000 runs, still 1 to 8% off",
     at_least=100,
     repeats=3,
 )
@@ -93,8 +93,8 @@ def monte_carlo() -> Iterator[float]:
     def bisection() -> float:
         """Halve [0, 2/λmax] eight times by whether E‖residual‖² of 8,000 runs grows from step 20 to step 40.
 
-        E‖·‖² hangs on rare explosions that few runs meet: 40,000 runs are still up to 6 % off, so that the ratio to a
-        bisection good to 1 % is larger than this one.
+        E‖·‖² hangs on rare explosions that few runs meet: 40,000 runs are still up to 6% off, so that the ratio to a
+        bisection good to 1% is larger than this one.
         """
         rng = torch.Generator().manual_seed(next(seeds))
         low, high = 0.0, 2 / float(torch.linalg.eigvalsh(gram)[-1] / 100)

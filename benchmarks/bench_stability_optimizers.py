@@ -103,7 +103,7 @@ def ten_classes() -> Iterator[float]:
 
 @benchmark(
     "stability-classes-growth",
-    claim="the same for 1,000 examples against 500: CPU time, at most quadratic",
+    claim="threshold of 1,000 examples of ten classes against 500: CPU time, at most quadratic",
     at_most=4,
     repeats=1,
 )
@@ -148,7 +148,7 @@ def gram_check() -> Iterator[float]:
 
 @benchmark(
     "stability-gram-check-cnn",
-    claim="the same for 200 examples of a small CNN, where passes count most: time",
+    claim="Gram of 200 examples of a small CNN with the check of every example, against the same without: time",
     at_most=1.1,
     repeats=15,
 )

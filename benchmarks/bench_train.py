@@ -125,8 +125,8 @@ def overhead(model: str, num: int, *, own_step: bool = False) -> Iterator[float]
 # Runs of some seconds: what a run costs once, whatever its length, is then well below a hundredth of it.
 @benchmark(
     "train-overhead-mlp",
-    claim="the whole loop, data, records and checkpoints with it, against bare forward, backward and a step of "
-    "torch.optim.SGD as it comes, mlp: time",
+    claim="the whole loop, including data, records and checkpoints, against bare forward and backward passes and a "
+    "default step of torch.optim.SGD, mlp: time",
     at_most=1.15,
     repeats=15,
 )
@@ -134,14 +134,19 @@ def overhead_mlp() -> Iterator[float]:
     yield from overhead("mlp", 49_920)
 
 
-@benchmark("train-overhead-convnet", claim="the same, convnet: time", at_most=1.05, repeats=15)
+@benchmark(
+    "train-overhead-convnet",
+    claim="the whole loop against bare passes and a default step of torch.optim.SGD, convnet: time",
+    at_most=1.05,
+    repeats=15,
+)
 def overhead_convnet() -> Iterator[float]:
     yield from overhead("convnet", 25_600)
 
 
 @benchmark(
     "train-overhead-mlp-fused",
-    claim="the same against bare steps with the fused update that the loop itself chooses, mlp: time",
+    claim="the whole loop against bare passes and the fused update that the loop itself chooses, mlp: time",
     at_most=1.15,
     repeats=15,
 )
@@ -149,7 +154,12 @@ def overhead_mlp_fused() -> Iterator[float]:
     yield from overhead("mlp", 49_920, own_step=True)
 
 
-@benchmark("train-overhead-convnet-fused", claim="the same, convnet: time", at_most=1.05, repeats=15)
+@benchmark(
+    "train-overhead-convnet-fused",
+    claim="the whole loop against bare passes and the fused update that the loop itself chooses, convnet: time",
+    at_most=1.05,
+    repeats=15,
+)
 def overhead_convnet_fused() -> Iterator[float]:
     yield from overhead("convnet", 25_600, own_step=True)
 
@@ -193,21 +203,26 @@ def targeted_augmentation() -> Iterator[float]:
 
 @benchmark(
     "train-plain-mlp",
-    claim="against a plain loop with a DataLoader of two workers and per-image transforms, mlp: images per second",
+    claim="training mlp against a plain loop with a DataLoader of two workers and per-image transforms: images/s",
     at_least=1.3,
 )
 def plain_mlp() -> Iterator[float]:
     yield from against(plain_loop, "mlp", 10_240)
 
 
-@benchmark("train-plain-convnet", claim="the same, convnet: images per second", at_least=1.3)
+@benchmark(
+    "train-plain-convnet",
+    claim="training convnet against a plain loop with a DataLoader of two workers and per-image transforms: images/s",
+    at_least=1.3,
+)
 def plain_convnet() -> Iterator[float]:
     yield from against(plain_loop, "convnet", 5_120)
 
 
 @benchmark(
     "train-plain-resnet",
-    claim=f"the same, PreAct ResNet-18, ours in bfloat16 with channels last, {BFLOAT16}: images per second",
+    claim="training PreAct ResNet-18 in bfloat16 with channels last against a plain float32 loop, "
+    f"{BFLOAT16}: images per second",
     at_least=1.5,
     repeats=3,
 )
@@ -217,7 +232,7 @@ def plain_resnet() -> Iterator[float]:
 
 @benchmark(
     "train-plain-resnet-fp32",
-    claim="the same, PreAct ResNet-18, ours in float32 with channels last: images per second",
+    claim="training PreAct ResNet-18 in float32 with channels last against a plain loop: images per second",
     at_least=1.0,
     repeats=3,
 )

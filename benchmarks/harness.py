@@ -158,7 +158,7 @@ def table(folder: Path = FOLDER) -> str:
     lines = [
         "# Results",
         "",
-        "Medians of ratios [quartiles] over n turns; both sides of a ratio ran in turns in one process.",
+        "Medians of ratios [quartiles] over n repetitions; both sides of a ratio ran alternately in one process.",
         "Written by `make bench`; every ratio is kept in `results/`.",
         "",
         "| benchmark | claim | target | measured | n | target met | date | machine |",

@@ -1,7 +1,7 @@
-"""Point the instruments at a model of your own, in a loop of your own: plain PyTorch in, plain numbers out.
+"""The instruments on your own model, in your own loop: plain PyTorch in, plain numbers out.
 
-The task is a digit 0 or 1 (easy) stacked on an even or odd digit (hard); in training they always agree, so that the
-network may look at either. Runs in about five seconds on a CPU:
+The task is a digit 0 or 1 (easy) stacked on an even or odd digit (hard); in training they always agree, so the
+network may use either. Runs in about five seconds on a CPU:
 
     python examples/instruments_on_your_model.py
 """
@@ -23,7 +23,7 @@ model = nn.Sequential(nn.Flatten(), nn.Linear(128, 64), nn.BatchNorm1d(64), nn.R
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 inputs, test_inputs = (torch.stack([x for x, _ in part]) for part in (train, balanced))
 
-# Your loop, with one more line: the log watches every example, whatever the order of the batches.
+# Your loop, with one more line: the log follows every example, whatever the order of the batches.
 log, curves = Dynamics(), {"easy": [0.5], "hard": [0.5]}
 for epoch in range(8):
     for batch in torch.randperm(len(train)).split(64):
@@ -32,10 +32,10 @@ for epoch in range(8):
         optimizer.zero_grad()
         nn.functional.cross_entropy(logits, train.labels[batch]).backward()
         optimizer.step()
-    # On balanced data the two features disagree half of the time: which one do the answers follow?
+    # On balanced data the two features disagree half of the time: which one do the predictions follow?
     with observing(model), torch.no_grad():
         answers = model(test_inputs).argmax(1)
-    assert model.training  # it was in eval mode meanwhile, and is as it was
+    assert model.training  # it was measured in eval mode, and its mode is restored
     for name, curve in curves.items():
         curve.append(float((answers == balanced.attribute(name)).float().mean()))
 
@@ -56,7 +56,7 @@ numbers = measure(model, splits, rng=torch.Generator().manual_seed(0), examples=
 for name, value in numbers.items():
     print(f"  {name}: " + (f"{value:.4g}" if isinstance(value, float) else f"{value}"))
 
-# The instruments one by one; curvature wants eval mode, where examples are independent of each other.
+# The instruments one by one. Curvature needs eval mode, in which examples are independent of each other.
 model.eval()
 few = balanced.subset(range(200))
 spectrum = density(hessian(model, few), probes=3, steps=30, rng=torch.Generator().manual_seed(0))
@@ -69,7 +69,7 @@ print(f"Gram of the examples' gradients: {tuple(K.shape)}, {int((K < 0).sum())} 
 foretold = reweighting(model, few, rho=0.05)
 print(f"log(λ̃/λ): median {foretold.measured.median():.3f}, foretold {foretold.predicted_logistic.median():.3f}")
 
-# Figure 6: importance by what the easy and the hard feature say for the label.
+# Figure 6: importance as a function of the contributions of the easy and the hard feature to the label.
 probes = probing_errors(model, splits, rng=torch.Generator().manual_seed(0), refits=1)
 x = torch.stack([x for x, _ in few])
 with torch.no_grad():

@@ -2,7 +2,7 @@
 
     python examples/lightning_sam.py
 
-Automatic optimization with two micro-batches to a step. Needs `pip install "evenly[lightning]"`; takes some seconds.
+Automatic optimization with two micro-batches per step. Needs `pip install "evenly[lightning]"`; takes some seconds.
 """
 
 import evenly.integrations.torchvision  # first: torchvision may not fit torch

@@ -3,15 +3,15 @@
     python examples/one_page.py
 
 The data (Nguyen et al., 2024, definition 3.1): an example is three patches in R^50, in random order. One is the
-difficult feature, ±0.4·v_d, and always tells the class. One is the easy feature, ±v_e, and is there nine times in ten.
-One is noise. A network that learned both would be right every time; gradient descent learns the easy one, is right
-nine times in ten, and from then on has little left to learn the difficult one from.
+difficult feature, ±0.4·v_d, which always determines the class. One is the easy feature, ±v_e, present nine times in
+ten. One is noise. A network that learned both would always be right; gradient descent learns the easy one, is right
+nine times in ten, and then has little gradient left for the difficult one.
 
-USEFUL: look at the outputs early, find the examples that lack the easy feature, show those twice, train again.
+USEFUL finds the examples that lack the easy feature by early outputs, shows them twice, and trains again.
 
 Takes about 20 seconds on one core. Prints a table (medians over 5 seeds; learning rate 0.2 for 500 iterations, where
 the paper has 0.1 for 600) and saves the curves as one_page.png. Read all columns: with so few examples USEFUL's filters
-turn to the difficult feature with every seed, and yet its test error does not fall; SAM's does.
+align more with the difficult feature with every seed, but its test error does not fall; SAM's does.
 """
 
 import statistics
@@ -34,7 +34,7 @@ def alignment(model, v):
 
 
 def train(data, seed, *, rho=0.0, repeat=None, iterations=ITERATIONS):
-    """Full-batch descent from the weights of `seed`; returns the network and (easy, difficult) alignments on the way.
+    """Full-batch descent from the weights of `seed`; returns the network and its (easy, difficult) alignments.
 
     `repeat` says how often each example counts. SAM is one changed line: `sam.backward` in place of `loss.backward`;
     with rho = 0 the two are the same.
@@ -64,18 +64,18 @@ def one_seed(seed):
     splits = evenly.load("patches", seed=seed, num_train=1000, num_test=2000, beta_hard=0.4)
     data, test = splits.train, splits["test"]
 
-    # The first half of USEFUL: train a little, look at the outputs, split each class in two. Hard is the part of
-    # higher loss. Nothing here knows which examples have the easy patch.
+    # The first half of USEFUL: train for a while, take the outputs, split each class in two. The part with the higher
+    # loss is hard. Nothing here knows which examples have the easy patch.
     early, _ = train(data, seed, iterations=SEPARATE_AT)
     with torch.no_grad():
         separation = evenly.separate(early(data.inputs), data.labels)
 
-    # But the data know, so that we can check.
+    # The data record it, so we can check.
     lacking = data.attributes["easy_present"] == 0
     both = (separation.hard & lacking).sum().item()
     precision, recall = both / separation.num_hard, both / lacking.sum().item()
 
-    # The second half: train from scratch, hard examples twice. The control shows as many random ones twice.
+    # The second half: train from scratch, hard examples twice. The control shows equally many random examples twice.
     rng = torch.Generator().manual_seed(seed)
     chance = torch.zeros(len(data), dtype=torch.bool)
     chance[torch.randperm(len(data), generator=rng)[: separation.num_hard]] = True
@@ -92,7 +92,7 @@ def one_seed(seed):
 
 
 def draw(curves, path):
-    """The easy and the difficult alignment over training, median over seeds, a line a method."""
+    """The easy and the difficult alignment over training, medians over seeds, one line for each method."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.5), layout="constrained")
@@ -108,7 +108,7 @@ def draw(curves, path):
 
 
 def main(num_seeds=5, picture="one_page.png"):
-    """Run every seed, print the table, save the picture; returns what was printed, for those who want to check."""
+    """Run every seed, print the table, save the picture; returns the printed numbers."""
     torch.set_num_threads(1)
     found = [one_seed(seed) for seed in range(num_seeds)]
     curves = [each[0] for each in found]
@@ -118,7 +118,7 @@ def main(num_seeds=5, picture="one_page.png"):
 
     difficult = {method: [curve[method][-1][1] for curve in curves] for method in METHODS}
     easy = {method: [curve[method][-1][0] for curve in curves] for method in METHODS}
-    print(f"\n{'':8}{'easy':>6}{'difficult':>11}{'test error %':>14}   difficult, against GD (mean, 95 % interval)")
+    print(f"\n{'':8}{'easy':>6}{'difficult':>11}{'test error %':>14}   difficult, against GD (mean, 95% interval)")
     for method in METHODS:
         error = statistics.mean(each[1][method] for each in found)
         row = (

@@ -2,10 +2,10 @@
 
     python examples/sam_in_your_loop.py
 
-The loop is yours; one line changes: `loss.backward()` becomes `sam.backward(lambda: ...)`. There are few training
-examples (500) and a tenth of their labels are wrong, which gives sharpness-aware training something to do.
-Takes about 15 seconds on one core; prints the test error in %, mean ± standard deviation over 5 seeds, and the time
-of a run over SGD's. The network is so small that much of the time is not spent in passes.
+One line of your loop changes: `loss.backward()` becomes `sam.backward(lambda: ...)`. There are few training examples
+(500) and a tenth of their labels are wrong, a setting in which sharpness-aware training can help.
+Takes about 15 seconds on one core; prints the test error in %, mean ± standard deviation over 5 seeds, and the run time
+relative to SGD. The network is so small that forward and backward passes take only part of the time.
 """
 
 import statistics

@@ -1,10 +1,10 @@
-"""SAM with timm's factories: its model, optimizer and scheduler, in a loop of one's own.
+"""SAM with timm's factories: its model, optimizer and scheduler, in a loop of your own.
 
     python examples/timm_sam.py
 
-Scikit-learn's digits, scaled up, in timm's smallest ResNet with AdamW and a cosine schedule with warm-up. timm's own
-script gives its optimizers no closure, so the loop is written out. Needs `pip install "evenly[timm]"`; takes about a
-minute.
+Scikit-learn's digits, scaled up, in timm's smallest ResNet with AdamW and a cosine schedule with warm-up. timm's
+training script passes no closure to its optimizers, so the loop is written out. Needs `pip install "evenly[timm]"`;
+takes about a minute.
 """
 
 import evenly.integrations.torchvision  # first: torchvision may not fit torch

@@ -1,9 +1,9 @@
-"""SAM in Transformers' Trainer: a class line, and `sam=`.
+"""SAM in Transformers' Trainer: one mixin and the argument `sam=`.
 
     python examples/transformers_sam.py
 
 A small BERT learns whether a sentence of random words has more of one half of the vocabulary, with bf16, two
-micro-batches to a step, and clipping. Needs `pip install "evenly[transformers]"`; takes about half a minute.
+micro-batches per step, and clipping. Needs `pip install "evenly[transformers]"`; takes about half a minute.
 """
 
 import evenly.integrations.torchvision  # first: torchvision may not fit torch

@@ -1,4 +1,4 @@
-"""Directives that show what became of the papers' claims, from the ledger: a figure, or all figures of a paper.
+"""Directives that show the results of the papers' claims from the ledger: one figure, or all figures of a paper.
 
 ```{claim} nguyen2024/fig2
 ```
@@ -59,7 +59,7 @@ class Claim(Directive):
 
 
 class ClaimGallery(Directive):
-    """The figures of all experiments of a paper, two beside each other."""
+    """The figures of all experiments of a paper, two in a row."""
 
     required_arguments = 1
     option_spec: ClassVar = {}

@@ -68,14 +68,16 @@ class Ascent(Settings):
     """Where the gradient is taken: at the weights, or at a worse point near them (the SAM family)."""
 
     rule: str = setting("none", "How the worse point is found, a rule of the SAM family; `none` is ordinary training.")
-    rho: float | None = setting(None, "How far it is from the weights; null is the rule's own default.", least=0)
+    rho: float | None = setting(
+        None, "How far it is from the weights; null is the rule's own default.", least=0, most=1e6
+    )
     options: Mapping[str, Any] = setting({}, "Options of this rule.")
     schedule: Literal["constant", "linear", "cosine", "lr"] = setting(
         "constant",
         "How rho goes to rho_end over training; `lr` follows the learning rate, as GSAM does.",
         absent="constant",
     )
-    rho_end: float = setting(0.0, "The final rho, unless its schedule is constant.", least=0, absent=0.0)
+    rho_end: float = setting(0.0, "The final rho, unless its schedule is constant.", least=0, most=1e6, absent=0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -210,11 +212,21 @@ class Recipe(Settings):
     logit_penalty: float = setting(
         0.0, "λ of the penalty λ/2·‖outputs‖² on every example (spectral decoupling).", least=0, absent=0.0
     )
+    last_layer: str | None = setting(
+        None,
+        "The held-out split to which the last layer is fitted at the end, its groups balanced (DFR); null leaves it.",
+        absent=None,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if late := [epoch for epoch in self.keep_epochs if epoch > self.epochs]:
             raise UsageError(f"keep_epochs: the run has {self.epochs} epochs, and {late[0]} is beyond them.")
+        if self.last_layer in ("train", "test"):
+            raise UsageError(
+                f"last_layer={self.last_layer}: expected a split that the network was not trained on and is not judged "
+                "by. For example: last_layer=validation with data.validation=0.2"
+            )
         if self.schedule.warmup_epochs >= self.epochs:
             raise UsageError(
                 f"schedule.warmup_epochs: expected fewer than the {self.epochs} epochs of the run, "

@@ -39,6 +39,15 @@ def moments(runs: str, seconds: float) -> list[float]:
     return [begun, time.time()]
 
 
+def wait(runs: str, until: str, seconds: float) -> str:
+    """Wait for a file among the runs."""
+    deadline = time.monotonic() + seconds
+    while not (Path(runs) / until).exists():
+        assert time.monotonic() < deadline, f"{until} never came"
+        time.sleep(0.05)
+    return until
+
+
 def threads(runs: str) -> int:
     """How many threads torch has here."""
     import torch

@@ -1,11 +1,14 @@
 """A real Ray cluster of two nodes: the same bits, a lost node, no shared folder, and what cannot be."""
 
+import json
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +21,7 @@ from evenly.training.comparison import Design, compare
 
 ray = pytest.importorskip("ray", reason='needs Ray: pip install "evenly[ray]"')
 JOBS = "tests.cluster.jobs"
+WAITS = {"until": "go", "seconds": 120.0}
 ROOT = Path(__file__).parents[2]
 RECIPE = {"data": {"name": "parity", "options": {"dim": 5}}, "model": {"name": "mlp"}, "epochs": 2, "batch_size": 50}
 
@@ -38,6 +42,36 @@ def cluster():
         made.shutdown()
 
 
+@pytest.fixture
+def apart(cluster, tmp_path):
+    """A folder of runs that a third node does not see: it has another file system there."""
+    runs = tmp_path / "apart"
+    runs.mkdir()
+    unshared = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(runs)]
+    if shutil.which("unshare") is None or subprocess.run([*unshared, "true"], check=False).returncode:
+        pytest.skip("a file system that other processes do not see needs root and unshare")
+    start = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--address={cluster.address}", "--num-cpus=1"]
+    known = len(_alive())
+    with (tmp_path / "node.log").open("wb") as log:
+        node = subprocess.Popen([*unshared, *start, "--block"], stdout=log, stderr=log)
+    _until(lambda: len(_alive()) > known or node.poll() is not None)
+    assert node.poll() is None, (tmp_path / "node.log").read_text()
+    yield runs
+    node.terminate()
+    node.wait(60)
+
+
+def _alive() -> list[str]:
+    return [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+
+
+def _until(holds) -> None:
+    deadline = time.monotonic() + 200
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def seeds(*numbers: int) -> Plan:
     return Plan([Job(f"seed {n}", f"{JOBS}:train", {**RECIPE, "seed": n}) for n in numbers])
 
@@ -53,12 +87,16 @@ def test_tasks_on_ray_give_the_bits_of_this_process(cluster, tmp_path):
     assert all(weights(tmp_path / "here", name) == weights(tmp_path / "there", name) for name in here.values())
 
 
-def test_where_no_folder_is_shared_runs_come_back_through_the_object_store(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(ray_cluster, "is_shared", lambda ray, where, runs: False)
-    here = launch(seeds(0, 1), Where(at_once=1, threads=1), runs=tmp_path / "here")
-    there = launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path / "there")
+def test_where_no_folder_is_shared_runs_come_back_through_the_object_store(cluster, apart, tmp_path):
+    here = launch(seeds(0, 1, 2), Where(at_once=1, threads=1), runs=tmp_path / "here")
+    assert not ray_cluster.is_shared(ray, Where("ray"), apart)
+    there = launch(seeds(0, 1, 2), Where("ray", threads=1), runs=apart)
     assert here == there
-    assert all(weights(tmp_path / "here", name) == weights(tmp_path / "there", name) for name in here.values())
+    assert all(weights(tmp_path / "here", name) == weights(apart, name) for name in here.values())
+    # The same command finds what is done.
+    stamps = {name: Run(apart / name).stamps() for name in there.values()}
+    assert launch(seeds(0, 1, 2), Where("ray", threads=1), runs=apart) == there
+    assert {name: Run(apart / name).stamps() for name in there.values()} == stamps
 
 
 def test_a_task_whose_process_is_killed_is_tried_again(cluster, tmp_path):
@@ -89,11 +127,27 @@ def test_a_lost_node_costs_nothing_but_time(cluster, tmp_path):
     assert begun == [1, 1, 2]
 
 
+def test_what_an_actor_that_was_lost_with_its_node_had_begun_goes_on_with_another(cluster, tmp_path, monkeypatch):
+    """The cluster knows the lost actor by its name for a while."""
+    doomed = cluster.add_node(num_cpus=0)
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(get_node_id=lambda: doomed.node_id))
+    plan = Plan([Job("one", "evenly.sweep.worker:nothing"), Job("slow", f"{JOBS}:wait", WAITS, needs=("one",))])
+
+    def kill() -> None:
+        _until(lambda: list(tmp_path.glob("sweep/*/slow.log")))
+        cluster.remove_node(doomed, allow_graceful=False)
+        (tmp_path / "go").touch()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    assert launch(plan, Where("ray", threads=1), runs=tmp_path) == {"one": {}, "slow": "go"}
+    killer.join()
+
+
 def test_a_node_that_just_went_away_does_not_count(cluster, tmp_path):
-    """The cluster still lists it, though nothing answers there."""
+    """The cluster may still list it, though nothing answers there."""
     gone = cluster.add_node(num_cpus=1)
     cluster.remove_node(gone, allow_graceful=False)
-    assert len([node for node in ray.nodes() if node["Alive"]]) == 3
     assert launch(Plan([Job("one", "evenly.sweep.worker:nothing")]), Where("ray", threads=1), runs=tmp_path)
 
 
@@ -102,14 +156,6 @@ def test_tasks_work_where_the_command_was_given_and_with_its_data(cluster, tmp_p
     monkeypatch.setenv("EVENLY_DATA", "/somewhere/else")
     plan = Plan([Job("where", f"{JOBS}:surroundings")])
     assert launch(plan, Where("ray", threads=1), runs="runs")["where"] == [str(tmp_path), "/somewhere/else"]
-
-
-def test_without_a_shared_folder_the_same_command_finds_what_is_done(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(ray_cluster, "is_shared", lambda ray, where, runs: False)
-    first = launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path)
-    stamps = {name: Run(tmp_path / name).stamps() for name in first.values()}
-    assert launch(seeds(0, 1), Where("ray", threads=1), runs=tmp_path) == first
-    assert {name: Run(tmp_path / name).stamps() for name in first.values()} == stamps
 
 
 LEFT = """
@@ -137,6 +183,46 @@ def test_runs_that_were_left_on_the_cluster_are_found_by_the_same_command(cluste
     plan = Plan([Job("slow", f"{JOBS}:moments", {"seconds": 60.0})])
     begun, _ = launch(plan, Where("ray", threads=1), runs=runs)["slow"]
     assert begun < left  # the one that was left, not another
+
+
+CANCELLED = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from evenly.sweep import Job, Plan, Where, launch
+job = Job("slow", "tests.cluster.jobs:wait", {"until": "go", "seconds": 120.0})
+launch(Plan([job]), Where("ray", address=sys.argv[1], threads=1), runs=sys.argv[2])
+"""
+
+
+def test_a_second_interrupt_cancels_the_runs_and_the_same_command_goes_on(cluster, tmp_path):
+    given = [sys.executable, "-c", CANCELLED, cluster.address, str(tmp_path)]
+    command = subprocess.Popen(given, stderr=subprocess.PIPE, text=True)
+    _until(lambda: list(tmp_path.glob("sweep/*/slow.log")))
+    command.send_signal(signal.SIGINT)
+    for line in command.stderr:
+        if "Ctrl-C again cancels them" in line:
+            command.send_signal(signal.SIGINT)
+            break
+    assert "Cancelled. What is done is kept" in command.communicate(timeout=120)[1]
+    assert not ray.util.list_named_actors(all_namespaces=True)
+    _until(lambda: ray.available_resources().get("CPU") == ray.cluster_resources()["CPU"])  # nothing runs any more
+    (tmp_path / "go").touch()
+    plan = Plan([Job("slow", f"{JOBS}:wait", WAITS)])
+    assert launch(plan, Where("ray", threads=1), runs=tmp_path) == {"slow": "go"}
+
+
+def test_the_command_line_on_a_cluster_says_what_it_says_here(cluster, tmp_path):
+    words = ["useful", "digit-dominoes", "--model", "mlp", "--epochs", "2", "--at-epoch", "1", "--seeds", "0-1"]
+    words += ["--device", "cpu", "--threads-per-run", "1", "--json"]
+    found = []
+    for on in ("local:1", f"ray:{cluster.address}"):
+        given = [sys.executable, "-m", "evenly", *words, "--runs", str(tmp_path / on[:3]), "--on", on]
+        found.append(json.loads(subprocess.run(given, capture_output=True, text=True, check=True).stdout))
+    assert found[0]["methods"] == found[1]["methods"]
+    assert list((tmp_path / "ray" / "sweep").glob("*/state.json"))
+    for method in found[0]["methods"]:
+        for row in method["runs"].values():
+            assert weights(tmp_path / "loc", row["run"]) == weights(tmp_path / "ray", row["run"])
 
 
 def test_a_failure_ends_only_what_needs_it(cluster, tmp_path):

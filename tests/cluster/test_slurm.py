@@ -13,7 +13,7 @@ import pytest
 from tests.cluster import one_node_slurm
 
 from evenly.errors import SetupError, UsageError
-from evenly.sweep import Job, Plan, Where, check_available, launch, on_slurm
+from evenly.sweep import Job, Plan, Where, check_available, launch, slurm_cluster
 from evenly.sweep.launch import JobsFailed
 
 pytest.importorskip("submitit", reason='needs submitit: pip install "evenly[slurm]"')
@@ -110,9 +110,46 @@ def test_jobs_that_were_left_are_waited_for_by_the_same_command_and_not_submitte
     assert len(numbers) == 1
 
 
-@pytest.mark.skip(reason="races: on a quiet machine the task may end before it is cancelled; to be made sure of")
+CANCELLED = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from evenly.sweep import Job, Plan, Where, launch
+job = Job("slow", "tests.cluster.jobs:wait", {"until": "go", "seconds": 120.0})
+launch(Plan([job]), Where("slurm", threads=1), runs=sys.argv[1])
+"""
+
+
+def test_a_second_interrupt_cancels_the_jobs_and_the_same_command_goes_on(slurm, tmp_path):
+    command = subprocess.Popen([sys.executable, "-c", CANCELLED, str(tmp_path)], stderr=subprocess.PIPE, text=True)
+    _until(lambda: any(json.loads(path.read_text())["running"] for path in tmp_path.glob("sweep/*/state.json")))
+    command.send_signal(signal.SIGINT)
+    for line in command.stderr:
+        if "Ctrl-C again cancels them" in line:
+            command.send_signal(signal.SIGINT)
+            break
+    assert "Cancelled. What is done is kept" in command.communicate(timeout=120)[1]
+    _until(lambda: not _queue())
+    (tmp_path / "go").touch()
+    plan = Plan([Job("slow", f"{JOBS}:wait", {"until": "go", "seconds": 120.0})])
+    assert launch(plan, Where("slurm", threads=1), runs=tmp_path) == {"slow": "go"}
+
+
+def test_the_command_line_on_slurm_says_what_it_says_here(slurm, tmp_path):
+    found = []
+    for on in ("local:1", "slurm"):
+        folder = tmp_path / on[:5]
+        words = ["reproduce", "springer2024/fig2", "--scale", "smoke", "--seeds", "0", "--threads-per-run", "1"]
+        words += ["--json", "--on", on, "--runs", str(folder / "runs"), "--ledger", str(folder / "claims")]
+        given = [sys.executable, "-m", "evenly", *words]
+        (row,) = json.loads(subprocess.run(given, capture_output=True, text=True, check=True).stdout)
+        found.append({name: row[name] for name in ("key", "seeds", "claims", "verdict")})
+    assert found[0] == found[1]
+    assert list((tmp_path / "slurm" / "runs" / "sweep").glob("*/slurm.json"))
+
+
 def test_a_cancelled_task_is_named_with_its_log_and_the_same_command_ends_it(slurm, tmp_path):
-    plan = Plan([Job("slow", f"{JOBS}:moments", {"seconds": 3.0}), Job("other", "evenly.sweep.worker:nothing")])
+    waits = Job("slow", f"{JOBS}:wait", {"until": "go", "seconds": 120.0})
+    plan = Plan([waits, Job("other", "evenly.sweep.worker:nothing")])
 
     def cancel() -> None:
         _until(lambda: list(tmp_path.glob("sweep/*/slow.log")))
@@ -124,7 +161,8 @@ def test_a_cancelled_task_is_named_with_its_log_and_the_same_command_ends_it(slu
     with pytest.raises(JobsFailed, match=r"1 of 2 runs failed, 1 is done(.|\n)*slow.*was cancelled(.|\n)*slow.log"):
         launch(plan, Where("slurm", threads=1), runs=tmp_path)
     cancelled.join()
-    assert set(launch(plan, Where("slurm", threads=1), runs=tmp_path)) == {"slow", "other"}
+    (tmp_path / "go").touch()
+    assert launch(plan, Where("slurm", threads=1), runs=tmp_path) == {"slow": "go", "other": {}}
 
 
 def test_what_no_node_holds_is_refused_before_anything_is_submitted(slurm, tmp_path):
@@ -139,8 +177,8 @@ def test_what_no_node_holds_is_refused_before_anything_is_submitted(slurm, tmp_p
 
 
 def test_more_jobs_than_one_array_holds_go_into_several(slurm, tmp_path, monkeypatch):
-    assert on_slurm._longest_array() == 1000
-    monkeypatch.setattr(on_slurm, "_longest_array", lambda: 2)
+    assert slurm_cluster.longest_array() == 1000
+    monkeypatch.setattr(slurm_cluster, "longest_array", lambda: 2)
     plan = Plan([Job(f"job {n}", "evenly.sweep.worker:nothing", {"n": n}) for n in range(3)])
     assert launch(plan, Where("slurm", threads=1), runs=tmp_path)["job 2"] == {"n": 2}
     numbers = json.loads(next(tmp_path.glob("sweep/*/slurm.json")).read_text())

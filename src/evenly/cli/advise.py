@@ -249,5 +249,5 @@ def sentences(features: dict[str, float], epochs: int) -> list[str]:
         f"after epoch {epochs}.",
         f"Another network finds the same hard examples with an agreement of {features['agreement']:.2f} (1: the same, "
         f"0: chance). {features['disagreement']:.1%} of the labels contradict the surest predictions: wrong labels, or "
-        "examples whose easy feature speaks for another class.",
+        "examples whose easy feature indicates another class.",
     ]

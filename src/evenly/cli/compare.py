@@ -237,11 +237,12 @@ def _row(method: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, str]:
 
 def show_forecast(made: "Design", how: Mapping[str, Any], where: "Where", *, runs: str, json: bool) -> None:
     """What a comparison would be and cost; nothing is trained or written."""
-    from evenly.sweep import check_available
+    from evenly.sweep import check_available, parse
     from evenly.training.forecast import forecast
     from evenly.typed import yaml_text
 
     at_once = check_available(where).at_once
+    possible = check_available(parse("local", gpus=0 if how["device"] == "cpu" else None)).at_once or 1
     found = forecast(made, runs=runs, **{name: how[name] for name in ("device", "data_root", "workers")})
     if json:
         print_json(found)
@@ -263,6 +264,8 @@ def show_forecast(made: "Design", how: Mapping[str, Any], where: "Where", *, run
     order = "one run after the other" if at_once == 1 else f"on one device after the other; --on {where} shares them"
     if at_once and at_once > 1:
         order += f" among {at_once}"
+    elif at_once == 1 and possible > 1:
+        order += f" (--on local trains {possible} at once)"
     say(
         f"\n{found['examples']:,} examples, about {duration(found['seconds'])} here, {order}"
         + (f", if {assumed}: only the early run can tell." if assumed else ".")

@@ -96,6 +96,7 @@ def reproduce(
         _judge(ledger or Path("claims"))
         return
     if campaign:
+        how["where"] = check_available(where)
         _campaign(ledger or Path("claims"), keys, hours, how, dry_run=dry_run)
         return
     if more is not None and (seeds is not None or check or fresh):
@@ -165,7 +166,7 @@ def _campaign(ledger: Path, keys: list[str], hours: float | None, how: dict[str,
     if keys:
         raise UsageError("--next chooses by itself: leave the KEY out, or give --more N in place of --next.")
     if dry_run:
-        steps = campaign.steps(ledger)
+        steps = campaign.steps(ledger, at_once=campaign.seeds_at_once(how["where"]))
         rows = [{"next": str(step), "value an hour": f"{step.rate:.3g}"} for step in steps]
         if rows:
             print_table(rows, ["next", "value an hour"])
@@ -173,7 +174,8 @@ def _campaign(ledger: Path, keys: list[str], hours: float | None, how: dict[str,
         return
     for row in campaign.run(ledger=ledger, hours=hours, **how):
         print_row(row)
-    say(f"{campaign.summary(campaign.steps(ledger))} Rows are in {ledger}.")
+    left = campaign.steps(ledger, at_once=campaign.seeds_at_once(how["where"]))
+    say(f"{campaign.summary(left)} Rows are in {ledger}.")
 
 
 def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":

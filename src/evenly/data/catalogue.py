@@ -51,7 +51,7 @@ _ENTRIES = (
     Entry(
         "patches", "toy", "definition 3.1 of Nguyen et al.: easy, difficult and noise patches", "toy.patches:patches"
     ),
-    Entry("spirals", "toy", "Springer et al.: an easy line beside a hard spiral", "toy.spirals:spirals"),
+    Entry("spirals", "toy", "Springer et al.: an easy line and a hard spiral", "toy.spirals:spirals"),
     Entry("parity", "toy", "Chang & Khanna: the ±1 cube with y = x0·x1", "toy.parity:parity"),
     Entry("digits", "embedded", "8×8 handwritten digits that ship with scikit-learn", "digits:digits"),
     Entry("digit-dominoes", "embedded", "a digit 0/1 on an even/odd digit", "dominoes:digit_dominoes"),
@@ -71,7 +71,7 @@ _ENTRIES = (
         "formats.groups:waterbirds",
         ("waterbirds",),
     ),
-    Entry("celeba", "published", "faces: blond hair, and gender beside it", "formats.groups:celeba", ("celeba",)),
+    Entry("celeba", "published", "faces: blond hair, correlated with gender", "formats.groups:celeba", ("celeba",)),
     Entry(
         "pacs", "published", "7 classes in 4 domains: photo, art, cartoon, sketch", "formats.domains:pacs", ("pacs",)
     ),

@@ -63,7 +63,7 @@ def commands(runs: str) -> str:
 def _bias(toy: Plain, lean: str) -> Section:
     setting = toy["setting"]
     told = (
-        "Every example carries a difficult patch that always tells its class, a patch of noise, and mostly "
+        "Every example has a difficult patch that always determines its class, a patch of noise, and mostly "
         f"({setting['alpha']:.0%}) an easy patch, {1 / setting['beta_hard']:.3g} times as strong as the difficult one. "
         f"A network with 40 cubic filters is trained by full-batch gradient descent. {lean}"
     )
@@ -83,14 +83,14 @@ def _separation(toy: Plain, hits: str) -> Section:
         for row in toy["separations"]
     ]
     told = (
-        f"After {at:,} iterations each network's outputs are clustered in two within each class; the cluster of higher "
-        f"loss is called hard. It is not told which examples have the easy patch. {hits}"
+        f"After {at:,} iterations each network's outputs are clustered in two within each class; the cluster with the "
+        f"higher loss is called hard. The clustering does not know which examples have the easy patch. {hits}"
     )
     pictures = Gallery(
         shelves(toy["examples"], heat, what="three patches"),
-        "An example is three patches, one a row, in an order of its own. The first column is the direction of the easy "
-        "feature, the second that of the difficult one, the others are ten of the directions left. Vermilion is "
-        "positive, blue negative.",
+        "An example is three patches in random order, one in each row. The first column is the direction of the easy "
+        "feature, the second that of the difficult one, and the others are ten of the remaining directions. Vermilion "
+        "is positive, blue negative.",
     )
     columns = ["seed", "without the easy patch", "called hard", "precision", "recall"]
     return Section("separation", "Which examples are hard", [Prose(told), Table(columns, rows), pictures])
@@ -98,9 +98,9 @@ def _separation(toy: Plain, hits: str) -> Section:
 
 def _cure(toy: Plain, growth: str, wrong: str) -> Section:
     told = (
-        "USEFUL trains again from the same weights with every hard example counted twice. Random upsampling counts as "
-        f"many others twice, which shows what more examples alone would do. SAM takes its gradients at a worse point "
-        f"near the weights and needs two of them a step.\n\n{growth}\n\n{wrong}"
+        "USEFUL trains again from the same weights with every hard example counted twice. Random upsampling "
+        f"counts equally many random examples twice, which shows the effect of more examples alone. SAM takes its "
+        f"gradient at a nearby point of higher loss, and needs two gradients per step.\n\n{growth}\n\n{wrong}"
     )
     easy, hard = alignment_charts(toy)
     kept = {method: at_end(toy, method, "hard") for method in METHODS}
@@ -238,19 +238,17 @@ def _spread(values: list[float]) -> str:
 
 def _medians(toy: Plain) -> str:
     num = toy["setting"]["seeds"]
-    return f"A line is the median over seeds, its band the middle half of them, n = {num}."
+    return f"A line is the median over seeds, its band the interquartile range, n = {num}."
 
 
 _NEXT = (
-    "USEFUL helps where an easy feature hides a difficult one that matters; elsewhere the intervals say so. Try it on "
-    "such data, always beside its controls. It is not for noisy labels, training for a single epoch, regression, or "
+    "USEFUL helps if an easy feature hides a difficult one that matters; otherwise the intervals include zero. Try it "
+    "on such data, always with its controls. It is not for noisy labels, training for a single epoch, regression, or "
     "class imbalance alone."
 )
-_EXTREMES = (
-    "Of the first seed: the easy examples of lowest loss, the hard ones of highest, as the early network saw them."
+_EXTREMES = "First seed: easy examples with the lowest and hard ones with the highest loss in the early network."
+_ENDS = "A bar is the median over seeds, its whisker the interquartile range, and a dot is a seed."
+_PAIRS = (
+    "Errors and changes against plain training: mean over seeds [95% t-interval]; changes in points, paired by seed."
 )
-_ENDS = "A bar is the median over seeds, its whisker the middle half of them, a dot is a seed."
-_PAIRS = "Errors and changes against plain training: mean over seeds [95% t-interval]; changes in points, seed by seed."
-_ALIGNMENT = (
-    "Alignment is how far the filter that follows a feature most points along it: the largest |⟨w, v⟩| of all filters."
-)
+_ALIGNMENT = "Alignment with a feature v is the largest |⟨w, v⟩| over all filters w."

@@ -151,6 +151,23 @@ def build(
     Traceback (most recent call last):
     evenly.errors.UsageError: mlp has no option 'widht'. Did you mean 'width'?
     """
+    return build_with(options, name, input_shape=input_shape, num_classes=num_classes, rng=rng, weights=weights)
+
+
+def build_with(
+    options: Mapping[str, Any],
+    name: str,
+    *,
+    input_shape: Sequence[int],
+    num_classes: int,
+    rng: "torch.Generator | int",
+    weights: str | os.PathLike[str] | None = None,
+) -> "nn.Module":
+    """`build` with the model's options as a mapping, so that they may be called what `build`'s own arguments are.
+
+    >>> build_with({"width": 256}, "mlp", input_shape=(1, 8, 8), num_classes=10, rng=0).head
+    Linear(in_features=256, out_features=10, bias=True)
+    """
     shape = _shape(input_shape)
     if not _is_count(num_classes) or num_classes < 2:
         raise UsageError(f"num_classes: expected a whole number of at least 2, not {num_classes!r}.")

@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import inspect
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +14,12 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from evenly.errors import EvenlyError, SetupError, UsageError, did_you_mean
+from evenly.errors import DataError, EvenlyError, SetupError, UsageError, did_you_mean
+from evenly.models.weights import fill
 
 _FETCHING = ("huggingface_hub", "requests", "httpx", "httpx2", "httpcore", "httpcore2", "urllib3", "urllib")
+# Options that have a library fetch or read weights.
+_OF_WEIGHTS = {"timm": ("pretrained", "checkpoint_path"), "torchvision": ("weights",)}
 EXTRAS = {"timm": "timm", "torchvision": "vision"}
 
 
@@ -38,12 +42,31 @@ def foreign(name: str, input_shape: tuple[int, ...], num_classes: int, options: 
     return _users(name, source, inner, {"input_shape": input_shape, "num_classes": num_classes}, options)
 
 
+def without_fetching(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options but for those that fetch weights: a network that is filled with its own afterwards needs none.
+
+    >>> without_fetching("timm:resnet18", {"pretrained": True, "drop_rate": 0.1})
+    {'drop_rate': 0.1}
+    """
+    library, colon, _ = name.partition(":")
+    left_out = _OF_WEIGHTS.get(library, ()) if colon else ()
+    return {option: value for option, value in options.items() if option not in left_out}
+
+
 def _timm(
     name: str, inner: str, input_shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]
 ) -> nn.Module:
+    if inner.startswith(("hf-hub:", "hf_hub:")):
+        known = inner.rpartition("/")[2]
+        raise UsageError(
+            f"model {name!r}: timm's models are given by their own names, and their published weights by an option: "
+            f"--model timm:{known} --set model.options.pretrained=true."
+        )
     timm = _library("timm", name)
     if not timm.is_model(inner):
         raise UsageError(f"timm has no model {inner!r}.{_near(inner, timm.list_models())}")
+    if (file := options.get("checkpoint_path")) and not os.path.isfile(file):
+        raise DataError(f"there is no weights file {file}, which checkpoint_path names.")
     given = {"pretrained": False, "num_classes": num_classes, "in_chans": input_shape[0], **options}
     return _call_maker(name, lambda: timm.create_model(inner, **given))
 
@@ -53,25 +76,59 @@ def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, 
     names = models.list_models(module=models)
     if inner not in names:
         raise UsageError(f"torchvision has no classification model {inner!r}.{_near(inner, names)}")
-    given = {"weights": None, "num_classes": num_classes, **options}
-    return _call_maker(name, lambda: models.get_model(inner, **given))
+    given = {"num_classes": num_classes, **options, "weights": None}
+    published = _published(models, inner, options.get("weights"))
+    model = _call_maker(name, lambda: models.get_model(inner, **given))
+    if published is not None:
+        # torchvision itself refuses weights for other than their own classes: all but the head is filled.
+        weights = _fetch(name, lambda: published.get_state_dict(progress=False, check_hash=True))
+        fill(model, weights, source=str(published))
+    return model
+
+
+def _published(models: Any, inner: str, weights: Any) -> Any:
+    """The weights that torchvision publishes for a model under a name, such as DEFAULT or IMAGENET1K_V1."""
+    if weights is None:
+        return None
+    known = models.get_model_weights(inner).__members__
+    short = str(weights).rpartition(".")[2]
+    if short not in known:
+        raise UsageError(
+            f"torchvision has no weights {weights!r} of {inner}. {did_you_mean(short, known)} A file of weights goes "
+            "to model.weights."
+        )
+    return known[short]
 
 
 def _call_maker(name: str, make: Callable[[], nn.Module]) -> nn.Module:
     """The result of `make`; an argument that it does not take raises a `UsageError` with the library's message."""
     try:
-        return make()
-    except Exception as error:
-        if _is_from_network(error):
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-            raise SetupError(
-                f"the published weights of {name} are not on this machine and could not be fetched: {reason:.200}. "
-                "Connect to the internet and repeat the command once, give a file of weights (--set "
-                "model.weights=FILE), or leave the option out to start from random weights."
-            ) from error
-        if isinstance(error, TypeError | ValueError | AssertionError | RuntimeError):
-            raise UsageError(f"{name} could not be made with these options: {error}") from error
+        model: nn.Module = _fetch(name, make)
+        return model
+    except SetupError:
         raise
+    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
+        raise UsageError(f"{name} could not be made with these options: {error}") from error
+
+
+def _fetch(name: str, fetch: Callable[[], Any]) -> Any:
+    """The result of `fetch`, which may download weights; a failed download raises a `SetupError` in words."""
+    hub = logging.getLogger("huggingface_hub")
+    before = hub.level
+    hub.setLevel(logging.ERROR)  # its remarks on every attempt say no more than the error at the end
+    try:
+        return fetch()
+    except Exception as error:
+        if not _is_from_network(error):
+            raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
+        raise SetupError(
+            f"the published weights of {name} are not on this machine and could not be fetched: {reason:.200}. "
+            "Connect to the internet and repeat the command once, give a file of weights (--set "
+            "model.weights=FILE), or leave the option out to start from random weights."
+        ) from error
+    finally:
+        hub.setLevel(before)
 
 
 def _is_from_network(error: BaseException) -> bool:
@@ -151,7 +208,7 @@ def _module(module_name: str, name: str) -> ModuleType:
         if error.name is not None and (module_name + ".").startswith(error.name + "."):
             raise UsageError(
                 f"model {name!r}: there is no module {error.name!r} in {os.getcwd()} or among the installed packages. "
-                "A model of your own is given as module:function; evenly's own are in the catalogue without a colon."
+                f"{_hint(module_name)}"
             ) from None
         raise UsageError(
             f"model {name!r}: {module_name} was found, but it imports {error.name!r}, which is not installed."
@@ -160,6 +217,16 @@ def _module(module_name: str, name: str) -> ModuleType:
         raise UsageError(
             f"model {name!r}: {module_name} was found, but importing it failed: {type(error).__name__}: {error}"
         ) from error
+
+
+def _hint(module_name: str) -> str:
+    if module_name in ("hf", "hf-hub", "hf_hub", "huggingface", "transformers"):
+        return (
+            "Models of the Hugging Face Hub are given by the names that timm has for them, with the option that "
+            "fetches their weights: --model timm:NAME --set model.options.pretrained=true. Others need a "
+            "module:function of your own."
+        )
+    return "A model of your own is given as module:function; evenly's own are in the catalogue without a colon."
 
 
 @contextlib.contextmanager

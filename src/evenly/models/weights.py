@@ -30,13 +30,17 @@ def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, .
     >>> load_weights(nn.Linear(4, 10), path), load_weights(nn.Linear(4, 1000), path)
     (('weight', 'bias'), ())
     """
-    path = Path(path)
+    return fill(model, read(Path(path)), source=path)
+
+
+def fill(model: nn.Module, held: Mapping[str, Any], *, source: str | os.PathLike[str]) -> tuple[str, ...]:
+    """`load_weights` from tensors at hand; `source` is where they come from, for errors."""
     own = model.state_dict()
-    given = _rename(_unwrap(read(path), path), model, own)
+    given = _rename(_unwrap(held, source), model, own)
     left = _other_classes(model, own, given)
     for name in left:
         del given[name]
-    _refuse_misfit(type(model).__name__, path, {name: own[name] for name in own if name not in left}, given)
+    _refuse_misfit(type(model).__name__, source, {name: own[name] for name in own if name not in left}, given)
     model.load_state_dict(given, strict=False)
     return left
 
@@ -67,7 +71,7 @@ def read(path: Path) -> Mapping[str, Any]:
     return held
 
 
-def _unwrap(held: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
+def _unwrap(held: Mapping[str, Any], source: str | os.PathLike[str]) -> dict[str, Tensor]:
     """The state dict itself, out of a checkpoint that holds it beside other things or under DDP's names."""
     for wrapper in WRAPPERS:
         if isinstance(held.get(wrapper), Mapping):
@@ -75,7 +79,7 @@ def _unwrap(held: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
     odd = [str(name) for name, value in held.items() if not isinstance(value, Tensor)]
     if odd or not held:
         content = f"{_list_names(odd)} that are no tensors" if odd else "nothing"
-        raise DataError(f"{path} holds {content}, not a state dict. Save model.state_dict().")
+        raise DataError(f"{source} holds {content}, not a state dict. Save model.state_dict().")
     prefix = "module." if all(name.startswith("module.") for name in held) else ""
     return {name.removeprefix(prefix): value for name, value in held.items()}
 
@@ -118,7 +122,9 @@ def head_name(model: nn.Module) -> str | None:
     return linear[-1][0] if linear else None
 
 
-def _refuse_misfit(model: str, path: Path, own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+def _refuse_misfit(
+    model: str, source: str | os.PathLike[str], own: Mapping[str, Tensor], given: Mapping[str, Tensor]
+) -> None:
     # Files older than torch 0.4.1 lack BatchNorm's counter, which only momentum=None uses: torch fills in 0.
     missing = [name for name in own if name not in given and not name.endswith("num_batches_tracked")]
     unexpected = [name for name in given if name not in own]
@@ -134,7 +140,7 @@ def _refuse_misfit(model: str, path: Path, own: Mapping[str, Tensor], given: Map
     ]
     if lines:
         raise UsageError(
-            f"the weights in {path} are not those of this {model}; nothing was loaded. {' '.join(lines)} "
+            f"the weights in {source} are not those of this {model}; nothing was loaded. {' '.join(lines)} "
             "Give the file of this architecture, or build the model with the options it was saved with."
         )
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from evenly.errors import UsageError
 
 Radius = float | Callable[[int], float]
+LARGEST = 1e6  # single precision holds weights displaced by this much, whatever the gradient it is divided by
 
 
 def radius_at(rho: Any, step: int) -> float:
@@ -18,18 +19,16 @@ def radius_at(rho: Any, step: int) -> float:
     (0.05, 0.30000000000000004)
     >>> radius_at(-1.0, 0)
     Traceback (most recent call last):
-    evenly.errors.UsageError: rho=-1.0 is not a radius: give a finite number, 0 or more (0.05 is usual for SAM)
+    evenly.errors.UsageError: rho=-1.0 is not a radius: give a number from 0 to 1e6 (0.05 is usual for SAM)
     """
     value = rho(step) if callable(rho) else rho
     try:
         size = float(value)
     except (TypeError, ValueError):
         size = math.nan
-    if not (math.isfinite(size) and size >= 0):
+    if not 0 <= size <= LARGEST:
         where = f" at step {step}" if callable(rho) else ""
-        raise UsageError(
-            f"rho={value!r}{where} is not a radius: give a finite number, 0 or more (0.05 is usual for SAM)"
-        )
+        raise UsageError(f"rho={value!r}{where} is not a radius: give a number from 0 to 1e6 (0.05 is usual for SAM)")
     return size
 
 

@@ -56,6 +56,15 @@ def steps(ledger: str | os.PathLike[str], *, at_once: int = 2) -> list[Step]:
     return sorted(possible, key=lambda step: -step.rate)
 
 
+def seeds_at_once(where: Where) -> int:
+    """How many seeds a step adds: as many as run at once; on a cluster all that are wanted.
+
+    >>> seeds_at_once(Where(at_once=4)), seeds_at_once(Where("ray"))
+    (4, 1000)
+    """
+    return where.at_once or (2 if where.engine == "local" else 1000)
+
+
 def _step(experiment: Experiment, name: str, scale: Scale, ledger: str | os.PathLike[str], at_once: int) -> Step | None:
     row = book.read(ledger, experiment.key, name)
     known = len(row["seeds"]) if row is not None else 0
@@ -84,10 +93,11 @@ def run(
     """
     if hasattr(os, "nice"):
         os.nice(19)
+    at_once = seeds_at_once(where)
     impossible: set[tuple[str, str]] = set()
     with _alarm(hours):
         while True:
-            possible = [s for s in steps(ledger) if (s.experiment.key, s.scale) not in impossible]
+            possible = [s for s in steps(ledger, at_once=at_once) if (s.experiment.key, s.scale) not in impossible]
             if not possible:
                 return
             step = possible[0]

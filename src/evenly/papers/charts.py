@@ -6,7 +6,7 @@ from evenly.intervals import Interval, interval
 from evenly.papers.experiment import Experiment, Measured, resolve
 from evenly.report.chart import Bars, Chart, Line, Rule
 
-OVER_SEEDS = "mean, 95 % interval over seeds, and a dot for every seed"
+OVER_SEEDS = "mean, 95% interval over seeds, and a dot for every seed"
 
 
 def charts_of(experiment: Experiment, measured: Measured) -> list[Chart]:

@@ -51,7 +51,7 @@ class Judged:
 
 
 def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: bool = True) -> Judged:
-    """The verdict on one claim, from the paired differences d, their 95 % interval and the paper's effect e.
+    """The verdict on one claim, from the paired differences d, their 95% interval and the paper's effect e.
 
     - *reproduced*: the interval excludes 0 on the claimed side, and the mean is within the margin of e, if given;
     - *weaker*, *stronger than claimed*: it excludes 0 on the claimed side, and the mean is outside the margin;

@@ -4,6 +4,7 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evenly import atomic
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 4.6, 3.4  # inches of a panel
+LABEL = 0.24  # inches of a row with its label
 TITLE, PANEL_TITLE = 12, 10.5  # points
 INK = "#24292F"
 # More marks than this are rasterised inside the SVG, which would otherwise be megabytes.
@@ -50,10 +52,11 @@ def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title
         raise UsageError("there is no chart to draw: give at least one.")
     columns = columns or (len(charts) if len(charts) <= 3 else math.ceil(len(charts) ** 0.5))
     num_rows = math.ceil(len(charts) / columns)
+    panel_height = max([HEIGHT, *(LABEL * len(chart.labels("x")) + 1.0 for chart in charts if _in_rows(chart))])
     lines = wrap(title, points=TITLE, inches=WIDTH * columns - 0.3)
     head = 0.02 * TITLE * len(lines) if title else 0.0
     foot = 0.22 if note else 0.0
-    height = HEIGHT * num_rows + head + foot
+    height = panel_height * num_rows + head + foot
     made = Figure(figsize=(WIDTH * columns, height), layout="constrained")
     made.get_layout_engine().set(rect=(0, foot / height, 1, 1 - foot / height))  # type: ignore[union-attr, call-arg]  # the constrained layout
     if title:
@@ -61,7 +64,13 @@ def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title
     if note:
         made.text(0.99, 0.02 / height, note, fontsize=8, color="#5F6770", ha="right", va="bottom")
     for number, chart in enumerate(charts, 1):
-        _panel(made.add_subplot(num_rows, columns, number), chart)
+        axes = made.add_subplot(num_rows, columns, number)
+        if not _in_rows(chart):
+            _panel(axes, chart)
+            continue
+        _rows(axes, chart)
+        if number % columns != 1 and columns > 1 and charts[number - 2].labels("x") == chart.labels("x"):
+            axes.tick_params(labelleft=False)  # the panel to the left names them
     return made
 
 
@@ -136,6 +145,47 @@ def _panel(axes: "Axes", chart: Chart) -> None:
     if heights:
         axes.set_yticks(list(heights.values()), list(heights))
     _dress(axes, chart)
+
+
+def _in_rows(chart: Chart) -> bool:
+    """Whether a chart is drawn with a row per label: more labels than fit below each other's marks."""
+    labels = chart.labels("x")
+    marks = [layer for layer in chart.layers if not isinstance(layer, Rule)]
+    return len(labels) > 10 and max(map(len, labels)) > 12 and len(marks) == 1 and isinstance(marks[0], Bars)
+
+
+def _rows(axes: "Axes", chart: Chart) -> None:
+    """One layer of bars with a row for each label, read from the top, and its values across."""
+    places = {label: number for number, label in enumerate(chart.labels("x"))}
+    if chart.y_log:
+        axes.set_xscale("log")
+    for layer, colour in layer_colours(chart):
+        if isinstance(layer, Rule):
+            axes.axvline(float(layer.y or 0.0), color=GREY, lw=1.2, ls=(0, (4, 3)))
+            axes.text(float(layer.y or 0.0), len(places), f" {layer.name}", fontsize=8, color="#5F6770", va="bottom")
+        elif isinstance(layer, Bars):
+            _row_marks(axes, layer, bar_colours(chart, layer, colour), [places[label] for label in layer.x])
+    axes.set_yticks(range(len(places)), list(places))
+    axes.set_ylim(len(places) + 0.1, -0.6)  # with a line for the names of rules
+    if chart.y_range:
+        axes.set_xlim(*chart.y_range)
+    _dress(axes, replace(chart, x=chart.y, y=chart.x, x_range=None, y_range=None))
+
+
+def _row_marks(axes: "Axes", layer: Bars, colours: list[str], rows: list[int]) -> None:
+    values = _numbers(layer.y)
+    if layer.bar:
+        axes.barh(rows, values, 0.66, color=colours, alpha=0.55)
+    for row, dots, hue in zip(rows, layer.dots or (), colours, strict=False):
+        spread = [row + d for d in dot_offsets(len(dots), 0.6)]
+        dense = len(rows) * len(dots) > DENSE
+        axes.plot(_numbers(dots), spread, "o", ms=2.6, color=hue, alpha=0.45, mew=0, rasterized=dense)
+    if layer.low is not None and layer.high is not None:
+        below = [v - low for v, low in zip(values, _numbers(layer.low), strict=True)]
+        above = [high - v for v, high in zip(values, _numbers(layer.high), strict=True)]
+        axes.errorbar(values, rows, xerr=[below, above], fmt="none", ecolor=INK, elinewidth=1.4, capsize=2.5)
+    if not layer.bar:
+        axes.scatter(values, rows, marker="D", s=26, color=colours, zorder=3)
 
 
 def _scales(axes: "Axes", chart: Chart) -> None:

@@ -3,6 +3,9 @@
 Shapes: N examples, D features, C classes.
 """
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -38,12 +41,20 @@ def retrain_last_layer(
     >>> network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> network[2] = retrain_last_layer(network, data["balanced"])
     """
-    layer = _last_linear(model, head)
+    layer = last_linear(model, head)
+    rows = balanced_rows(split, by, rng)
+    with watch_inputs(layer) as seen:
+        _run_in_eval_mode(model, layer, split, rows, batch_size)
+    return fit(layer, torch.cat(seen), split, rows, strength=strength)
+
+
+def fit(layer: nn.Linear, features: Tensor, split: Labelled, rows: Tensor, *, strength: float = 1.0) -> nn.Linear:
+    """A layer like `layer`, fitted to the features and labels of `rows`, which are rows of `split`."""
     if not strength > 0:
         raise UsageError(f"strength={strength}: the weight of the data against the penalty is above 0; 1 is usual.")
-    rows = _balanced_subset(split, by, rng)
-    feature_ND = _features(model, layer, split, rows, batch_size)
-    labels_N = split.labels.cpu()[rows]
+    feature_ND, labels_N = features.flatten(1), split.labels.cpu()[rows]
+    if len(feature_ND) != len(rows):
+        raise UsageError("the last linear layer is not called once per example: name the right one with head=.")
     if len(set(labels_N.tolist())) < 2:
         raise DataError(f"{split.name} {split.split}: a last layer needs examples of two classes or more to be fitted.")
     mean_D, std_D = feature_ND.mean(dim=0), feature_ND.std(dim=0, correction=0)
@@ -86,7 +97,8 @@ def logistic_regression(x_ND: Tensor, labels_N: Tensor, num_classes: int, streng
     return weight_CD.detach(), bias_C.detach()
 
 
-def _last_linear(model: nn.Module, head: str | None) -> nn.Linear:
+def last_linear(model: nn.Module, head: str | None = None) -> nn.Linear:
+    """The linear layer called `head`, by default the last one of the model."""
     layers = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     if not layers:
         raise UsageError(f"{type(model).__name__} has no linear layer to retrain.")
@@ -96,7 +108,8 @@ def _last_linear(model: nn.Module, head: str | None) -> nn.Linear:
     return layers[name]
 
 
-def _balanced_subset(split: Labelled, by: str | None, rng: torch.Generator | None) -> Tensor:
+def balanced_rows(split: Labelled, by: str | None, rng: torch.Generator | None = None) -> Tensor:
+    """Rows of the split with as many of each value of the attribute `by`; all rows where it is None."""
     if by is None:
         return torch.arange(len(split))
     value_N = split.attribute(by).cpu()
@@ -106,23 +119,25 @@ def _balanced_subset(split: Labelled, by: str | None, rng: torch.Generator | Non
     return torch.cat([rows[torch.randperm(len(rows), generator=rng)[:fewest]] for rows in members]).sort().values
 
 
-@torch.no_grad()
-def _features(model: nn.Module, layer: nn.Linear, split: Labelled, rows: Tensor, batch_size: int) -> Tensor:
-    """The layer's input for each example, in eval mode; the model is unchanged."""
+@contextlib.contextmanager
+def watch_inputs(layer: nn.Linear) -> Iterator[list[Tensor]]:
+    """Within the context, every batch of inputs to `layer` is appended to the list, in float64 on the CPU."""
     seen: list[Tensor] = []
-    modes = {module: module.training for module in model.modules()}
     hook = layer.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach().double().cpu()))
     try:
-        model.eval()
-        device = layer.weight.device
-        for part in torch.split(rows, batch_size):
-            x = split.gather(part).to(device)
-            model(x.to(layer.weight.dtype).div_(255) if x.dtype == torch.uint8 else x)
+        yield seen
     finally:
         hook.remove()
+
+
+@torch.no_grad()
+def _run_in_eval_mode(model: nn.Module, layer: nn.Linear, split: Labelled, rows: Tensor, batch_size: int) -> None:
+    modes = {module: module.training for module in model.modules()}
+    try:
+        model.eval()
+        for part in torch.split(rows, batch_size):
+            x = split.gather(part).to(layer.weight.device)
+            model(x.to(layer.weight.dtype).div_(255) if x.dtype == torch.uint8 else x)
+    finally:
         for module, training in modes.items():
             module.training = training
-    feature_ND = torch.cat(seen)
-    if feature_ND.shape[0] != len(rows):
-        raise UsageError("the last linear layer is not called once per example: name the right one with head=.")
-    return feature_ND.flatten(1)

@@ -70,9 +70,9 @@ def check_available(where: Where, *, memory: int = 0) -> Where:
 
         ray_cluster.check(where)
     elif where.engine == "slurm":
-        from evenly.sweep import on_slurm
+        from evenly.sweep import slurm_cluster
 
-        on_slurm.check(where, memory=memory)
+        slurm_cluster.check(where, memory=memory)
     elif not is_one(where):
         return local.checked(where, memory=memory)
     return where

@@ -13,6 +13,7 @@ import contextlib
 import os
 import socket
 import tempfile
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from evenly.sweep.worker import Outcome, do, skip_outcome
 
 RETRIES = 5  # of a task whose node or process was lost, and of the actor that holds the plan
 LOOK = 5.0  # seconds from one line on progress to the next, at most
+PAUSE = 0.2  # seconds between two looks for an actor
 SAVING = 60.0  # seconds that cancelled jobs have to save where they stand
 LOGS = "sweep"  # in the folder of a node that does not see the runs
 
@@ -81,9 +83,11 @@ def _follow(ray: Any, holder: Any, plan: Plan, *, runs: Path, logs: Path, status
         news = ray.get(holder.news.remote(heard))
         heard += len(news)
         for event in news:
+            if event.name in status.outcomes:
+                continue  # heard before
             if event.outcome is None:
                 status.begin(plan[event.name])
-            elif event.name not in status.outcomes:
+            else:
                 if event.made:
                     _unpack(ray.get(event.made[0]), runs, plan[event.name], log_of(logs, plan[event.name]))
                 status.end(event.outcome)
@@ -213,13 +217,8 @@ def _holder(
 ) -> Any:
     """The actor that an earlier command left with this plan, or a new one."""
     name = f"{plan.digest}-{uuid.uuid5(uuid.NAMESPACE_URL, f'{socket.gethostname()}{runs.resolve()}').hex}"
-    with contextlib.suppress(ValueError, ray.exceptions.RayError):
-        there = ray.get_actor(name, namespace=ray_cluster.NAMESPACE)
-        # What is over was told to nobody. On a shared folder its jobs are found done, if they still are.
-        if setting.home is None or not ray.get(there.is_over.remote()):
-            return there
-        ray.kill(there)
-        name += uuid.uuid4().hex
+    if (there := _left_there(ray, name, setting)) is not None:
+        return there
     known: dict[str, bytes] = {}
     if setting.home is None:
         found = ((job, parcels.known(runs, job)) for job in left.values())
@@ -227,8 +226,24 @@ def _holder(
     life = {"name": name, "namespace": ray_cluster.NAMESPACE, "lifetime": "detached"} if stays else {}
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     here = strategy(ray.get_runtime_context().get_node_id(), soft=True)
-    actor = ray.remote(num_cpus=0, max_concurrency=1000, scheduling_strategy=here, **life)(Holder)
+    # For an actor that asks for nothing Ray picks any node, which may not know this one yet: hence a byte of memory.
+    actor = ray.remote(num_cpus=0, memory=1, max_concurrency=1000, scheduling_strategy=here, **life)(Holder)
     return actor.remote(left, setting, resources, known)
+
+
+def _left_there(ray: Any, name: str, setting: Setting) -> Any:
+    """The actor of this name that can still be heard, if any; one that cannot is removed."""
+    while True:
+        try:
+            there = ray.get_actor(name, namespace=ray_cluster.NAMESPACE)
+        except ValueError:
+            return None
+        with contextlib.suppress(ray.exceptions.RayActorError):
+            # What is over was told to nobody. On a shared folder its jobs are found done, if they still are.
+            if not ray.get(there.is_over.remote()) or setting.home is None:
+                return there
+            ray.kill(there)
+        time.sleep(PAUSE)  # the cluster takes a while to see that an actor is lost, and to free its name
 
 
 def _cancel(ray: Any, holder: Any) -> None:

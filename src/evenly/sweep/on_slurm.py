@@ -5,15 +5,10 @@ preempted saves, is queued again by submitit and goes on from there; one whose p
 again by the command that waits for it, and one that somebody cancelled by the same command when it is given again.
 """
 
-import importlib.util
 import json
-import math
-import shutil
 import signal
-import socket
 import subprocess
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +16,8 @@ from types import FrameType
 from typing import Any
 
 from evenly import atomic
-from evenly.errors import SetupError, UsageError, did_you_mean
+from evenly.errors import SetupError
+from evenly.sweep import slurm_cluster
 from evenly.sweep.local import log_of
 from evenly.sweep.plan import Job, Plan
 from evenly.sweep.status import Status, leave_or_cancel
@@ -34,17 +30,6 @@ RETRIES = 3  # of a job that ended without saying how
 LOOK = 1.0  # seconds between two looks at the queue, at first
 LONGEST_LOOK = 30.0
 GRACE = 15.0  # seconds that a result may take to appear on a shared file system after its job has left the queue
-ALIVE = {
-    "PENDING",
-    "RUNNING",
-    "CONFIGURING",
-    "COMPLETING",
-    "REQUEUED",
-    "SUSPENDED",
-    "RESIZING",
-    "SIGNALING",
-    "STAGE_OUT",
-}
 
 
 class Task:
@@ -103,11 +88,11 @@ def _run_layer(
     pause = LOOK
     try:
         while waiting:
-            states = _states([each.job_id for each in waiting.values()])
+            states = slurm_cluster.states([each.job_id for each in waiting.values()])
             for name, each in list(waiting.items()):
                 outcome, state = _outcome(each), states.get(each.job_id, "")
                 # One that was stopped is not taken up again before it has left: why it was stopped is known then.
-                if (outcome is None or outcome.state == "stopped") and state in ALIVE:
+                if (outcome is None or outcome.state == "stopped") and state in slurm_cluster.ALIVE:
                     gone.pop(name, None)
                     if state == "RUNNING" and name not in status.running:
                         status.begin(by_name[name])
@@ -121,7 +106,7 @@ def _run_layer(
                     how = "was cancelled" if state == "CANCELLED" else "ended without a result"
                     log = log_of(logs, by_name[name])
                     error = f"Slurm job {each.job_id} {how}"
-                    status.end(Outcome(name, "lost", error=error, host=_host(each.job_id), log=log))
+                    status.end(Outcome(name, "lost", error=error, host=slurm_cluster.host(each.job_id), log=log))
                 else:
                     lost.append(by_name[name])
             status.tick()
@@ -129,8 +114,8 @@ def _run_layer(
                 time.sleep(pause)
                 pause = min(pause * 1.2, LONGEST_LOOK) if not gone else LOOK
     except KeyboardInterrupt:
-        roots = _roots([each.job_id for each in waiting.values()])
-        leave_or_cancel(f"Slurm ({', '.join(roots)})", lambda: subprocess.run(["scancel", *roots], check=False))
+        arrays = slurm_cluster.arrays([each.job_id for each in waiting.values()])
+        leave_or_cancel(f"Slurm ({', '.join(arrays)})", lambda: subprocess.run(["scancel", *arrays], check=False))
         raise
     return lost
 
@@ -141,7 +126,7 @@ def _submit(executor: Any, jobs: Sequence[Job], where: Where, runs: Path, logs: 
     fresh = [job for job in jobs if job.name not in submitted]
     threads = where.threads or 1
     rows = [(job, str(runs.resolve()), log_of(logs.resolve(), job), threads, where.devices) for job in fresh]
-    longest = _longest_array() if len(rows) > 1 else 1
+    longest = slurm_cluster.longest_array() if len(rows) > 1 else 1
     for start in range(0, len(rows), longest):
         try:
             made = executor.map_array(Task(), *zip(*rows[start : start + longest], strict=True))
@@ -153,26 +138,17 @@ def _submit(executor: Any, jobs: Sequence[Job], where: Where, runs: Path, logs: 
     return submitted
 
 
-def _longest_array() -> int:
-    """The number of jobs that this cluster takes as one array."""
-    for line in _ask("scontrol", "show", "config").splitlines():
-        name, _, value = line.partition("=")
-        if name.strip() == "MaxArraySize" and value.strip().isdecimal():
-            return max(1, int(value) - 1)
-    return 1000
-
-
 def _left_there(logs: Path, names: Sequence[str]) -> dict[str, Any]:
     """The jobs that an earlier command of the same plan submitted and that are still in the queue."""
     import submitit
 
     known = {name: number for name, number in _read(logs).items() if name in names}
-    alive = _states(list(known.values()))
+    alive = slurm_cluster.states(list(known.values()))
     folder = logs / "slurm"
     return {
         name: submitit.SlurmJob(folder=folder, job_id=number, tasks=[0])
         for name, number in known.items()
-        if alive.get(number, "") in ALIVE
+        if alive.get(number, "") in slurm_cluster.ALIVE
     }
 
 
@@ -184,25 +160,9 @@ def _read(logs: Path) -> dict[str, str]:
     return {str(name): str(number) for name, number in known.items()} if isinstance(known, dict) else {}
 
 
-def check(where: Where, *, memory: int = 0) -> None:
-    """Raise unless submitit is installed, Slurm answers, the partition exists, and a node of it can hold a run.
-
-    `memory` is the number of bytes that a run is known to need at least.
-    """
-    if importlib.util.find_spec("submitit") is None:
-        raise SetupError('--on slurm needs submitit: pip install "evenly[slurm]"')
-    if shutil.which("sbatch") is None:
-        raise SetupError(
-            "--on slurm: there is no sbatch on this machine. Give the command on a login node of the cluster, or use "
-            "--on local or --on ray."
-        )
-    _check_partition(where)
-    _check_room(where, memory)
-
-
 def _executor(where: Where, runs: Path, logs: Path) -> Any:
-    check(where)
-    _check_shared(where, runs)
+    slurm_cluster.check(where)
+    slurm_cluster.check_shared(where, runs)
     import submitit
 
     executor = submitit.AutoExecutor(folder=logs / "slurm", cluster="slurm", slurm_max_num_timeout=1_000)
@@ -224,83 +184,6 @@ def _executor(where: Where, runs: Path, logs: Path) -> Any:
     return executor
 
 
-def _check_partition(where: Where) -> None:
-    """An unknown partition or a controller that does not answer is an error before anything is submitted."""
-    answer = _ask("sinfo", "--noheader", "--format=%R")
-    known = sorted(set(answer.split()))
-    if where.address and where.address not in known:
-        raise UsageError(f"--on {where}: there is no partition {where.address!r}. {did_you_mean(where.address, known)}")
-
-
-def _check_room(where: Where, memory: int) -> None:
-    """What no node could ever hold is an error now: Slurm would refuse it, or leave it in the queue for ever."""
-    partition = [f"--partition={where.address}"] if where.address else []
-    rows = [line.split() for line in _ask("sinfo", "--noheader", *partition, "--format=%c %m").splitlines()]
-    nodes = [(int(row[0].rstrip("+")), int(row[1].rstrip("+"))) for row in rows if len(row) == 2]
-    cores, most = max((node[0] for node in nodes), default=0), max((node[1] for node in nodes), default=0)
-    if (wanted := (where.threads or 1) * where.devices) > cores:
-        raise SetupError(
-            f"--on {where}: a run needs {wanted} cores, and the largest node has {cores}. Give less with "
-            "--threads-per-run or --devices-per-run."
-        )
-    needed = max(memory * where.devices / 1e9, where.memory or 0)
-    if most > 1 and needed > most * 1024**2 / 1e9:  # Slurm says 1 where nobody told it
-        raise SetupError(
-            f"--on {where}: a run needs {needed:.1f} GB of memory, and the largest node has "
-            f"{most * 1024**2 / 1e9:.1f}. Give less with --memory, another partition, or fewer or smaller examples."
-        )
-    if where.memory and memory * where.devices > where.memory * 1e9:
-        raise SetupError(
-            f"--memory {where.memory:g}: the examples alone need {needed:.1f} GB. Give --memory {math.ceil(needed) + 1}"
-        )
-
-
-def _check_shared(where: Where, runs: Path) -> None:
-    """Whether a node sees the folder of runs: one is asked for a file that was written just now, if any is free."""
-    nodes = set(_ask("sinfo", "--noheader", "--Node", "--format=%N").split())
-    if nodes == {socket.gethostname().partition(".")[0]}:
-        return
-    runs.mkdir(parents=True, exist_ok=True)
-    token = runs.resolve() / f".shared-{uuid.uuid4().hex}"
-    token.touch()
-    options = [f"--partition={where.address}"] if where.address else []
-    options += [f"--account={where.account}"] if where.account else []
-    command = ["srun", *options, "--immediate=10", "--ntasks=1", "--time=1", "--job-name=evenly", "--chdir=/"]
-    command += ["sh", "-c", 'test -e "$0" && echo seen || echo "not seen on $(hostname)"', str(token)]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return  # no node was free to ask: a job that does not see the folder says so when its turn comes
-    finally:
-        token.unlink(missing_ok=True)
-    if answer.startswith("not seen"):
-        raise SetupError(
-            f"--on {where}: {runs.resolve()} is {answer}. Give --runs a folder that all nodes share, such as "
-            f"{Path.home() / 'runs'}"
-        )
-
-
-def _roots(ids: Sequence[str]) -> list[str]:
-    return sorted({each.partition("_")[0] for each in ids})
-
-
-def _host(number: str) -> str:
-    """The node that a job was on, as far as Slurm still knows."""
-    command = ["squeue", "--noheader", "--states=all", f"--jobs={number}", "--format=%N"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-
-
-def _states(ids: Sequence[str]) -> dict[str, str]:
-    """The state of every job that the queue still knows, by its number."""
-    if not ids:
-        return {}
-    roots = _roots(ids)
-    command = ["squeue", "--noheader", "--array", "--states=all", f"--jobs={','.join(roots)}", "--format=%i %T"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    rows = (line.split() for line in answer.stdout.splitlines())
-    return {row[0]: row[1] for row in rows if len(row) == 2}
-
-
 def _outcome(submitted: Any) -> Outcome | None:
     """What a job said, once its result is on disk; an error of submitit's own is a failed job."""
     path = submitted.paths.result_pickle
@@ -311,16 +194,6 @@ def _outcome(submitted: Any) -> Outcome | None:
     except Exception as error:  # raised in the job, outside of what `do` catches
         return Outcome("", "failed", error=_reason(error), log=str(submitted.paths.stderr))
     return outcome
-
-
-def _ask(*command: str) -> str:
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", None) or str(error)
-        said = said.strip().splitlines()[-1].rstrip(".")
-        raise SetupError(f"--on slurm: `{command[0]}` says: {said}. Is the cluster's controller up?") from error
-    return answer.stdout
 
 
 def _reason(error: BaseException) -> str:

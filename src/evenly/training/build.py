@@ -86,13 +86,13 @@ def build_parts(
     augment = Augmentation.parse(recipe.augment, data=train)
     # Recipes from files were checked when they were read, so the user has named this code.
     consent.remember(recipe.model.name, recipe.model.options)
-    model = models.build(
+    model = models.build_with(
+        recipe.model.options,
         recipe.model.name,
         input_shape=augmented_shape(train.shape, augment),
         num_classes=splits.num_classes,
         rng=generator(recipe.seed, "init"),
         weights=recipe.model.weights,
-        **recipe.model.options,
     )
     models.check(model, augmented_shape(train.shape, augment), splits.num_classes, name=recipe.model.name)
     objective = Objective(recipe.loss, recipe.label_smoothing, recipe.logit_penalty)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenly.data import Labelled, Splits
+from evenly.data import Splits
 from evenly.data.augment import Augmentation
 from evenly.data.targeted import Targeted
 from evenly.errors import EvenlyError, UsageError
@@ -30,6 +30,7 @@ from evenly.training.comparison_jobs import data_loaded_once, load_once, run_of
 from evenly.training.distributed import World
 from evenly.training.early import early_recipe
 from evenly.training.evaluate import evaluation_split
+from evenly.training.last_layer import check_last_layer
 from evenly.training.methods import CONTROLS, Method, parse_all
 from evenly.training.recommendation import judge
 from evenly.typed.mappings import digest, flatten
@@ -112,10 +113,12 @@ class Design:
         if self.needs_early:
             self.early(self.seeds[0])
 
-    def check_on(self, train: Labelled) -> None:
-        """Raise, before anything is trained, for augmentations that these data cannot take: one example is put in."""
+    def check_on(self, splits: Splits) -> None:
+        """Raise, before anything is trained, for what these data cannot take: augmentations, a split for DFR."""
+        train = splits.train
         one, index = train.gather([0]), torch.zeros(1, dtype=torch.int64)
         for recipe in self._recipes():
+            check_last_layer(recipe, splits)
             for_all = Augmentation.parse(recipe.augment, data=train)
             for_all(one, seed=0, epoch=0, index=index)
             if recipe.resampling.augment:
@@ -167,7 +170,7 @@ def compare(
         data = load_once(first, data_root=running.get("data_root"))
         split = evaluation_split(data, design.split)
         # What does not fit together is an error now, not once in every run.
-        design.check_on(data.train)
+        design.check_on(data)
         world = World.join(running.get("device", "auto"))
         plain = replace(first, resampling=Resampling())
         build_parts(plain, world=world, splits=data, workers=running.get("workers", 0))

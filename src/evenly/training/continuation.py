@@ -26,7 +26,7 @@ def is_beginning(early: Run, recipe: Recipe, identity: Identity) -> bool:
     if first.until.rule == "end" or kept is None:
         return False
     same_data = kept["data"].get("fingerprint") == identity.data["fingerprint"] and kept["given"] == identity.given
-    same_recipe = replace(first, until=Until(), keep_epochs=recipe.keep_epochs) == recipe
+    same_recipe = replace(first, until=Until(), keep_epochs=recipe.keep_epochs, last_layer=recipe.last_layer) == recipe
     # The early run has neither kept the weights of these epochs nor recorded losses per example in this run's folder.
     leaves_more = recipe.record_examples or any(epoch <= taken for epoch in recipe.keep_epochs)
     return same_data and same_recipe and not leaves_more

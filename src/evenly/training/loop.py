@@ -114,10 +114,8 @@ class Loop:
         world.check_replicas(self.parts.model)
         if self.keep_end:
             self._save(END)
-        weights = self._weights()
+        self.save_weights()
         self.seconds += time.monotonic() - self._since
-        if world.leads:
-            checkpoint.save_weights(self.run, "weights.safetensors", weights)
         return history[-1]
 
     def take(self, batch: Batch) -> None:
@@ -153,20 +151,19 @@ class Loop:
             metrics["ascents_skipped"] = parts.ascent.skipped
         last = self.epoch == parts.recipe.epochs
         if self.epoch % parts.recipe.evaluate_every == 0 or last:
-            metrics |= self._evaluate()
+            metrics |= self.evaluate()
         if world.leads:
             self.run.log(**metrics)
         for listener in self.listeners:
             listener(metrics)
         if self.epoch in parts.recipe.keep_epochs:
-            weights = self._weights()
-            if world.leads:
-                checkpoint.save_weights(self.run, f"checkpoints/epoch-{self.epoch:04d}.safetensors", weights)
+            self.save_weights(f"checkpoints/epoch-{self.epoch:04d}.safetensors")
         if any(world.any_of(self._is_due)):
             self._save()
         return metrics
 
-    def _evaluate(self) -> Metrics:
+    def evaluate(self) -> Metrics:
+        """Losses and errors of the network as it is now, split by split."""
         parts = self.parts
         metrics: Metrics = {}
         for split, data in parts.splits.items():
@@ -222,6 +219,12 @@ class Loop:
         parts = self.parts
         epoch = self.epoch + (self.batch > 0)
         return divergence_error(what, parts.recipe, parts.model, step=step or self.step, epoch=epoch, path=self.path)
+
+    def save_weights(self, name: str = "weights.safetensors") -> None:
+        """Keep the weights as they are now; on several devices all of them must call this."""
+        weights = self._weights()
+        if self.parts.world.leads:
+            checkpoint.save_weights(self.run, name, weights)
 
     def _weights(self) -> dict[str, Tensor]:
         weights: dict[str, Tensor] = gather(self.parts.model.state_dict())

@@ -71,6 +71,7 @@ WORDS: dict[str, Word] = {
     "continue": Word("continued", ("resampling.start=early",)),
     "logit-penalty": Word("logit penalty", (), "logit_penalty={}", "0.01", ("label-smoothing",)),
     "label-smoothing": Word("label smoothing", (), "label_smoothing={}", "0.1", ("logit-penalty",)),
+    "dfr": Word("DFR", (), "last_layer={}", "validation"),
     "batch": Word("smaller batch", (), "batch_size={}", lambda recipe: str(max(1, recipe.batch_size // 4))),
     "random-perturbation": Word("random perturbation", ("ascent.rule=random",), "ascent.rho={}"),
     **{

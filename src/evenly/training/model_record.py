@@ -11,14 +11,13 @@ from evenly import consent, models
 from evenly.data.catalogue import CATALOGUE, HUGGING_FACE, is_path
 from evenly.data.input_format import InputFormat
 from evenly.errors import DataError
+from evenly.models.foreign import without_fetching
 from evenly.recipe import Recipe
 from evenly.records import Run, json_text
 from evenly.training.build import Parts
 
 NAME = "model.json"
 FORMAT = 1
-# Options that make a library fetch or read weights, which the run's weights replace.
-_FETCHING = {"timm": ("pretrained", "checkpoint_path"), "torchvision": ("weights",)}
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,10 @@ class ModelRecord:
 
     def build(self, *, source: str | os.PathLike[str]) -> nn.Module:
         """The network with fresh weights; `source` is the folder that names its code, for the request of consent."""
-        left_out = _FETCHING.get(self.name.partition(":")[0], ()) if ":" in self.name else ()
-        options = {name: value for name, value in self.options.items() if name not in left_out}
+        options = without_fetching(self.name, self.options)
         consent.require(self.name, options, source=source)
-        return models.build(
-            self.name, input_shape=self.inputs.model_shape, num_classes=len(self.classes), rng=0, **options
+        return models.build_with(
+            options, self.name, input_shape=self.inputs.model_shape, num_classes=len(self.classes), rng=0
         )
 
     def to_mapping(self) -> dict[str, Any]:

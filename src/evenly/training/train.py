@@ -36,6 +36,7 @@ from evenly.training.early import (
 from evenly.training.evidence import EXAMPLES, write_evidence
 from evenly.training.identify import agree, identify
 from evenly.training.interruption import Interruption
+from evenly.training.last_layer import check_can_refit, check_last_layer, refit_last_layer
 from evenly.training.loop import LAST, Enough, Loop
 from evenly.training.model_record import NAME as MODEL
 from evenly.training.model_record import model_record
@@ -146,6 +147,7 @@ def train_from(
         raise UsageError(f"pace = {pace} is the seconds between checkpoints: give 0 or more, such as 60.")
     world = World.join(device)
     data = splits if splits is not None else load_data(recipe, data_root=data_root)
+    check_last_layer(recipe, data)
     identity = agree(world, lambda: identify(recipe, data, indices=indices, weights=weights, enough=enough))
     run = Run(os.path.join(runs, identity.id))
     if world.broadcast(run.state == "done"):
@@ -169,6 +171,7 @@ def train_from(
             first, separation, indices, weights, hard = select(recipe, runs=runs, data=data.train)
         given = {"indices": indices, "weights": weights, "hard": hard}
         parts = build_parts(recipe, world=world, splits=data, workers=workers, **given)
+        check_can_refit(parts)
         if first is not None:
             load_early_weights(first, recipe, parts.model)
         environment = stamp(data=parts.splits.fingerprint, device=world.device) if world.leads else None
@@ -196,6 +199,8 @@ def train_from(
                 heard.append(lambda metrics: save_early_outputs(loop, metrics))
             loop.listeners = tuple(heard)
             last = loop.train()
+            if recipe.until.rule == "end":
+                last = refit_last_layer(loop, last)
             said = final_predictions(loop) if recipe.until.rule == "end" else None
             if world.leads:
                 if said is not None:

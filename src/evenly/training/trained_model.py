@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from evenly import consent, models
 from evenly.data import Augmentation, Labelled, Splits
 from evenly.errors import DataError, UsageError
+from evenly.models.foreign import without_fetching
 from evenly.recipe import Recipe, from_record
 from evenly.records import Run
 from evenly.records.identity import check_data
@@ -78,15 +79,16 @@ def load_trained(run: Run, *, epoch: int | None = None, data_root: str | None = 
             f"Train with --set keep_epochs=[{epoch}] to keep them."
         )
     recipe = from_record(run.recipe)
-    consent.require(recipe.model.name, recipe.model.options, source=run.path)  # the folder may be a stranger's
+    options = without_fetching(recipe.model.name, recipe.model.options)
+    consent.require(recipe.model.name, options, source=run.path)  # the folder may be a stranger's
     splits = data_of(run, data_root=data_root)
     augment = Augmentation.parse(recipe.augment, data=splits.train)
-    model = models.build(
+    model = models.build_with(
+        options,
         recipe.model.name,
         input_shape=augmented_shape(splits.train.shape, augment),
         num_classes=splits.num_classes,
         rng=generator(recipe.seed, "init"),
-        **recipe.model.options,
     )
     try:
         model.load_state_dict(weights_at(run, epoch, last=kept[-1]))

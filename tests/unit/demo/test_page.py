@@ -169,4 +169,4 @@ def test_the_headline_has_the_cure_in_it_and_no_more_than_the_numbers_say() -> N
     unsure["alignment"]["useful"]["hard"][-1] = [0.3, 0.9, 0.2]
     assert "may be chance" in headline(unsure)
     page = demo_page(TOY, GAIN, command="evenly demo", runs="runs")
-    assert "Alignment is how far" in page.split("<main")[1].split("<section")[0]
+    assert "Alignment with a feature v is the largest" in page.split("<main")[1].split("<section")[0]

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from evenly.errors import SetupError, UsageError
-from evenly.models import build
+from evenly.errors import DataError, SetupError, UsageError
+from evenly.models import build, build_with
 from evenly.models.foreign import foreign
 
 MODULE = """
@@ -205,7 +205,7 @@ def test_weights_of_timms_resnet_load_into_ours(tmp_path: Path) -> None:
     ("name", "options"),
     [
         ("timm:resnet10t", {"pretrained": True}),
-        ("torchvision:resnet18", {"weights": "IMAGENET1K_V1", "num_classes": 1000}),
+        ("torchvision:resnet18", {"weights": "IMAGENET1K_V1"}),
     ],
 )
 def test_published_weights_that_cannot_be_fetched_are_an_error_in_words(
@@ -219,4 +219,45 @@ def test_published_weights_that_cannot_be_fetched_are_an_error_in_words(
         monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # where nobody answers
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(SetupError, match=r"the published weights of .* could not be fetched: .*random weights"):
-        foreign(name, (3, 32, 32), 1000, options)
+        foreign(name, (3, 32, 32), 10, options)
+
+
+@pytest.mark.usefixtures("torchvision")
+def test_weights_that_torchvision_publishes_fill_all_but_a_head_of_other_classes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    models = sys.modules["torchvision.models"]
+    published = models.get_model("resnet18", weights=None)
+    chosen = models.ResNet18_Weights.DEFAULT
+    # The file as it lies on a machine that has fetched it; its name ends in the digest of other weights.
+    monkeypatch.setattr(type(chosen), "get_state_dict", lambda *_, **__: published.state_dict())
+    recorded = {"weights": "DEFAULT"}
+    filled = build_with(recorded, "torchvision:resnet18", input_shape=(3, 32, 32), num_classes=3, rng=0)
+    torch.testing.assert_close(filled.conv1.weight, published.conv1.weight, rtol=0, atol=0)
+    assert filled.fc.weight.shape == (3, 512)
+    with pytest.raises(UsageError, match=r"torchvision has no weights 'IMAGENET1K_V7' of resnet18\. Did you mean"):
+        foreign("torchvision:resnet18", (3, 32, 32), 3, {"weights": "IMAGENET1K_V7"})
+
+
+@pytest.mark.usefixtures("torchvision")
+def test_names_of_the_hub_and_files_that_are_not_there_are_answered_with_what_to_give() -> None:
+    pytest.importorskip("timm", reason="timm is not installed")
+    with pytest.raises(UsageError, match=r"--model timm:resnet18\.a1_in1k --set model\.options\.pretrained=true"):
+        make("timm:hf-hub:timm/resnet18.a1_in1k")
+    with pytest.raises(UsageError, match=r"no module 'hf' in .* Models of the Hugging Face Hub are .* timm:NAME"):
+        make("hf:microsoft/resnet-18")
+    with pytest.raises(DataError, match=r"there is no weights file /nowhere\.pth, which checkpoint_path names"):
+        make("timm:resnet10t", checkpoint_path="/nowhere.pth")
+
+
+def test_an_option_may_be_called_what_an_argument_of_build_is(here: Path) -> None:
+    (here / "users_networks.py").write_text(
+        "from torch import nn\n"
+        "def named(num_classes, weights, name):\n"
+        "    assert (weights, name) == ('mine', 'n')\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes))\n"
+    )
+    options = {"weights": "mine", "name": "n"}
+    model = build_with(options, "users_networks:named", input_shape=(1, 8, 8), num_classes=3, rng=0)
+    assert model(torch.zeros(1, 1, 8, 8)).shape == (1, 3)

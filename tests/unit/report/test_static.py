@@ -1,10 +1,12 @@
 """Figures for papers are whole: no title is cut, every whisker is seen, equal axes have equal ranges."""
 
+from itertools import pairwise
+
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from evenly.papers.catalogue import CATALOGUE
-from evenly.report.chart import Bars, Chart, Line, extent, share_y_axes
+from evenly.report.chart import Bars, Chart, Line, Rule, extent, share_y_axes
 from evenly.report.static import figure
 
 LONGEST = sorted({experiment.title for experiment in CATALOGUE.values()}, key=len)[-6:]
@@ -56,3 +58,19 @@ def test_panels_with_the_same_axis_share_its_range_and_others_do_not() -> None:
 def test_the_extent_of_a_chart_holds_whiskers_and_dots() -> None:
     bars = Bars("error", ["a"], [3.0], [1.0], [4.0], dots=[[0.5, 5.0]], bar=False)
     assert extent(Chart("", "", "", [bars], "One bar.")) == (0.5, 5.0)
+
+
+def test_many_long_labels_stand_in_rows_and_none_lies_on_another() -> None:
+    labels = [f"a cure with a long name {number}" for number in range(18)]
+    bars = Bars("", labels, [1.0] * 18, [0.5] * 18, [1.5] * 18, [[0.9, 1.1]] * 18, bar=False)
+    chart = Chart("Test", "", "points", [bars, Rule(y=0.0, name="plain")], "Eighteen marks.")
+    made = figure([chart] * 3, title="An atlas", note="2 seeds")
+    canvas = FigureCanvasAgg(made)
+    canvas.draw()
+    first, *others = made.axes
+    boxes = [text.get_window_extent(canvas.get_renderer()) for text in first.get_yticklabels()]
+    assert [text.get_text() for text in first.get_yticklabels()] == labels
+    assert all(box.x0 >= 0 and not box.overlaps(below) for box, below in pairwise(boxes))
+    for axes in others:
+        shown = [text for text in axes.get_yticklabels() if text.get_visible()]
+        assert not shown, "the panel to the left names the rows"

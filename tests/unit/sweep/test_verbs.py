@@ -1,11 +1,14 @@
 """`--on` on the command line: every verb that trains many runs says the same of them wherever they are trained."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from evenly.cli import main
+from evenly.sweep.local import usable_cores
 
 SMALL = ["digit-dominoes", "--model", "mlp", "--epochs", "2", "--seeds", "0-1", "--device", "cpu"]
 
@@ -46,3 +49,56 @@ def test_what_the_full_tables_take_on_gpus_is_printed_for_a_cluster(capsys):
     rows = [line.split() for line in told.out.splitlines() if line.startswith("springer2024 ")]
     assert [row[1] for row in rows] == ["8", "64"]
     assert "15 TFLOP/s" in told.err
+
+
+def test_a_forecast_says_how_many_could_be_trained_at_once(capsys):
+    assert main(["useful", *SMALL, "--at-epoch", "1", "--dry-run"]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    cores = usable_cores()
+    assert ("one run after the other (--on local trains " in told) == (cores > 1)
+    assert cores == 1 or f"trains {cores} at once)" in told
+
+
+CAMPAIGN = """
+import os, sys
+from dataclasses import replace
+from evenly.cli import main
+from evenly.papers import campaign
+del os.nice  # at the lowest priority it would take minutes beside other tests
+one = campaign.CATALOGUE["springer2024/fig2"]
+campaign.CATALOGUE = {one.key: replace(one, scales={"smoke": replace(one.scales["smoke"], value=1.0, wanted=5)})}
+sys.exit(main(["reproduce", "--next", *sys.argv[1:]]))
+"""
+
+
+def _campaign(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """A campaign that knows of one experiment, five seeds of which are wanted."""
+    given = ["--ledger", "claims", "--runs", "runs", *words]
+    return subprocess.run(
+        [sys.executable, "-c", CAMPAIGN, *given], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_campaign_adds_as_many_seeds_as_run_at_once(tmp_path: Path):
+    where = ["--on", "local:3", "--threads-per-run", "1"]
+    first = _campaign(tmp_path, *where, "--dry-run")
+    assert "springer2024/fig2 at smoke, 3 more seeds" in first.stdout
+    assert not (tmp_path / "claims").exists()
+    done = _campaign(tmp_path, *where)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stderr.splitlines() if "more seeds" in line][1].count("2 more seeds") == 1
+    assert "Every declared row has the seeds that are wanted. Rows are in claims." in done.stderr
+    (row,) = [json.loads(path.read_text()) for path in (tmp_path / "claims").glob("**/*.json")]
+    assert row["seeds"] == [0, 1, 2, 3, 4]
+    assert len(list((tmp_path / "runs" / "sweep").glob("*/state.json"))) == 2  # a plan for each step
+
+
+def test_a_campaign_on_a_cluster_adds_all_seeds_at_once_and_one_that_is_not_there_is_said_at_once(tmp_path: Path):
+    pytest.importorskip("ray", reason='needs Ray: pip install "evenly[ray]"')
+    told = _campaign(tmp_path, "--dry-run", "--on", "ray")
+    assert told.returncode == 0
+    assert "springer2024/fig2 at smoke, 5 more seeds" in told.stdout
+    nowhere = _campaign(tmp_path, "--on", "ray:127.0.0.1:9")
+    assert nowhere.returncode == 4
+    assert "no Ray cluster answers there" in nowhere.stderr
+    assert "passed over" not in nowhere.stderr

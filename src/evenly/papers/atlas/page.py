@@ -22,7 +22,7 @@ SHOWN = ("balanced", "test", "worst")
 FEW = 5
 RULE = (
     "A number is a difference to plain training in points of error, pair by pair, so that minus is better. "
-    "A filled square stands after Holm's correction over all squares of its map; a tinted one has a 95 % interval that "
+    "A filled square stands after Holm's correction over all squares of its map; a tinted one has a 95% interval that "
     "excludes zero, and no more; the others may be chance. A square opens the task at its cure: every seed, the "
     "interval, and how small an effect the seeds could have shown."
 )
@@ -125,7 +125,7 @@ def _map(own: Mapping[tuple[str, str], Cell], shown: Sequence[Task], words: str)
     rows["plain training, error in %"] = [*(f"{plain[task.key]:.1f}" for task in columns), "1.00×"]
     heads = [
         [*_spans([_MINORITIES[task.minority].split(" (")[0] for task in columns]), ("cost", 1)],
-        [*_spans([f"{100 * task.share:g} %" for task in columns], [task.minority for task in columns]), ("", 1)],
+        [*_spans([f"{100 * task.share:g}%" for task in columns], [task.minority for task in columns]), ("", 1)],
         [*((_size(task), 1) for task in columns), ("", 1)],
     ]
     return Map("cure", heads, rows, f"Points of error on {words}, minus plain training. Below each share: examples.")
@@ -213,7 +213,7 @@ def _outcome(mine: Sequence[Cell]) -> Table:
             "error": TITLES[cell.error],
             "plain %": cell.plain,
             "this %": cell.plain + cell.difference.mean,
-            "difference [95 %]": _interval(cell),
+            "difference [95%]": _interval(cell),
             "": Badge({"helps": "helped", "harms": "hurt"}.get(cell.verdict, cell.verdict)),
             "could be seen": f"{cell.detectable:.2f}",
         }

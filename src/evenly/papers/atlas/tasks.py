@@ -22,7 +22,7 @@ SEEDS = tuple(range(20, 30))  # fresh: the cures and their settings were explore
 AT_ONCE = 5  # seeds in one part
 _WORDS = {
     "lacking": "lack the easy feature",
-    "conflicting": "have an easy feature that speaks for another class",
+    "conflicting": "have an easy feature that indicates another class",
     "noisy": "have a wrong label, and a fifth lack the easy feature",
 }
 
@@ -60,7 +60,7 @@ class Task:
     @property
     def sentence(self) -> str:
         """The task in words."""
-        return f"{100 * self.share:g} % of {self.size:,} examples of {self.data} {_WORDS[self.minority]}"
+        return f"{100 * self.share:g}% of {self.size:,} examples of {self.data} {_WORDS[self.minority]}"
 
     @property
     def group(self) -> str:
@@ -123,15 +123,16 @@ def draw(measured: Measured) -> list[Chart]:
         dots = [[by[seed] - plain[seed] for seed in plain] for by in own]
         means = [paired_difference(list(by.values()), [plain[seed] for seed in by]) for by in own]
         low, high = [each.low for each in means], [each.high for each in means]
-        layer = Bars("", named, [each.mean for each in means], low, high, dots, bar=False)
+        labels = [CURES[name].label for name in named]
+        layer = Bars("", labels, [each.mean for each in means], low, high, dots, bar=False)
         error = sum(plain.values()) / len(plain)
         charts.append(
             Chart(
-                f"{where.capitalize()}: plain training {error:.2f} %",
+                f"{where.capitalize()}: plain training {error:.2f}%",
                 "",
-                "points of error, minus plain",
+                "difference to plain training, points",
                 [layer, Rule(y=0.0, name="plain")],
-                f"Difference to plain training in the error on {words}: mean, 95 % interval, and every seed.",
+                f"Difference to plain training in the error on {words}: mean, 95% interval, and every seed.",
             )
         )
     return charts

@@ -106,7 +106,7 @@ def charts(measured: Measured) -> list[Chart]:
         for number, c in enumerate(FEATURES):
             for method in ("sgd", "sam"):
                 runs = series[method]["curves"][f"{kind}{method}.C{c}"]
-                name, epochs = f"{method.upper()}, C = {c}", range(len(runs[0]))
+                name, epochs = f"C = {c}, {method.upper()}", range(len(runs[0]))
                 lines.append(mean_curve(name, epochs, runs, colour=number, dashed=method == "sam"))
         ends = ", ".join(f"{mean(measured, f'{kind}sgd.C{c}'):.2f} from C = {c}" for c in FEATURES)
         sentence = (

@@ -39,7 +39,7 @@ CLAIMS = (
         12740.0,
         margin=3822.0,
         corrects=True,
-        note="margin: 30 % of the paper's number, which comes without a spread",
+        note="margin: 30% of the paper's number, which comes without a spread",
     ),
     Claim("real drop", "σ falls by less than a quarter", "sam0.1.sigma_kept", "greater", 0.75, corrects=True),
 )

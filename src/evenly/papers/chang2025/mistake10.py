@@ -82,7 +82,7 @@ def charts(measured: Measured) -> list[Chart]:
             {"k > C": "rows.printed", "k > 2^C": "rows.meant"},
             title="Examples that are not fitted",
             y="% of the cube",
-            sentence=f"As printed {mean(measured, 'rows.printed'):.0f} % of the cube are not fitted, as meant none.",
+            sentence=f"As printed {mean(measured, 'rows.printed'):.0f}% of the cube are not fitted, as meant none.",
         ),
         side_by_side(
             measured,

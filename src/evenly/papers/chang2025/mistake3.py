@@ -71,8 +71,8 @@ def charts(measured: Measured) -> list[Chart]:
             {"only the σ-criterion": "only_sigma", "only the sharpest example": "only_sharpest"},
             title="Sets in which one criterion is stricter",
             y="% of sets",
-            sentence=f"The σ-criterion is stricter in {mean(measured, 'only_sigma'):.0f} % of the sets, the one of the "
-            f"sharpest example in {mean(measured, 'only_sharpest'):.0f} %; in the others they are equal.",
+            sentence=f"The σ-criterion is stricter in {mean(measured, 'only_sigma'):.0f}% of the sets, the one of the "
+            f"sharpest example in {mean(measured, 'only_sharpest'):.0f}%; in the others they are equal.",
         )
     ]
 

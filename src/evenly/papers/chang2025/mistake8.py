@@ -53,8 +53,8 @@ def charts(measured: Measured) -> list[Chart]:
     ]
     agree = {line: mean(measured, f"sgd.agrees.{line}") for line in LINES}
     sentence = (
-        f"For SGD the almost-sure line agrees with the simulation in {agree['almost_sure']:.1f} % of the cells, the "
-        f"mean-square line in {agree['mean_square']:.1f} %, the criterion in {agree['criterion']:.1f} %."
+        f"For SGD the almost-sure line agrees with the simulation in {agree['almost_sure']:.1f}% of the cells, the "
+        f"mean-square line in {agree['mean_square']:.1f}%, the criterion in {agree['criterion']:.1f}%."
     )
     return [
         map_chart(measured, "sam0.2", "SAM, ρ/α = 0.2"),

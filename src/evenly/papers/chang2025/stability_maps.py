@@ -20,7 +20,7 @@ LARGER = 20  # batches from here on are called large
 #: On this set the line of theorem 3.3 is the exact mean-square boundary.
 LINES = {"criterion": "theorem 3.2", "mean_square": "theorem 3.3, exact mean square", "almost_sure": "almost sure"}
 # Seen on the dark of what diverges and on the light of what does not.
-_COLOURS = {"criterion": "#CC79A7", "mean_square": "#0072B2", "almost_sure": "#D55E00"}
+_COLOURS = {"criterion": 3, "mean_square": 0, "almost_sure": 1}  # of the series of the palette
 SCALES = {
     "smoke": Scale((0, 1), 0.1, {"stride": 12, "steps": 200, "repeats": 4, "each": 1}, deviations=("every 12th cell",)),
     "full": Scale(
@@ -145,11 +145,11 @@ def map_chart(measured: Measured, method: str, title: str, *, lines: Sequence[st
         for line in lines
     ]
     sentence = (
-        f"{title} diverges in {mean(measured, f'{method}.diverged'):.1f} % of the cells, below the curves. "
+        f"{title} diverges in {mean(measured, f'{method}.diverged'):.1f}% of the cells, below the curves. "
         f"Cells that each line gets right, for batches below {LARGER} and from {LARGER} on: "
         + ", ".join(
             f"{LINES[line]} {mean(measured, f'{method}.agrees.{line}.small'):.1f} and "
-            f"{mean(measured, f'{method}.agrees.{line}.large'):.1f} %"
+            f"{mean(measured, f'{method}.agrees.{line}.large'):.1f}%"
             for line in lines
         )
         + "."
@@ -161,11 +161,17 @@ def boundary_chart(measured: Measured, methods: Mapping[str, str], title: str) -
     """The simulated boundary of each method: for every batch size the largest σ at which most seeds diverge."""
     batches = _parts(measured)[0]["batches"]
     lines = [
-        Line(label, batches, boundary(measured, method), dashed=method == "random", colour=number)
+        Line(
+            label,
+            batches,
+            boundary(measured, method),
+            dashed=method == "random",
+            colour=2 if method == "random" else number,
+        )
         for number, (label, method) in enumerate(methods.items())
     ]
     shares = ", ".join(
-        f"{mean(measured, f'{method}.diverged'):.1f} % of the cells with {label}" for label, method in methods.items()
+        f"{mean(measured, f'{method}.diverged'):.1f}% of the cells with {label}" for label, method in methods.items()
     )
     return Chart(title, "batch size B", "coherence σ", lines, f"Diverged, below the curves: {shares}.")
 

@@ -32,7 +32,7 @@ def _row(method: str) -> list[Claim]:
             note = "margin: half of the paper's drop from SGD to ρ = 0.1"
         else:
             says, direction, margin = f"{label} falls from SGD to SAM with ρ = {rho:g}", "less", 0.3 * (sgd - ours)
-            note = "margin: 30 % of the paper's drop, which comes without a spread"
+            note = "margin: 30% of the paper's drop, which comes without a spread"
         claims.append(
             Claim(
                 name,

@@ -18,7 +18,7 @@ _AUGMENT = ["pad-crop", "mirror"]
 CLAIMS = (
     Claim(
         "rank",
-        "Fewer components hold 99.9 % of the features' variance with ρ = 0.2 than with SGD",
+        "Fewer components hold 99.9% of the features' variance with ρ = 0.2 than with SGD",
         "sam0.2.rank",
         "less",
         "sgd.rank",
@@ -130,7 +130,7 @@ def charts(measured: Measured) -> list[Chart]:
             + ".",
         )
         for quantity, title in (
-            ("rank", "components with 99.9 % of the variance"),
+            ("rank", "components with 99.9% of the variance"),
             ("coherence", "proxy coherence"),
             ("error", "test error (%)"),
         )

@@ -22,7 +22,7 @@ CLAIMS = (
     in_every_set(
         "bounded",
         "At half of the exact threshold E‖w‖² settles at its closed form",
-        note="within 10 %, for the Monte Carlo error",
+        note="within 10%, for the Monte Carlo error",
     ),
     in_every_set("hovers", "There E‖w‖² stays above that of SGD, which vanishes"),
     in_every_set(

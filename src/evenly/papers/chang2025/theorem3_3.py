@@ -12,14 +12,14 @@ from evenly.report.chart import Chart
 
 CLAIMS = (
     in_every_set("at", "E[J²] is 1 at the stated learning rate", note="to 1e-9"),
-    in_every_set("below", "and below 1 at 99 % of it"),
-    in_every_set("above", "and above 1 at 101 % of it"),
+    in_every_set("below", "and below 1 at 99% of it"),
+    in_every_set("above", "and above 1 at 101% of it"),
     in_every_set("exact", "Our exact threshold is the stated one", note="to 1e-9"),
 )
 
 
 def count_batches(context: Context, *, seeds: Sequence[int]) -> Found:
-    """E[J²] on the theorem's set by counting batches, at the stated learning rate and 1 % beside it."""
+    """E[J²] on the theorem's set by counting batches, at the stated learning rate and 1% beside it."""
     import torch
 
     from evenly.rng import generator
@@ -64,14 +64,14 @@ def mean_square_step(pull: float, sigma: int, rate: float) -> float:
 
 
 def charts(measured: Measured) -> list[Chart]:
-    """E[J²] at the stated learning rate and 1 % beside it."""
+    """E[J²] at the stated learning rate and 1% beside it."""
     return [
         side_by_side(
             measured,
-            {"99 %": "below", "100 %": "at", "101 %": "above"},
+            {"99%": "below", "100%": "at", "101%": "above"},
             title="E[J²] by counting batches",
             y="E[J²]",
-            sentence="E[J²] is below 1 at 99 % of the stated learning rate, 1 at it, and above 1 at 101 %.",
+            sentence="E[J²] is below 1 at 99% of the stated learning rate, 1 at it, and above 1 at 101%.",
             level=1.0,
         )
     ]

@@ -9,7 +9,7 @@ from evenly.report.chart import Chart
 CLAIMS = (
     Claim(
         "bound",
-        "The bound fails in less than δ = 5 % of draws, at whichever n and C it fails most often (%)",
+        "The bound fails in less than δ = 5% of draws, at whichever n and C it fails most often (%)",
         "broken",
         "less",
         5.0,
@@ -37,8 +37,8 @@ def charts(measured: Measured) -> list[Chart]:
             {"draws": "broken"},
             title="Draws that break the bound, worst n and C",
             y="%",
-            sentence=f"The bound fails in {mean(measured, 'broken'):.2g} % of the draws at the n and C at which"
-            " it fails most often; it may in 5 %.",
+            sentence=f"The bound fails in {mean(measured, 'broken'):.2g}% of the draws at the n and C at which"
+            " it fails most often; it may in 5%.",
             level=5.0,
             level_name="δ",
         ),

@@ -6,11 +6,12 @@ from typing import Any
 from evenly.papers.claim import Claim
 from evenly.papers.experiment import Experiment, Measured, Part, Scale
 from evenly.report.chart import Chart, Line
+from evenly.report.palette import METHODS
 
 BETAS = (0.2, 0.4)
 SEEDS = tuple(range(10))
 SHOWN = {"gd": "GD", "sam": "SAM"}
-COLOURS = {"gd": 0, "sam": 1}
+COLOURS = {"gd": METHODS["plain"].colour, "sam": METHODS["sam"].colour}
 NUM_DRAWN = 27  # points of a curve
 NETWORKS = {"": True, "eq1 ": False}  # the beginning of quantities' names, and whether filters have a bias
 TINY = ("few examples and iterations: a test of the machinery, not of the claim",)

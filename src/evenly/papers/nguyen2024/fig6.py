@@ -89,7 +89,7 @@ def charts(measured: Measured) -> list[Chart]:
         bars(measured, quantities, name="(G_e − G_d) − (S_e − S_d)", bar=True),
         Rule(y=0.25, name="the paper"),
     ]
-    sentence = "The gap of GD less that of SAM from 250 iterations on: mean, 95 % interval and every seed."
+    sentence = "The gap of GD less that of SAM from 250 iterations on: mean, 95% interval and every seed."
     return [*panels, Chart("GD's gap less SAM's, with bias", "", "difference", layers, sentence)]
 
 

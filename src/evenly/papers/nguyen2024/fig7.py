@@ -6,11 +6,11 @@ from evenly.papers.nguyen2024.comparisons import BEYOND_SAM, below, changes, err
 from evenly.papers.nguyen2024.recipes import Case
 
 RATE = (
-    "learning rate 0.03: at the 0.1 of appendix C our perceptron hardly trains (78 % training error after 8 epochs)",
+    "learning rate 0.03: at the 0.1 of appendix C our perceptron hardly trains (78% training error after 8 epochs)",
 )
 PILOT = (
     "A pilot with seed 0 was seen before this row was run (test errors: plain 41.35, random upsampling 41.00, USEFUL "
-    "41.88 %, separated after epoch 8); the learning rate was chosen before it, by whether the perceptron trains.",
+    "41.88%, separated after epoch 8); the learning rate was chosen before it, by whether the perceptron trains.",
 )
 
 
@@ -23,7 +23,7 @@ def _by_nearly_a_point(name: str) -> Claim:
         0.0,
         -0.9,
         margin=0.45,
-        note="The paper gives the difference ('nearly 1 %'), not the errors.",
+        note="The paper gives the difference ('nearly 1%'), not the errors.",
     )
 
 

@@ -171,7 +171,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "nguyen2024/fig9-cifar-mnist",
-        "In place of figure 9: CIFAR-MNIST, 95 % correlated",
+        "In place of figure 9: CIFAR-MNIST, 95% correlated",
         CLAIM,
         plan_cifar_mnist,
         CIFAR_MNIST,
@@ -186,7 +186,7 @@ EXPERIMENTS = (
                 ("cifar-mnist",),
                 (
                     "MNIST 0/1 on CIFAR-10 airplane/automobile instead of Waterbirds; the digit agrees with the label "
-                    "in 95 % of the training examples and says nothing in the test set",
+                    "in 95% of the training examples and says nothing in the test set",
                     "three convolutions, 20 epochs, batch 100, learning rate 0.01 with a cosine, no augmentation",
                     "the separating epoch is where the gain in training error shrinks; SAM's ρ is 0.1, not chosen",
                 ),

@@ -65,7 +65,7 @@ def gradient_statistics(
 
     `NAME.gd`, `.sam` are the parts of the normalised gradients along the difficult feature, `.stronger` those with it
     1.5 times as strong. `NAME.off` is how far the ratio of GD's coefficients on D(β_e, kβ_d, α) is from SAM's, relative
-    to it, with one filter and no noise; `NAME.literal` the percentage of moments at which k is right to 1 % if ρᵗ is
+    to it, with one filter and no noise; `NAME.literal` the percentage of moments at which k is right to 1% if ρᵗ is
     taken from the gradient of the loss itself. `NAME.cosine` is between the gradients of GD and SAM with many filters,
     `NAME.best` with the best k, and `NAME.closed` the part of the distance 1 − cosine that the best k closes.
     """

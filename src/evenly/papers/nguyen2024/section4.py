@@ -217,7 +217,7 @@ EXPERIMENT = Experiment(
     errata=(
         "The paper argues this from its theorems and shows it on images only; this is the check on its own data.",
         "The hard clusters hold nearly all examples without the easy patch. With the two seeds that were separated "
-        "last (after 325 or 350 iterations) they hold no others; with the rest, separated after 100 to 200, 8 to 63 % "
+        "last (after 325 or 350 iterations) they hold no others; with the rest, separated after 100 to 200, 8 to 63% "
         "of the cluster do have the easy patch.",
     ),
     primary="difficult at 0.2",

@@ -16,12 +16,15 @@ def _experiment(data: str, *, quantile: float, misclassified: float, useful: flo
         claims=tuple(
             below(
                 other,
-                f"SGD on the clusters' examples has a lower test error than on those of {other}",
+                f"SGD has a lower test error with examples chosen by clusters than by {words}",
                 "sgd.useful.error",
                 f"sgd.{other}.error",
                 numbers=(useful, theirs),
             )
-            for other, theirs in (("quantile", quantile), ("misclassified", misclassified))
+            for other, words, theirs in (
+                ("quantile", "a quantile of the loss", quantile),
+                ("misclassified", "misclassification", misclassified),
+            )
         ),
         scales=scales(case),
         charts=error_charts,

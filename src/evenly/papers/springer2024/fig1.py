@@ -101,7 +101,7 @@ def chart(measured: Measured) -> list[Chart]:
                 f"Φ_{feature} as {name.upper()} has trained it (seed 0), over the plane of that feature, with the "
                 f"{SHOWN} training points of each class."
             )
-            title = f"{name.upper()}: Φ_{feature}, {error:.1f} % misread"
+            title = f"{name.upper()}: Φ_{feature}, {error:.1f}% misread"
             panels.append(Chart(title, f"{feature} feature, first", "second", [heat, *points], sentence))
     return panels
 
@@ -109,7 +109,7 @@ def chart(measured: Measured) -> list[Chart]:
 def _points(inputs: Sequence[Sequence[float]], labels: Sequence[int], number: int, label: int) -> Points:
     own = [row for row, each in zip(inputs, labels, strict=True) if each == label][:SHOWN]
     x, y = [round(row[2 * number], 3) for row in own], [round(row[2 * number + 1], 3) for row in own]
-    name, colour = ("+1", "#24292F") if label else ("−1", "#009E73")
+    name, colour = ("+1" if label else "−1"), "#24292F"  # by mark: every hue is lost on some part of the map
     return Points(name, x, y, colour=colour, mark="cross" if label else "dot")
 
 

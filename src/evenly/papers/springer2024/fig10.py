@@ -74,7 +74,7 @@ EXPERIMENT = experiment(
     deviations=(
         "5 seeds",
         "χ = 360; three levels of each noise up to the paper's largest: "
-        "label 2, 5, 10 %, Gaussian 0.25, 0.5, 1, dropout 10, 20, 40 %",
+        "label 2, 5, 10%, Gaussian 0.25, 0.5, 1, dropout 10, 20, 40%",
         "probed on points without noise",
     ),
     charts=chart,

@@ -35,7 +35,7 @@ CLAIMS = (
     ),
     Claim(
         "comparable",
-        "the two effects alone gain alike, in points",
+        "each effect alone gains about as much as the other, in points",
         "importance.gain",
         "equal",
         "rate.gain",
@@ -44,7 +44,7 @@ CLAIMS = (
     *(
         Claim(
             f"all of LSAM, ρ = {rho:g}",
-            f"both together err as LSAM of ρ = {rho:g} does at its ratio, in points more",
+            f"both together have the error of LSAM with ρ = {rho:g} at its ratio (excess in points)",
             f"both.{at('gap', rho=rho)}",
             "equal",
             0.0,

@@ -53,7 +53,7 @@ SMOKE_SAYS = ("digits on digits, a small perceptron, 1 epoch: that it runs",)
 FIXED = (0.01, 0.1)  # learning rate and ρ at which SAM stands beside SGD without any choice
 SWEEP = "SAM is chosen from {} settings, SGD from {}: the choice can favour SAM, the claim at a fixed ρ has none"
 SWEEP_NOTE = "the best of a sweep can be better by the choice alone, and SAM's sweep is the longer one"
-EVERY_SEED = "Every seed is a dot, the bar their mean with its 95 % interval."
+EVERY_SEED = "Every seed is a dot, the bar their mean with its 95% interval."
 
 
 def margin(one: float, other: float, *, floor: float, most: float) -> float:

@@ -40,7 +40,7 @@ def held_by_poor(weights_N: Tensor, contribution_N: Tensor) -> float:
 
 
 def lorenz_points(weights_SN: Tensor) -> list[float]:
-    """The mean over seeds of the shares that the least 0 %, 1 %, … of the examples hold."""
+    """The mean over seeds of the shares that the least 0%, 1%, … of the examples hold."""
     places = (torch.linspace(0, 1, POINTS, dtype=torch.float64) * weights_SN.shape[1]).round().long()
     curves = torch.stack([lorenz(w_N)[1][places] for w_N in weights_SN])
     return [round(float(value), 5) for value in curves.mean(0)]

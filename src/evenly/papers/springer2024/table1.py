@@ -35,7 +35,7 @@ PROBE = (
 )
 PILOT = (
     "a pilot on CIFAR-MNIST with seed 0, learning rate .01 and ρ in 0, .05, .1, .2 came first: hard probing errors, "
-    "with another probe, were 16.7, 17.1, 15.6 and 14.6 %"
+    "with another probe, were 16.7, 17.1, 15.6 and 14.6%"
 )
 SELECTION = (
     "The paper selects hyperparameters “based on the validation set” and does not say by which error: on the training "
@@ -53,7 +53,7 @@ def claims(name: str, lr: float, rho: float) -> tuple[Claim, ...]:
         columns.append(
             Claim(
                 what,
-                f"{says}: SAM's is {'that of SGD' if same else 'below that of SGD'}, %",
+                f"SAM has {'the same' if same else 'a lower'} {says} {'as' if same else 'than'} SGD, %",
                 f"sam.{what}",
                 "equal" if same else "less",
                 f"sgd.{what}",

@@ -31,7 +31,7 @@ LARGE: Mapping[str, Any] = {
 REDUCED: Mapping[str, Any] = {**image_training.STACKED, "augment": ["mirror", "normalise:standard"]}
 OPEN = (
     "not in the paper, settled here: network (ResNet-18), 20 epochs, batch 128, Waterbirds' augmentation, 3 seeds",
-    "DomainBed's 80 % / 20 % split of every domain",
+    "DomainBed's 80% / 20% split of every domain",
     "one learning rate and ρ for all seeds, chosen by the mean validation error on the domains trained on",
 )
 

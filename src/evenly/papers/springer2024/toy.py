@@ -34,7 +34,7 @@ MEDIANS = "medians over the batches of every epoch, where the paper has means: ·
 
 RHO_AXIS = "œÅ (0 is SGD)"
 ERROR_AXIS = "hard probing error (%)"
-BAND = "Means and 95 % intervals over seeds."
+BAND = "Means and 95% intervals over seeds."
 
 
 def experiment(

@@ -37,7 +37,7 @@ def test_a_large_effect_helps_and_harm_is_called_harm():
 
 
 def test_what_does_not_survive_the_correction_only_may_help():
-    """Of 400 cells without any effect 5 % exclude zero; none of them may be called certain."""
+    """Of 400 cells without any effect 5% exclude zero; none of them may be called certain."""
     made = cells([row(f"atlas/noisy-{number}", {}) for number in range(8)])
     outside = [cell for cell in made if cell.difference.excludes_zero]
     assert 0.01 < len(outside) / len(made) < 0.12
@@ -57,7 +57,7 @@ def test_p_values_and_holm_are_those_of_scipy():
 
 
 def test_the_effect_that_could_be_seen_is_seen_nine_times_out_of_ten():
-    """Drawn again and again with that true effect, the interval of ten seeds excludes zero in about 90 %."""
+    """Drawn again and again with that true effect, the interval of ten seeds excludes zero in about 90%."""
     cell = next(iter(cells([row("atlas/lacking-3", {})])))
     rng = np.random.default_rng(0)
     drawn = rng.normal(cell.detectable, cell.difference.deviation, (4000, 10))

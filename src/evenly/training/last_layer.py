@@ -1,0 +1,57 @@
+"""Deep feature reweighting (DFR) at the end of a run: the last layer is fitted to a held-out split, groups balanced."""
+
+from typing import Any
+
+import torch
+
+from evenly.data import Splits
+from evenly.errors import UsageError
+from evenly.recipe import Recipe
+from evenly.resampling.last_layer import balanced_rows, fit, last_linear, watch_inputs
+from evenly.rng import generator
+from evenly.training.build import Parts
+from evenly.training.loop import Loop
+
+GROUP = "group"  # the attribute whose values are balanced, where the split has it
+
+
+def check_last_layer(recipe: Recipe, splits: Splits) -> None:
+    """Raise before training where the last layer could not be fitted at its end."""
+    name = recipe.last_layer
+    if name is None or name in splits:
+        return
+    others = [split for split in splits if split not in ("train", "test")]
+    remedy = f"It has {', '.join(others)}." if others else "Hold some examples out: --set data.validation=0.2"
+    raise UsageError(f"last_layer={name}: {splits.name} has no split {name!r} to fit the last layer to. {remedy}")
+
+
+def check_can_refit(parts: Parts) -> None:
+    """Raise where this network has no last layer to fit, or where no process holds the whole of it."""
+    if parts.recipe.last_layer is None:
+        return
+    last_linear(parts.model)
+    if parts.recipe.sharded and parts.world.size > 1:
+        raise UsageError("last_layer and sharded=true: no device holds the whole last layer. Leave `sharded` out.")
+
+
+def refit_last_layer(loop: Loop, last: dict[str, Any]) -> dict[str, Any]:
+    """Replace the last layer, evaluate and keep the weights; return the metrics `last` with their new values.
+
+    The errors on the split itself are left out: the layer was fitted to it, so they say nothing about other examples.
+    """
+    parts, name = loop.parts, loop.parts.recipe.last_layer
+    if name is None:
+        return last
+    split, layer = parts.splits[name], last_linear(parts.model)
+    rng = generator(parts.recipe.seed, "last layer")
+    rows = balanced_rows(split, GROUP if GROUP in split.attributes else None, rng)
+    with watch_inputs(layer) as seen:
+        loop.outputs(name)
+    fitted = fit(layer, torch.cat(seen)[rows], split, rows)
+    with torch.no_grad():
+        layer.weight.copy_(fitted.weight)
+        if layer.bias is not None:
+            layer.bias.copy_(fitted.bias)
+    loop.save_weights()
+    metrics = last | loop.evaluate()
+    return {key: value for key, value in metrics.items() if not key.startswith(f"{name}.")}

@@ -1,0 +1,117 @@
+"""A run whose last layer is fitted to a held-out split at its end: it is scikit-learn's, on the run's own features."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from sklearn.linear_model import LogisticRegression
+
+from evenly.data import load
+from evenly.errors import UsageError
+from evenly.recipe import Recipe, digest, from_mapping
+from evenly.training.comparison import Design, compare
+from evenly.training.train import train
+from evenly.training.trained_model import load_trained
+
+SMALL = {
+    "data": {"name": "digits", "validation": 0.3},
+    "model": {"name": "mlp", "options": {"width": 32}},
+    "epochs": 3,
+    "batch_size": 64,
+    "augment": ["mirror"],
+}
+
+
+def run(runs, **more):
+    return train(from_mapping(Recipe, {**SMALL, **more}), runs=runs, device="cpu", pace=0)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    runs = tmp_path_factory.mktemp("runs")
+    return run(runs), run(runs, last_layer="validation")
+
+
+def test_only_the_last_layer_differs_and_it_is_scikit_learns(pair):
+    plain, refitted = (load_file(each.path / "weights.safetensors") for each in pair)
+    changed = [name for name in plain if not torch.equal(plain[name], refitted[name])]
+    bias_name, weight_name = sorted(plain)[-2:]
+    assert sorted(changed) == sorted([weight_name, bias_name])
+    trained = load_trained(pair[0])
+    layer = [module for module in trained.model.modules() if isinstance(module, torch.nn.Linear)][-1]
+    seen = []
+    layer.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach().double()))
+    split = trained.splits["validation"]
+    with torch.no_grad():
+        trained.model(split.gather(range(len(split))).float() / 255)
+    features = torch.cat(seen).numpy()
+    mean, std = features.mean(0), features.std(0)
+    std[std == 0] = 1
+    peer = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit((features - mean) / std, split.labels.numpy())
+    weight = peer.coef_ / std
+    bias = peer.intercept_ - weight @ mean
+    ours = {name: refitted[name].double().numpy() for name in (weight_name, bias_name)}
+    assert ours[weight_name] == pytest.approx(weight, rel=1e-3, abs=1e-3)
+    # Biases are known up to a constant, which no prediction depends on.
+    shift = ours[bias_name] - bias
+    assert np.abs(shift - shift.mean()).max() < 1e-2
+
+
+def test_the_result_is_that_of_the_new_layer_and_leaves_out_the_split_it_was_fitted_to(pair):
+    refitted = pair[1]
+    trained = load_trained(refitted)
+    test = trained.splits["test"]
+    with torch.no_grad():
+        wrong = trained.model(test.gather(range(len(test))).float() / 255).argmax(1) != test.labels
+    summary = refitted.summary()
+    assert summary["test.error"] == pytest.approx(float(wrong.double().mean()))
+    assert summary["test.error"] != pair[0].summary()["test.error"]
+    assert not [key for key in summary if key.startswith("validation.")]
+    assert "validation.error" in pair[0].summary()
+
+
+def test_groups_are_balanced_where_the_split_has_them(tmp_path):
+    data = load("spirals", conflict=0.1)
+    assert "group" in data["groups"].attributes
+    recipe = from_mapping(
+        Recipe,
+        {
+            "data": {"name": "spirals", "options": {"conflict": 0.1}},
+            "model": {"name": "mlp"},
+            "epochs": 2,
+            "batch_size": 64,
+            "last_layer": "groups",
+        },
+    )
+    summary = train(recipe, runs=tmp_path, device="cpu", pace=0).summary()
+    assert not [key for key in summary if key.startswith("groups.")]
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_what_the_network_is_trained_on_or_judged_by_is_refused(split):
+    with pytest.raises(UsageError, match=f"last_layer={split}: expected a split that the network was not trained on"):
+        Recipe(last_layer=split)
+
+
+def test_a_split_that_is_not_there_is_refused_before_training(tmp_path):
+    small = from_mapping(Recipe, {**SMALL, "data": {"name": "digits"}, "last_layer": "validation"})
+    with pytest.raises(UsageError, match=r"digits has no split 'validation'.*--set data.validation=0.2"):
+        train(small, runs=tmp_path, device="cpu")
+    with pytest.raises(UsageError, match="has no split 'validation'"):
+        compare(
+            Design(from_mapping(Recipe, {**SMALL, "data": {"name": "digits"}}), ("plain", "dfr"), (0,)), runs=tmp_path
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_it_is_a_method_of_a_comparison(tmp_path):
+    found = compare(Design(from_mapping(Recipe, SMALL), ("plain", "dfr"), (0, 1)), runs=tmp_path, device="cpu")
+    assert found["state"] == "done"
+    plain, dfr = found["methods"]
+    assert (dfr["name"], dfr["label"]) == ("dfr", "DFR")
+    errors = [[row["error"] for row in method["runs"].values()] for method in (plain, dfr)]
+    assert all(a != b for a, b in zip(*errors, strict=True))
+
+
+def test_without_it_a_recipe_has_the_digest_it_always_had():
+    assert digest(Recipe()) == digest(Recipe(last_layer=None)) != digest(Recipe(last_layer="validation"))
