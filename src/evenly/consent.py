@@ -64,7 +64,7 @@ def require(name: str, options: Mapping[str, Any], *, source: str | os.PathLike[
 
     >>> require("os:system", {"command": "rm -rf /"}, source="runs/3f2a")
     Traceback (most recent call last):
-    evenly.errors.UsageError: runs/3f2a names code to run: os:system(command='rm -rf /'). Nothing of it was imported...
+    evenly.errors.UsageError: runs/3f2a names code to run: os:system(command='rm -rf /'). None of it was imported...
     """
     if not is_code(name, options) or _trusting.get() or has_consent(name, options):
         return
@@ -72,7 +72,7 @@ def require(name: str, options: Mapping[str, Any], *, source: str | os.PathLike[
     command = _command.get()
     how = remedy or (f"run it: {command} --trust-code" if command else "put it under `with evenly.consent.trusting():`")
     raise UsageError(
-        f"{os.fspath(source)} names code to run: {name}({call}). Nothing of it was imported or called, since nobody "
+        f"{os.fspath(source)} names code to run: {name}({call}). None of it was imported or called, since nobody "
         f"has named it on this machine. If you know it and trust where it comes from, {how}"
     )
 

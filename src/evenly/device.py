@@ -59,10 +59,10 @@ def accelerator() -> tuple[str | None, int]:
 
     A build of torch for GPUs names its kind even where there is no GPU: only an available one counts.
     """
-    found = torch.accelerator.current_accelerator()
-    if found is None or not torch.accelerator.is_available():
+    current = torch.accelerator.current_accelerator()
+    if current is None or not torch.accelerator.is_available():
         return None, 0
-    return found.type, torch.accelerator.device_count()
+    return current.type, torch.accelerator.device_count()
 
 
 def enter(device: torch.device) -> None:

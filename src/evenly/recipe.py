@@ -25,9 +25,9 @@ class Data(Settings):
     """Which examples."""
 
     name: str = setting("digits", "A data set that `evenly data list` names, or the path of your own.")
-    options: Mapping[str, Any] = setting({}, "What this data set alone understands, such as `beta_hard` of `patches`.")
+    options: Mapping[str, Any] = setting({}, "Options of this data set, such as `beta_hard` of `patches`.")
     validation: float = setting(0.0, "Share of the training examples held out for validation.", least=0, below=1)
-    seed: int | None = setting(None, "What toy data and pairings are drawn by; null takes the recipe's seed.", least=0)
+    seed: int | None = setting(None, "The seed of toy data and pairings; null takes the recipe's.", least=0)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Model(Settings):
     """Which network."""
 
     name: str = setting("mlp", "The architecture.")
-    options: Mapping[str, Any] = setting({}, "What this architecture alone understands, such as `width`.")
+    options: Mapping[str, Any] = setting({}, "Options of this architecture, such as `width`.")
     weights: str | None = setting(None, "A file of weights to start from; null draws them from the seed.")
 
 
@@ -49,7 +49,7 @@ class Optimizer(Settings):
     nesterov: bool = setting(False, "Whether the momentum is Nesterov's.")
     weight_decay: float = setting(5e-4, "Weight decay.", least=0)
     decay: Literal["all", "weights"] = setting("all", "Whether biases and normalisation layers decay too.")
-    options: Mapping[str, Any] = setting({}, "What this optimizer alone understands, such as `betas` of AdamW.")
+    options: Mapping[str, Any] = setting({}, "Options of this optimizer, such as `betas` of AdamW.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,13 +71,13 @@ class Ascent(Settings):
     rho: float | None = setting(
         None, "How far it is from the weights; null is the rule's own default.", least=0, most=1e6
     )
-    options: Mapping[str, Any] = setting({}, "What this rule alone understands.")
+    options: Mapping[str, Any] = setting({}, "Options of this rule.")
     schedule: Literal["constant", "linear", "cosine", "lr"] = setting(
         "constant",
         "How rho goes to rho_end over training; `lr` follows the learning rate, as GSAM does.",
         absent="constant",
     )
-    rho_end: float = setting(0.0, "What rho goes to, unless its schedule is constant.", least=0, most=1e6, absent=0.0)
+    rho_end: float = setting(0.0, "The final rho, unless its schedule is constant.", least=0, most=1e6, absent=0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,7 +112,7 @@ class Schedule(Settings):
     milestones: tuple[float, ...] = setting(
         (0.5, 0.75), "Shares of training after which a step schedule multiplies by `factor`.", above=0, below=1
     )
-    factor: float = setting(0.1, "What a step schedule multiplies by.", above=0, most=1)
+    factor: float = setting(0.1, "The factor of a step schedule.", above=0, most=1)
     warmup_epochs: float = setting(0.0, "Epochs of linear warm-up before it.", least=0)
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class Schedule(Settings):
 
 @dataclass(frozen=True)
 class Until(Settings):
-    """When training is over before its last epoch, and leaves its outputs on the training set."""
+    """When training stops early and saves its outputs on the training set."""
 
     rule: Literal["end", "gain", "epoch", "fraction"] = setting(
         "end", "The last epoch; or, early: where the gain in training error shrinks, an epoch, a part of all epochs."
@@ -154,11 +154,11 @@ class Resampling(Settings):
     )
     among: Literal["all", "right"] = setting(
         "all",
-        "Whether clusters are made of all examples, or of those that the early network predicts rightly.",
+        "Whether clusters are made of all examples, or of those that the early network predicts correctly.",
         absent="all",
     )
     start: Literal["scratch", "early"] = setting(
-        "scratch", "Whether training begins anew, or goes on with the early run's weights.", absent="scratch"
+        "scratch", "Whether training starts afresh or from the early run's weights.", absent="scratch"
     )
 
     def __post_init__(self) -> None:
@@ -193,15 +193,15 @@ class Recipe(Settings):
     until: Until = Until()
     epochs: int = setting(200, "Passes over the training examples.", least=1)
     batch_size: int = setting(128, "Examples in a step.", least=1)
-    drop_last: bool = setting(False, "Whether a last batch that is smaller is left out.")
-    seed: int = setting(0, "What all randomness is derived from.", least=0)
+    drop_last: bool = setting(False, "Whether a smaller last batch is dropped.")
+    seed: int = setting(0, "The seed of all random numbers.", least=0)
     precision: Literal["fp32", "bf16", "fp16"] = setting("fp32", "Number format of the forward and backward passes.")
-    accumulate: int = setting(1, "Parts that a batch is taken in, to need less memory.", least=1, absent=1)
+    accumulate: int = setting(1, "Parts in which a batch is computed, to save memory.", least=1, absent=1)
     deterministic: bool = setting(False, "Whether a GPU must give the same bits every time.", absent=False)
     label_smoothing: float = setting(0.0, "Share of the target spread over all classes.", least=0, below=1)
     clip_norm: float | None = setting(None, "Largest norm of a gradient; null leaves it as it is.", above=0)
     loss: Literal["auto", "cross-entropy", "logistic", "squared"] = setting(
-        "auto", "What is minimised; `auto` is cross-entropy, or logistic for a model with one output."
+        "auto", "The loss; `auto` is cross-entropy, or logistic for a model with one output."
     )
     evaluate_every: int = setting(1, "Epochs from one evaluation of all splits to the next.", least=1)
     record_examples: bool = setting(False, "Whether to record every training example's loss at each evaluation.")

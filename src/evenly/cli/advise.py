@@ -59,28 +59,28 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     recipe, data = _resolve(given, runs=runs, how=how)
     seen = look(recipe, data, runs=runs, **how)
     signs = _signs(seen, data, _run(given["data"], runs))
-    found, tested = advice_of(seen.features, rows), leave_one_out(rows) if len(rows) > 1 else {}
+    advice, tested = advice_of(seen.features, rows), leave_one_out(rows) if len(rows) > 1 else {}
     if not leads():
         return
     named = _run(given["data"], runs)
-    command = _command(given if named is None else given | _settings(named), found)
+    command = _command(given if named is None else given | _settings(named), advice)
     if json:
         facts = {"run": seen.run.id, "twin": seen.twin.id, "epochs": seen.epochs, "features": seen.features}
-        ranking = [vars(choice) for choice in found.ranking]
+        ranking = [vars(choice) for choice in advice.ranking]
         print_json(
             {
                 **facts,
-                "abstains": found.abstains,
-                "nearest": dict(found.nearest),
+                "abstains": advice.abstains,
+                "nearest": dict(advice.nearest),
                 "ranking": ranking,
-                "harmful": list(found.harmful),
+                "harmful": list(advice.harmful),
                 "signs": [sign._asdict() for sign in signs],
                 "tested": {"tasks": len(tested), "good": sum(tested.values())},
                 "next": command,
             }
         )
         return
-    _show(seen.features, seen.epochs, found, tested, folder, command, signs)
+    _show(seen.features, seen.epochs, advice, tested, folder, command, signs)
 
 
 def _resolve(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":

@@ -43,7 +43,7 @@ def fill(parser: Parser) -> None:
     show_.add_argument("--out", type=Path, default=Path("sheet.png"), help="picture (default: %(default)s)")
     show_.add_argument("--split", default="train", help="which split (default: %(default)s)")
     show_.add_argument("--per-class", type=int, default=8, metavar="N", help="examples a class (default: %(default)s)")
-    show_.add_argument("--classes", type=int, default=12, metavar="N", help="at most so many (default: %(default)s)")
+    show_.add_argument("--classes", type=int, default=12, metavar="N", help="at most N classes (default: %(default)s)")
     show_.add_argument("--force", action="store_true", help="replace the picture if it exists")
     get_ = verb(inner, "get", get, help="download from the publisher", examples="evenly data get cifar10")
     get_.add_argument("names", metavar="NAME", nargs="+", help="a published data set")
@@ -164,11 +164,11 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
         else:
             _say_left_out(broken)
         # Published data cannot be changed; in the user's own, copies can be removed.
-        found = [*(duplicates(splits) if source not in CATALOGUE else ()), *problems(splits)]
+        findings = [*(duplicates(splits) if source not in CATALOGUE else ()), *problems(splits)]
         if not wrong:
-            with suppress(DataError) if found else nullcontext():  # a row that does not decode, reported already
+            with suppress(DataError) if findings else nullcontext():  # a row that does not decode, reported already
                 rows = [_row(part) for part in splits.values()]
-        wrong += found
+        wrong += findings
         for remark in splits.remarks:
             if not broken or "left out" not in remark:
                 say(remark)

@@ -22,7 +22,7 @@ EXTRAS = {
 def fill(parser: Parser) -> None:
     """The arguments of `evenly doctor`."""
     parser.calls(doctor, examples="evenly doctor\nevenly doctor --gpu\nevenly doctor --json")
-    parser.add_argument("--gpu", action="store_true", help="put the GPU to the test, and print a report to share")
+    parser.add_argument("--gpu", action="store_true", help="check the GPU, and print a report to share")
     add_root(parser)
     add_json(parser)
 

@@ -18,22 +18,22 @@ def report(*, json: bool) -> int:
         if json:
             print_json({"environment": stamp(), "devices": [], "checks": rows})
         else:
-            print_table(rows, ["check", "asks"], title="What a GPU would be asked")
+            print_table(rows, ["check", "asks"], title="The checks of a GPU")
         raise SetupError(
             "this torch sees no GPU, so nothing was checked. Run it on a machine with one: CUDA, ROCm, XPU or Apple."
         )
     devices = devices_to_check(count, kind)
-    found: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
     for device in devices:
         for row in ask(device):
             say(f"{row['device']} {row['check']}: {row['found']}")
-            found.append(row)
-    told = {"environment": stamp(), "devices": [facts(device) for device in devices], "checks": found}
+            answers.append(row)
+    told = {"environment": stamp(), "devices": [facts(device) for device in devices], "checks": answers}
     if json:
         print_json(told)
     else:
         _print(told)
-    wrong = [f"{row['check']} on {row['device']}" for row in found if not row["right"]]
+    wrong = [f"{row['check']} on {row['device']}" for row in answers if not row["right"]]
     if wrong:
         say(f"\nNot as it should be: {', '.join(wrong)}. Please open an issue and paste this report into it.")
     return int(bool(wrong))

@@ -33,7 +33,7 @@ def fill(parser: Parser) -> None:
         dest="form",
         choices=sorted(OUT),
         required=True,
-        help="of the training set: csv, rows with a column `repeat`, which `evenly train FILE` heeds; folder, links in "
+        help="of the training set: csv, rows with a column `repeat`, which `evenly train FILE` reads; folder, links in "
         "a folder per class; indices, positions. Of the network: torchscript; onnx; hub, a folder with safetensors, "
         "config and model card (nothing is uploaded)",
     )

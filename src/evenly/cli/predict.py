@@ -28,7 +28,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument("images", metavar="IMAGES", nargs="+", help="image files, or folders with images below them")
     parser.add_argument("--out", type=Path, metavar="FILE", help="a CSV file to write (default: print it)")
     parser.add_argument("--probabilities", action="store_true", help="add a column with the probability of every class")
-    parser.add_argument("--skip-broken", action="store_true", help="count files that do not decode as no error")
+    parser.add_argument("--skip-broken", action="store_true", help="accept files that do not decode")
     parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="images at once (default: %(default)s)")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, mps (default: the best there is)")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")

@@ -24,7 +24,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument(
         "run_ids", metavar="RUN", nargs="*", help="the ID of a run or a comparison, its beginning, or a folder of runs"
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page to write (default: {OUT}, drawn anew)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page to write (default: {OUT}, redrawn)")
     parser.add_argument("--force", action="store_true", help="replace a page that exists")
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument(
@@ -64,7 +64,7 @@ def report(
     if claims or atlas:
         name = "--claims" if claims else "--atlas"
         if run_ids or serve or (claims and atlas):
-            raise UsageError(f"{name} is a site of its own, not about runs: give only --out, a folder.")
+            raise UsageError(f"{name} is a separate site, not about runs: give only --out, a folder.")
         write = _claims if claims else _atlas
         write(out or Path("site" if claims else "atlas"), ledger, force=force, open=open, json=json)
         return
@@ -81,7 +81,7 @@ def report(
     wanted = [word.strip() for word in (sections or "").split(",") if word.strip()]
     if serve:
         if out is not None:
-            raise UsageError("--serve writes no file: leave --out away, or --serve to write the page.")
+            raise UsageError("--serve writes no file: leave --out out, or leave out --serve to write the page.")
         _serve(run_ids, runs, wanted, port, open)
         return
     from evenly.report.experiments import page_of

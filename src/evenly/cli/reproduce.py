@@ -166,11 +166,11 @@ def _campaign(ledger: Path, keys: list[str], hours: float | None, how: dict[str,
     if keys:
         raise UsageError("--next chooses by itself: leave the KEY out, or give --more N in place of --next.")
     if dry_run:
-        found = campaign.steps(ledger, at_once=campaign.seeds_at_once(how["where"]))
-        rows = [{"next": str(step), "value an hour": f"{step.rate:.3g}"} for step in found]
+        steps = campaign.steps(ledger, at_once=campaign.seeds_at_once(how["where"]))
+        rows = [{"next": str(step), "value an hour": f"{step.rate:.3g}"} for step in steps]
         if rows:
             print_table(rows, ["next", "value an hour"])
-        say(campaign.summary(found))
+        say(campaign.summary(steps))
         return
     for row in campaign.run(ledger=ledger, hours=hours, **how):
         print_row(row)
@@ -185,11 +185,11 @@ def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":
         raise UsageError("give the KEY of an experiment, of a paper, or --all; `evenly reproduce --list` shows them.")
     if every:
         return [*CATALOGUE.values()]
-    found: dict[str, Experiment] = {}
+    experiments: dict[str, Experiment] = {}
     for key in keys:
         whole = [each for each in CATALOGUE.values() if key in PAPERS and each.key.startswith(f"{key}/")]
-        found |= {each.key: each for each in whole or [find(key)]}
-    return [*found.values()]
+        experiments |= {each.key: each for each in whole or [find(key)]}
+    return [*experiments.values()]
 
 
 def _select(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experiment, str]]":
@@ -197,13 +197,13 @@ def _select(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experime
     from evenly.papers.catalogue import PAPERS
     from evenly.papers.ledger import resolve_scale
 
-    found = _experiments(keys, every=every)
+    named = _experiments(keys, every=every)
     if every or any(key in PAPERS for key in keys):
-        able = [each for each in found if scale == "auto" or scale in each.scales or each.key in keys]
-        if len(able) < len(found):
-            say(f"{len(found) - len(able)} of {len(found)} experiments have no scale {scale} and are left out.")
-        found = able
-    chosen = [(each, resolve_scale(scale, each)) for each in found]
+        able = [each for each in named if scale == "auto" or scale in each.scales or each.key in keys]
+        if len(able) < len(named):
+            say(f"{len(named) - len(able)} of {len(named)} experiments have no scale {scale} and are left out.")
+        named = able
+    chosen = [(each, resolve_scale(scale, each)) for each in named]
     for each, size in chosen:
         if scale not in ("auto", size):
             say(f"{each.key} has no scale {scale}: {size} takes minutes, and is taken.")

@@ -40,7 +40,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--data", metavar="DATA", help="only runs on this data set")
     parser.add_argument("--model", metavar="M", help="only runs of this model")
     parser.add_argument("--since", metavar="WHEN", help="only runs begun since: 2026-01-31, 30m, 2h, 3d")
-    parser.add_argument("--watch", action="store_true", help="draw the table again until nothing is going on")
+    parser.add_argument("--watch", action="store_true", help="redraw the table until no run is active")
     inner = parser.add_subparsers(metavar="VERB", title="verbs")
     one = verb(
         inner,
@@ -54,7 +54,7 @@ def fill(parser: Parser) -> None:
         inner,
         "compare",
         _refuse_filters(compare),
-        help="runs beside each other, paired by seed",
+        help="compare runs, paired by seed",
         examples=_COMPARE,
     )
     two.add_argument("ids", metavar="ID", nargs="+", help="runs of different settings; their other seeds are found")
@@ -108,7 +108,7 @@ def table(*, data: str | None, model: str | None, since: str | None, watch: bool
         for letter, text in ((" v", "v: on validation"), (" t", "t: on training examples"), ("!", "!: learned nothing"))
         if any(letter in row["error %"] for row in shown_rows(rows))
     ]
-    say(f"\n{len(rows)} run{'' if len(rows) == 1 else 's'} in {runs}. `evenly runs show ID` tells more of one."
+    say(f"\n{len(rows)} run{'' if len(rows) == 1 else 's'} in {runs}. `evenly runs show ID` shows one in detail."
         + (f" Errors {', '.join(letters)}." if letters else ""))  # fmt: skip
 
 

@@ -68,13 +68,13 @@ def separate(
     trained: dict[str, Any] = {}
     if from_logits is not None:
         separation, logits = _from_file(from_logits, method)
-        found = health(separation, logits)
+        checked = health(separation, logits)
     else:
         until = moment(at_epoch, at_fraction)
-        separation, found, trained = _from_training(recipe, until, runs, how, method)
+        separation, checked, trained = _from_training(recipe, until, runs, how, method)
     save(separation, out)
     if json:
-        print_json(_plain(separation, found, out) | trained)
+        print_json(_plain(separation, checked, out) | trained)
         return
     rows = [
         {
@@ -90,7 +90,7 @@ def separate(
     print_table(rows, ["class", "hard", "of", "loss hard", "loss easy", "silhouette"])
     for epoch, alike in trained.get("agreement", {}).items():
         say(f"Of what this or the separation after epoch {epoch} calls hard, {alike['jaccard']:.0%} is hard in both.")
-    for sentence in found.sentences:
+    for sentence in checked.sentences:
         if sentence not in separation.remarks:  # those were shown when they arose
             say(sentence)
     say(f"\n{separation.num_hard:,} of {len(separation):,} examples are hard ({separation.share:.0%}): {out}")
@@ -107,7 +107,7 @@ def _refuse_training(given: dict[str, Any]) -> None:
             option = "--set" if name == "changes" else f"--{name.replace('_', '-')}"
             shown = value[0] if name == "changes" else f"{value:g}" if isinstance(value, float) else value
             told = option if value is True else f"{option} {shown}"
-            raise UsageError(f"{told} is about training, and --from-logits trains nothing: leave one of them away.")
+            raise UsageError(f"{told} is about training, and --from-logits trains nothing: leave one of them out.")
 
 
 def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
@@ -146,11 +146,11 @@ def _from_training(
     separation = separation_of(early, data.train, method=method)
     others = [kept for kept in kept_epochs(early) if kept != epoch] if recipe.keep_epochs else []
     then = separations_at(early, data.train, epochs=others, data_root=how["data_root"])
-    found = health(separation, load_outputs(early)["logits"], others=list(then.values()))
+    checked = health(separation, load_outputs(early)["logits"], others=list(then.values()))
     with early:
-        write_evidence(early, separation, early=early, data=data.train, found=found)
-    alike = {kept: agreed._asdict() for kept, agreed in zip(then, found.agreements, strict=True)}
-    return separation, found, {"run": early.id, "epoch": epoch, **({"agreement": alike} if alike else {})}
+        write_evidence(early, separation, early=early, data=data.train, found=checked)
+    alike = {kept: agreed._asdict() for kept, agreed in zip(then, checked.agreements, strict=True)}
+    return separation, checked, {"run": early.id, "epoch": epoch, **({"agreement": alike} if alike else {})}
 
 
 def _plain(separation: "Separation", found: "Health", out: Path) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def fill(parser: Parser) -> None:
     add_trust(bound, "RUN")
     add_root(bound)
     for each in (table, picture):
-        each.add_argument("--seed", type=int, default=0, help="what is drawn (default: 0)")
+        each.add_argument("--seed", type=int, default=0, help="seed of the random draws (default: 0)")
     table.add_argument("--ratio", type=float, default=0.1, metavar="R", help="ρ/α of SAM (default: %(default)s)")
     for each in (table, picture, bound):
         add_json(each)

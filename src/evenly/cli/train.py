@@ -51,10 +51,10 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     )
     parser.add_argument("--epochs", metavar="N", help="passes over the training examples")
     parser.add_argument("--batch-size", metavar="N", help="examples in a step")
-    parser.add_argument("--accumulate", metavar="N", help="parts to take each batch in, where memory is short")
+    parser.add_argument("--accumulate", metavar="N", help="parts in which to compute each batch, to save memory")
     parser.add_argument("--compile", action="store_const", const="true", help="compile the model; pays in long runs")
     if seed:
-        parser.add_argument("--seed", metavar="S", help="what all randomness is derived from")
+        parser.add_argument("--seed", metavar="S", help="the seed of all random numbers")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes",
                         help="any other setting, or an option of the data set (size=32)")  # fmt: skip
     parser.add_argument("--skip-broken", action="store_const", const="true", help="leave out images that do not decode")
@@ -71,7 +71,10 @@ def add_running(parser: Parser) -> None:
     parser.add_argument("--pace", type=float, default=60.0, metavar="S", help="seconds between checkpoints")
     parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
     parser.add_argument(
-        "--allow", default="", metavar="WHAT", help="what may differ from the last time: world (processes), device"
+        "--allow",
+        default="",
+        metavar="WHAT",
+        help="what may have changed since: world (processes), device",
     )
 
 

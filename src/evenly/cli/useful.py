@@ -41,9 +41,9 @@ def useful(*, seeds: str, controls: str, runs: str, dry_run: bool, json: bool, *
         return
     if leads():
         say_default_epochs(given, made)
-    found, error = carry_out(made, where, how, runs=runs, refuse=True)
+    comparison, error = carry_out(made, where, how, runs=runs, refuse=True)
     if leads():
-        _show(found, runs=runs, json=json)
+        _show(comparison, runs=runs, json=json)
     if error is not None:
         raise error
 

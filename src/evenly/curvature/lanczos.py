@@ -77,8 +77,8 @@ def lanczos(
     ...     size, dtype, device = 50, torch.float64, torch.device("cpu")
     ...     def __matmul__(self, v):
     ...         return torch.arange(1.0, 51.0, dtype=v.dtype) ** 2 * v
-    >>> found = lanczos(Diagonal(), k=2, tol=1e-6, rng=torch.Generator().manual_seed(0))
-    >>> [round(value, 3) for value in found.values.tolist()], found.converged
+    >>> pairs = lanczos(Diagonal(), k=2, tol=1e-6, rng=torch.Generator().manual_seed(0))
+    >>> [round(value, 3) for value in pairs.values.tolist()], pairs.converged
     ([2500.0, 2401.0], True)
     """
     if not 1 <= k <= operator.size:

@@ -29,8 +29,8 @@ def problems(splits: Splits) -> list[str]:
     >>> problems(Splits("pets", {"train": lone}))
     ["class 'dog' has one training example: it cannot be split into easy and hard, and is kept once. Add examples, ..."]
     """
-    found = _findings(splits, read=True)
-    return [*found.fatal, *found.remarks]
+    findings = _findings(splits, read=True)
+    return [*findings.fatal, *findings.remarks]
 
 
 def check(splits: Splits) -> list[str]:
@@ -95,17 +95,17 @@ class _Findings(NamedTuple):
 
 
 def _findings(splits: Splits, *, read: bool) -> _Findings:
-    found = _Findings([], [])
+    findings = _Findings([], [])
     for name, part in splits.items():
         if not len(part):
             meaning = "there is nothing to learn from. Add" if name == "train" else "nothing can be measured on it. Add"
-            found.fatal.append(f"the split {name!r} is empty: {meaning} examples{_or_drop(name)}.")
+            findings.fatal.append(f"the split {name!r} is empty: {meaning} examples{_or_drop(name)}.")
     if len(splits.train):
-        _look_at_classes(splits, found)
+        _look_at_classes(splits, findings)
     for name, part in splits.items():
-        if len(part) and (read or not part.lazy) and not _look_at_sizes(name, part, found):
-            _look_at_inputs(name, part, found)
-    return found
+        if len(part) and (read or not part.lazy) and not _look_at_sizes(name, part, findings):
+            _look_at_inputs(name, part, findings)
+    return findings
 
 
 def _or_drop(split: str) -> str:
@@ -188,7 +188,7 @@ def _look_at_inputs(name: str, part: Labelled, found: _Findings) -> None:
         found.fatal.append(f"{inputs} of {name!r} {verb} NaN or infinity ({which}). Remove or replace these values.")
     if constant:
         found.remarks.append(
-            f"all inputs of {name!r} are the same: nothing can be learned from them. Was it read rightly?"
+            f"all inputs of {name!r} are the same: nothing can be learned from them. Was it read correctly?"
         )
 
 

@@ -168,8 +168,8 @@ class RandomResizedCrop:
         top_N = (u_NK[:, -2] * (height - h_N + 1)).to(torch.int64)
         left_N = (u_NK[:, -1] * (width - w_N + 1)).to(torch.int64)
         central = self._central(height, width)
-        found = (top_N, left_N, h_N, w_N)
-        top, left, h, w = (torch.where(fits_N, a, b) for a, b in zip(found, central, strict=True))
+        boxes = (top_N, left_N, h_N, w_N)
+        top, left, h, w = (torch.where(fits_N, a, b) for a, b in zip(boxes, central, strict=True))
         return top, left, h, w
 
     def _central(self, height: int, width: int) -> tuple[int, int, int, int]:

@@ -46,10 +46,10 @@ class Decoder:
                     "batches: another epoch was begun before this one ended, and the two share worker processes. "
                     "Finish one first, or make a second Batches of the same data."
                 )
-            found = next(source)
-            if isinstance(found, EvenlyError):
-                raise found
-            yield found
+            inputs = next(source)
+            if isinstance(inputs, EvenlyError):
+                raise inputs
+            yield inputs
 
 
 class _Raw(Dataset[Tensor]):

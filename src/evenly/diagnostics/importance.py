@@ -89,8 +89,8 @@ def importance(
     >>> model = nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.constant_(model.weight, 1.0)
     >>> data = (torch.tensor([[1.0], [3.0]]), torch.tensor([1, 1]))
-    >>> found = importance(model, data, rho=1.0, track=["weight"])  # the ascent takes the weight to 0: λ̃ = ½
-    >>> found.phantom.tolist(), round(found.real_gini, 3), found.phantom_ratio("weight").tolist()
+    >>> weighed = importance(model, data, rho=1.0, track=["weight"])  # the ascent takes the weight to 0: λ̃ = ½
+    >>> weighed.phantom.tolist(), round(weighed.real_gini, 3), weighed.phantom_ratio("weight").tolist()
     ([0.5, 0.5], 0.35, [[[0.0]]])
     """
     if rule is None and not rho >= 0:

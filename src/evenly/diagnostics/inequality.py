@@ -58,8 +58,8 @@ def median_map(weights_N: Tensor, *, easy: Tensor, hard: Tensor, bins: int = 10)
     Contributions are y·v_easy·Φ_easy(x) and y·v_hard·Φ_hard(x), or those of two probes on real data.
 
     >>> easy, hard = torch.tensor([0.0, 0.1, 1.0]), torch.tensor([0.0, 0.1, 0.2])
-    >>> found = median_map(torch.tensor([1.0, 3.0, 7.0]), easy=easy, hard=hard, bins=1)
-    >>> found.median.tolist(), found.count.sum().item()
+    >>> medians = median_map(torch.tensor([1.0, 3.0, 7.0]), easy=easy, hard=hard, bins=1)
+    >>> medians.median.tolist(), medians.count.sum().item()
     ([[3.0]], 3)
     """
     if bins < 1:

@@ -81,11 +81,11 @@ def layer_probes(
 
 def measure_layer_probes(subject: Subject) -> Numbers:
     """A row per layer: its name, the width of its input, and the error of each attribute's probe."""
-    found = layer_probes(subject.model, subject.splits, rng=subject.rng, **{"refits": 1, **subject.options})
+    probes = layer_probes(subject.model, subject.splits, rng=subject.rng, **{"refits": 1, **subject.options})
     return {
         "layer_probes": [
             {"layer": f.layer, "features": f.num_features, **{name: probe.error for name, probe in f.probes.items()}}
-            for f in found
+            for f in probes
         ]
     }
 

@@ -100,11 +100,11 @@ def learning_coefficient(
                 elif step is None:
                     pace *= math.exp((chance - BEST) / math.sqrt(draw + 1))
             drawn.append(losses)
-    found = heat * (torch.tensor(drawn, dtype=torch.float64) - start.loss)
-    values = found.mean(1)
+    estimates = heat * (torch.tensor(drawn, dtype=torch.float64) - start.loss)
+    values = estimates.mean(1)
     error = float(values.std() / chains**0.5) if chains > 1 else math.nan
     result = LearningCoefficient(
-        float(values.mean()), error, tuple(values.tolist()), taken / (chains * draws), _mixing(found), pace
+        float(values.mean()), error, tuple(values.tolist()), taken / (chains * draws), _mixing(estimates), pace
     )
     if not result.mixing <= UNMIXED or result.accepted < 0.1:
         warnings.warn(

@@ -70,7 +70,7 @@ def _num_outputs(model: nn.Module, few: Tensor) -> int:
         raise UsageError(
             f"{type(model).__name__} cannot take examples of shape {tuple(few.shape[1:])} and {few.dtype}; its first "
             f"weight, {name!r}, has shape {tuple(weight.shape)}. Give inputs as it was made for, or change them before "
-            f"it, as nn.Sequential(nn.Flatten(), model) does. Torch says: {error}"
+            f"it, as nn.Sequential(nn.Flatten(), model) does. Torch reports: {error}"
         ) from error
     return outputs[0].numel() if isinstance(outputs, Tensor) and outputs.ndim and len(outputs) else 1
 

@@ -42,8 +42,8 @@ def reweighting(
     `only=["head"]` is LSAM, where ‖∇f‖ is the norm of the representation (eq. 27).
 
     >>> model = nn.Linear(2, 1, bias=False)
-    >>> found = reweighting(model, (torch.tensor([[3.0, 4.0]]), torch.tensor([1])), rho=0.1)
-    >>> round(found.predicted.item(), 6)  # ρ‖x‖
+    >>> result = reweighting(model, (torch.tensor([[3.0, 4.0]]), torch.tensor([1])), rho=0.1)
+    >>> round(result.predicted.item(), 6)  # ρ‖x‖
     0.5
     """
     if not 0 < rho < math.inf:

@@ -41,8 +41,8 @@ class Probe:
 
     def contribution(self, features_ND: Tensor) -> Tensor:
         """The log-odds of the second value (N) for two values, else of each (N × K)."""
-        found = features_ND.to(self.weights) @ self.weights.T + self.bias
-        return found[:, 0] if len(self.values) == 2 else found
+        scores = features_ND.to(self.weights) @ self.weights.T + self.bias
+        return scores[:, 0] if len(self.values) == 2 else scores
 
 
 def fit_probe(
@@ -68,8 +68,8 @@ def fit_probe(
     >>> rng = torch.Generator().manual_seed(0)
     >>> x = torch.randn(400, 3, generator=rng)
     >>> y = (x[:, 0] > 0).long()
-    >>> found = fit_probe(x[:200], y[:200], test_features=x[200:], test_targets=y[200:], rng=rng)
-    >>> found.error < 0.05
+    >>> probe = fit_probe(x[:200], y[:200], test_features=x[200:], test_targets=y[200:], rng=rng)
+    >>> probe.error < 0.05
     True
     """
     x_ND, y_N, values = _validate(features_ND, targets_N, test_features, test_targets)

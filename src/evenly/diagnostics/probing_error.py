@@ -83,8 +83,8 @@ def probing_errors(
 
     >>> from evenly.data import load
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-    >>> found = probing_errors(model, load("spirals", num_test=400), rng=torch.Generator().manual_seed(0), refits=1)
-    >>> list(found)
+    >>> errors = probing_errors(model, load("spirals", num_test=400), rng=torch.Generator().manual_seed(0), refits=1)
+    >>> list(errors)
     ['easy', 'hard']
     """
     fit, test = probe_splits(splits, rng)

@@ -52,8 +52,8 @@ def reliance(
     >>> data = Labelled(tag[:, None].float(), torch.tensor([0, 0, 0, 1, 1, 1]), ("a", "b"), {"tag": tag})
     >>> answers_the_tag = nn.Linear(1, 1)
     >>> _ = nn.init.constant_(answers_the_tag.weight, 2.0), nn.init.constant_(answers_the_tag.bias, -1.0)
-    >>> found = reliance(answers_the_tag, data, attribute="tag")
-    >>> round(found.accuracy, 3), round(found.randomised, 3)
+    >>> result = reliance(answers_the_tag, data, attribute="tag")
+    >>> round(result.accuracy, 3), round(result.randomised, 3)
     (0.667, 0.5)
     """
     reference = data if balanced is None else balanced

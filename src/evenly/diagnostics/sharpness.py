@@ -52,8 +52,8 @@ def sharpness(
 
     >>> model = nn.Linear(2, 1, bias=False)
     >>> x = torch.tensor([[2.0, 0.0], [0.0, 4.0]])  # H = XᵀX/2 = diag(2, 8)
-    >>> found = sharpness(model, (x, torch.zeros(2)), k=2, rng=torch.Generator().manual_seed(0))
-    >>> round(found.lambda_max, 4), round(found.trace, 4)
+    >>> measured = sharpness(model, (x, torch.zeros(2)), k=2, rng=torch.Generator().manual_seed(0))
+    >>> round(measured.lambda_max, 4), round(measured.trace, 4)
     (8.0, 10.0)
     """
     with observing(model):

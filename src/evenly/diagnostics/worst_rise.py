@@ -50,8 +50,8 @@ def worst_rise(
 
     >>> model = nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.constant_(model.weight, 1.0)
-    >>> found = worst_rise(model, (torch.ones(1, 1), torch.zeros(1)), rho=0.5, rng=torch.Generator().manual_seed(0))
-    >>> round(found.rise, 6), found.first_order  # (1.5² − 1²)/2
+    >>> worst = worst_rise(model, (torch.ones(1, 1), torch.zeros(1)), rho=0.5, rng=torch.Generator().manual_seed(0))
+    >>> round(worst.rise, 6), worst.first_order  # (1.5² − 1²)/2
     (0.625, 0.5)
     """
     if not 0 < rho < math.inf:
@@ -104,8 +104,8 @@ def adaptive_sharpness(
     >>> model = nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.constant_(model.weight, 2.0)
     >>> rng = torch.Generator().manual_seed(0)
-    >>> found = adaptive_sharpness(model, (torch.ones(1, 1), torch.zeros(1)), rho=0.5, rng=rng)
-    >>> round(found.rise, 6)  # (3² − 2²)/2: ρ|w| = 1
+    >>> worst = adaptive_sharpness(model, (torch.ones(1, 1), torch.zeros(1)), rho=0.5, rng=rng)
+    >>> round(worst.rise, 6)  # (3² − 2²)/2: ρ|w| = 1
     2.5
     """
     sizes: list[Tensor] = [p.detach().abs() for p in trainable_parameters(model).values()]

@@ -57,8 +57,8 @@ class SharpnessAwareTraining(Callback):
                     raise UsageError(f"training_step returned {type(output).__name__}: SAM needs a loss in every step")
                 return output
 
-            found = self.sam.loss(closure)
-            return found if isinstance(found, Tensor) else {**found[1], "loss": found[0]}
+            loss = self.sam.loss(closure)
+            return loss if isinstance(loss, Tensor) else {**loss[1], "loss": loss[0]}
 
         pl_module.training_step = training_step  # type: ignore[method-assign]
 

@@ -242,11 +242,11 @@ def _current_folder_last() -> Iterator[None]:
 
 
 def _function(module: ModuleType, module_name: str, function_name: str) -> Callable[..., Any]:
-    found = getattr(module, function_name, None)
-    if callable(found):
-        return cast(Callable[..., Any], found)
+    target = getattr(module, function_name, None)
+    if callable(target):
+        return cast(Callable[..., Any], target)
     public = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-    problem = "has nothing called" if found is None else "has no function but a value called"
+    problem = "has nothing called" if target is None else "has no function but a value called"
     raise UsageError(f"the module {module_name} {problem} {function_name!r}. {did_you_mean(function_name, public)}")
 
 

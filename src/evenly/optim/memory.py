@@ -47,13 +47,13 @@ class Memory:
         known = self.known
         if not known:
             return None
-        found = [known.get(i) for i in at]
-        gaps = [k for k, t in enumerate(found) if t is None]
+        vectors = [known.get(i) for i in at]
+        gaps = [k for k, t in enumerate(vectors) if t is None]
         if len(gaps) == len(at):
             return None
         for k in gaps:
-            found[k] = torch.zeros_like((like or [])[k])
-        vector = Known(found)  # type: ignore[arg-type]  # without gaps now
+            vectors[k] = torch.zeros_like((like or [])[k])
+        vector = Known(vectors)  # type: ignore[arg-type]  # without gaps now
         if self.length is not None and not gaps and len(at) == len(known):
             vector.known_length = self.length
         return vector

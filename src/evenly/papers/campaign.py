@@ -48,12 +48,12 @@ def steps(ledger: str | os.PathLike[str], *, at_once: int = 2) -> list[Step]:
     An experiment that was never run has its declared value; an undecided row half of that, a row that only lacks seeds
     a tenth; a row with all wanted seeds, and a stale one, nothing.
     """
-    found = []
+    possible = []
     for experiment in CATALOGUE.values():
         for name, scale in experiment.scales.items():
             if scale.value > 0 and (step := _step(experiment, name, scale, ledger, at_once)) is not None:
-                found.append(step)
-    return sorted(found, key=lambda step: -step.rate)
+                possible.append(step)
+    return sorted(possible, key=lambda step: -step.rate)
 
 
 def seeds_at_once(where: Where) -> int:

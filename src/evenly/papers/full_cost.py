@@ -55,22 +55,22 @@ class Training:
 
 def costs(chosen: Sequence[tuple[Experiment, str]], seeds: Sequence[int] | None = None) -> list[Cost]:
     """The cost of every part; equal parts of several experiments, and equal runs of several parts, once."""
-    found: dict[str, Cost] = {}
+    by_part: dict[str, Cost] = {}
     known: set[str] = set()
     for experiment, scale in chosen:
         parts = experiment.parts(scale, seeds)
         size = experiment.scales[scale]
         minutes = size.minutes * (len(seeds) / len(size.seeds) if seeds else 1)
         for part in parts:
-            if part.digest in found:
+            if part.digest in by_part:
                 continue
             runs = list(trainings(part))
             fresh = {run.identity: run for run in runs if run.identity not in known}
             known |= set(fresh)
             flop = sum(_flop(run) for run in fresh.values())
             hours = sum(_hours(run) for run in fresh.values()) if runs else minutes / len(parts) / 60
-            found[part.digest] = Cost(experiment.key, part.name, flop, hours)
-    return list(found.values())
+            by_part[part.digest] = Cost(experiment.key, part.name, flop, hours)
+    return list(by_part.values())
 
 
 def on_clusters(parts: Sequence[Cost], sizes: Sequence[int] = CLUSTERS) -> list[dict[str, Any]]:

@@ -77,8 +77,8 @@ def measure(
             discard(context, part)
     plan = plan_parts(context, {experiment.key: parts})
     launch(plan, where, runs=context.runs, what=f"{experiment.key} at {scale}", stop_at_failure=True)
-    found, minutes = load(context, parts)
-    return derive(experiment, found), minutes
+    measured, minutes = load(context, parts)
+    return derive(experiment, measured), minutes
 
 
 def plan_parts(context: Context, parts: Mapping[str, Sequence[Part]]) -> Plan:
@@ -110,10 +110,10 @@ def do_part(context: Context, part: Part) -> None:
     """Run one part and store its result; its lock refuses another process with the same part."""
 
     def work() -> Found:
-        found = part.function()(context, **part.arguments)
-        if not isinstance(found, Found):
-            raise UsageError(f"{part.address} returned {type(found).__name__}: return a Found.")
-        return found
+        result = part.function()(context, **part.arguments)
+        if not isinstance(result, Found):
+            raise UsageError(f"{part.address} returned {type(result).__name__}: return a Found.")
+        return result
 
     if os.environ.get("RANK", "0") != "0":
         work()  # of several processes that train together, the first stores the result

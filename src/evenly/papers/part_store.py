@@ -32,9 +32,9 @@ def store(context: Context, part: Part, work: Callable[[], Found]) -> None:
     with Run.create(context.runs / PARTS, recipe, part.digest, environment=environment.stamp()) as run:
         if run.state == "done":
             return
-        found = work()
-        values = {name: {str(seed): float(v) for seed, v in by.items()} for name, by in found.values.items()}
-        path = run.write_json(FOUND, {"values": values, "series": found.series})
+        result = work()
+        values = {name: {str(seed): float(v) for seed, v in by.items()} for name, by in result.values.items()}
+        path = run.write_json(FOUND, {"values": values, "series": result.series})
         took = (time.monotonic() - begun) / 60
         run.finish({"part": part.name, "work": part.address, "minutes": took, "checksum": _checksum(path)})
 
@@ -58,10 +58,10 @@ def load(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
     minutes = 0.0
     origins: dict[int, dict[str, str]] = {}
     for part in parts:
-        found, took, origin = _read(_folder(context, part))
+        result, took, origin = _read(_folder(context, part))
         minutes += took
-        series[part.name] = found["series"]
-        for name, by_seed in found["values"].items():
+        series[part.name] = result["series"]
+        for name, by_seed in result["values"].items():
             mine = values.setdefault(name, {})
             for seed, number in by_seed.items():
                 origins[int(seed)] = origin
@@ -107,7 +107,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
     remedy = f"Remove the folder {folder}, and the same command does this part again."
     done = shape.read(folder / "done", _DONE, remedy=remedy)
     stamps = shape.read(folder / "environment.json", _STAMPS, remedy=remedy)
-    found = shape.read(folder / FOUND, _FOUND, remedy=remedy)
+    result = shape.read(folder / FOUND, _FOUND, remedy=remedy)
     if not stamps:
         raise DataError(f"{folder / 'environment.json'} cannot be read: it holds no stamp. {remedy}")
     if _checksum(folder / FOUND) != done["checksum"]:
@@ -117,7 +117,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
         "cpu": ", ".join(dict.fromkeys(str(stamp["cpu"]) for stamp in stamps)),
         "date": stamps[-1]["time"],
     }
-    return json_text.decode(found), float(done["minutes"]), origin
+    return json_text.decode(result), float(done["minutes"]), origin
 
 
 def _checksum(path: Path) -> str:

@@ -33,11 +33,13 @@ def reproduce(
     fresh: bool = False,
 ) -> book.Row:
     """Run an experiment at one scale and return its row; with `ledger`, write it there with its figure."""
-    found, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where, fresh=fresh)
-    made = book.row(experiment, scale, found, seeds=seeds or experiment.scales[scale].seeds, minutes=minutes)
+    measured, minutes = measure(
+        experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where, fresh=fresh
+    )
+    made = book.row(experiment, scale, measured, seeds=seeds or experiment.scales[scale].seeds, minutes=minutes)
     if ledger is not None:
         if made["figure"]:
-            draw(experiment, found, Path(ledger) / made["figure"])
+            draw(experiment, measured, Path(ledger) / made["figure"])
         book.write(ledger, made)
     return made
 
@@ -103,18 +105,18 @@ def grow(
         )
     old = tuple(before["seeds"]) if before is not None else ()
     seeds = next_seeds(old, experiment.scales[scale].seeds, more)
-    found, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where)
+    measured, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where)
     if before is not None:
-        found = derive(experiment, _join(before, found))
+        measured = derive(experiment, _join(before, measured))
         minutes += before["minutes"]
-    made = book.row(experiment, scale, found, seeds=(*old, *seeds), minutes=minutes)
+    made = book.row(experiment, scale, measured, seeds=(*old, *seeds), minutes=minutes)
     context, drawn = Context(Path(runs), data_root), tuple(before["drawn"]) if before is not None else ()
     parts = experiment.parts(scale, made["seeds"])
     if made["figure"] and all(is_stored(context, part) for part in parts):
         draw(experiment, derive(experiment, load(context, parts)[0]), Path(ledger) / made["figure"])
         drawn = tuple(made["seeds"])
     elif made["figure"] and not drawn:
-        draw(experiment, found, Path(ledger) / made["figure"])
+        draw(experiment, measured, Path(ledger) / made["figure"])
         drawn = seeds
     made["drawn"] = list(drawn)
     book.write(ledger, made)
@@ -193,7 +195,7 @@ def regressions(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> lis
 
     At the smoke scale two seeds decide nothing: only a claim that held and now has the other sign is worse.
     """
-    found = []
+    worse = []
     for row in rows:
         before = book.read(ledger, row["key"], row["scale"])
         if before is None:
@@ -204,10 +206,10 @@ def regressions(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> lis
         for name, verdict in was.items():
             where = f"{place}, {name}" if name else place
             if name not in now:
-                found.append(f"{where}: {verdict} → not declared any more")
+                worse.append(f"{where}: {verdict} → not declared any more")
             elif is_worse(now[name], verdict) and (row["scale"] != "smoke" or _is_reversed(now[name], verdict)):
-                found.append(f"{where}: {verdict} → {now[name]}")
-    return found
+                worse.append(f"{where}: {verdict} → {now[name]}")
+    return worse
 
 
 def _is_reversed(now: str, before: str) -> bool:

@@ -79,6 +79,6 @@ class Folder:
     def _moved_error(self) -> SetupError:
         return SetupError(
             f"the folder of run {self.path.name} was moved, renamed or deleted while it was written: {self.path} is "
-            "not there any more, or is another one. Nothing more is written. Move it back, and the same command goes "
-            "on from its last checkpoint; without it, that command begins again."
+            "gone, or is another folder. Nothing more is written. Move it back, and the same command resumes from its "
+            "last checkpoint; without it, that command starts again."
         )

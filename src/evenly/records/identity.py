@@ -132,15 +132,15 @@ def comparison_key(settings: Mapping[str, Any], *, data: str, given: Mapping[str
 
 def differences(kept: Mapping[str, Any], settings: Mapping[str, Any], now: Identity) -> list[str]:
     """How an earlier run, given by its stored identity and `settings`, differs from the same request now."""
-    found = list(_data_differences(kept["data"], now.data))
+    changes = list(_data_differences(kept["data"], now.data))
     was, wanted = flatten(settings), flatten(now.settings)
     for name, value in wanted.items():
         if name in was and name != _EARLY and digest(was[name]) != digest(value):
-            found.append(f"{name} was {was[name]!r} by default then and is {value!r} now")
+            changes.append(f"{name} was {was[name]!r} by default then and is {value!r} now")
     for name in sorted({*kept["given"], *now.given}):
         if kept["given"].get(name) != now.given.get(name):
-            found.append(f"its {name} differed")
-    return found
+            changes.append(f"its {name} differed")
+    return changes
 
 
 def _data_differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -83,9 +83,9 @@ def _row(path: Path, number: int, text: bytes) -> Row:
     except DataError:
         row = None
     if not isinstance(row, dict):
-        found = repr(text[:60].decode(errors="replace")) if text else "an empty line"
+        content = repr(text[:60].decode(errors="replace")) if text else "an empty line"
         raise DataError(
-            f"{path}, line {number}: expected a JSON object, found {found}. "
+            f"{path}, line {number}: expected a JSON object, found {content}. "
             "The file was changed by something else: remove that line, or the run's folder to begin again."
         )
     return row

@@ -20,12 +20,12 @@ def previous_run(root: str | os.PathLike[str], identity: Identity) -> str | None
         run = Run(root / name)
         try:
             kept = run.identity
-            found = differences(kept, run.recipe, identity) if kept is not None and kept["asked"] == asked else []
+            changes = differences(kept, run.recipe, identity) if kept is not None and kept["asked"] == asked else []
         except (DataError, SetupError):
             continue
-        if found:
+        if changes:
             return (
-                f"run {identity.id} is new: run {name} had the same request, but {' and '.join(found)}. "
+                f"run {identity.id} is new: run {name} had the same request, but {' and '.join(changes)}. "
                 "It stays as it is."
             )
     old = root / digest(identity.asked, digits=12)  # the name that evenly 0.1 gave to the run of this command

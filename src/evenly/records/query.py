@@ -32,14 +32,14 @@ def runs(root: str | os.PathLike[str] = "runs") -> list[Run]:
     root = Path(root)
     if not root.is_dir():
         raise UsageError(f"there is no folder {root} with runs. `evenly train` makes one, or give another with --runs.")
-    found = []
+    readable = []
     for path in sorted(root.iterdir()):
         if path.is_dir() and not path.name.startswith(".") and not _foreign(path):
             with _warn_and_skip(path):
                 run = Run(path)
                 _ = run.recipe  # cached, and proves that there is a recipe
-                found.append(run)
-    return found
+                readable.append(run)
+    return readable
 
 
 def select(root: str | os.PathLike[str] = "runs", /, **where: Any) -> list[Run]:
@@ -54,12 +54,12 @@ def select(root: str | os.PathLike[str] = "runs", /, **where: Any) -> list[Run]:
     >>> select(root, **{"data.name": "digits", "seed": 2})
     [<run a2: new>]
     """
-    found = runs(root)
-    facts = [_facts(run) for run in found]
+    all_runs = runs(root)
+    facts = [_facts(run) for run in all_runs]
     _check_known(where, facts)
     return [
         run
-        for run, known in zip(found, facts, strict=True)
+        for run, known in zip(all_runs, facts, strict=True)
         if all(name in known and _same(known[name], value) for name, value in where.items())
     ]
 
@@ -81,11 +81,11 @@ def table(
     >>> table(root, ["id", "seed", "last(error)", "min(error)"])
     [{'id': 'a7', 'seed': 7, 'last(error)': 0.3, 'min(error)': 0.2}]
     """
-    found = select(root, **(where or {}))
-    facts = [_facts(run) for run in found]
+    selected = select(root, **(where or {}))
+    facts = [_facts(run) for run in selected]
     _check_known([column for column in columns if not _MEASURED.fullmatch(column)], facts)
     rows = []
-    for run, known in zip(found, facts, strict=True):
+    for run, known in zip(selected, facts, strict=True):
         with _warn_and_skip(run.path):
             measured = run.metrics(), run.summary()
             rows.append({column: _cell(column, known, *measured) for column in columns})

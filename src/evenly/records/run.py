@@ -230,8 +230,8 @@ class Run:
 
     def failure(self) -> str | None:
         """Why the run failed, if it did and was not resumed since."""
-        found = self._read_object(FAILED)
-        return str(found.get("reason", "no reason was recorded")) if (self.path / FAILED).exists() else None
+        record = self._read_object(FAILED)
+        return str(record.get("reason", "no reason was recorded")) if (self.path / FAILED).exists() else None
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Mark the run as done, with its summary, and release the lock."""
@@ -272,12 +272,12 @@ class Run:
     def _read_object(self, name: str) -> dict[str, Any]:
         """The JSON object in a file; empty if there is no file."""
         try:
-            found = json_text.read(self.path / name)
+            content = json_text.read(self.path / name)
         except FileNotFoundError:
             return {}
-        if not isinstance(found, dict):
-            raise DataError(f"{self.path / name} is damaged: expected a JSON object, found {found!r:.40}. {_REMEDY}")
-        return found
+        if not isinstance(content, dict):
+            raise DataError(f"{self.path / name} is damaged: expected a JSON object, found {content!r:.40}. {_REMEDY}")
+        return content
 
     def _read(self, name: str) -> Any:
         try:

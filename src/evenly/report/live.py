@@ -94,7 +94,7 @@ class _Asked(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         rest = self.until - time.monotonic()
         if rest <= 0:
-            raise TimeoutError("it took too long to ask")
+            raise TimeoutError("the request took too long")
         self.connection.settimeout(rest)
         return self.connection.recv_into(buffer)
 

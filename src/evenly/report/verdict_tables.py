@@ -43,8 +43,8 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
     table = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for named in keys:
         key, _, wanted = named.partition(":")
-        found = {row["scale"]: row for row in rows if row["key"] == key}
-        row = found.get("full") or found.get("small")
+        by_scale = {row["scale"]: row for row in rows if row["key"] == key}
+        row = by_scale.get("full") or by_scale.get("small")
         if row is None:
             continue
         claim = next(each for each in row["claims"] if (each["name"] == wanted if wanted else each["primary"]))

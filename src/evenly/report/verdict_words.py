@@ -46,11 +46,11 @@ def open_question(claim: Mapping[str, Any]) -> str:
     """
     if claim["verdict"] != "inconclusive":
         return ""
-    found = claim["difference"]
-    if found["low"] is None:
+    difference = claim["difference"]
+    if difference["low"] is None:
         return "one seed has no interval"
-    width = f"± {(found['high'] - found['low']) / 2:.3g}"
-    around = f"a mean of {found['mean']:.3g}" if claim["effect"] is None else f"an effect of {claim['effect']:.3g}"
+    width = f"± {(difference['high'] - difference['low']) / 2:.3g}"
+    around = f"a mean of {difference['mean']:.3g}" if claim["effect"] is None else f"an effect of {claim['effect']:.3g}"
     around = around.replace(" -", " −")
     needed = claim["seeds_needed"]
     settled = (
@@ -71,9 +71,9 @@ def counts(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     >>> counts([{"kind": "paper", "verdict": "reproduced"}, {"kind": "stand-in", "verdict": "inconclusive"}])
     {'paper': {'✓ reproduced': 1}, 'stand-in': {'unclear in a stand-in': 1}}
     """
-    found: dict[str, dict[str, int]] = {}
+    counted: dict[str, dict[str, int]] = {}
     for kind in ("paper", "stand-in", "remark", "atlas"):
         words = [verdict_words(line["verdict"], kind) for line in lines if line["kind"] == kind]
         if words:
-            found[kind] = {word: words.count(word) for word in dict.fromkeys(words)}
-    return found
+            counted[kind] = {word: words.count(word) for word in dict.fromkeys(words)}
+    return counted

@@ -65,8 +65,8 @@ def random_like(separation: Separation, *, rng: torch.Generator) -> Separation:
     part of the method's result.
 
     >>> from evenly.resampling import separate
-    >>> found = separate(torch.tensor([[4.0, 0], [5, 0], [0, 0.1], [0, 4], [0, 5], [0.1, 0]]), [0, 0, 0, 1, 1, 1])
-    >>> random_like(found, rng=torch.Generator().manual_seed(0)).num_hard == found.num_hard
+    >>> separation = separate(torch.tensor([[4.0, 0], [5, 0], [0, 0.1], [0, 4], [0, 5], [0.1, 0]]), [0, 0, 0, 1, 1, 1])
+    >>> random_like(separation, rng=torch.Generator().manual_seed(0)).num_hard == separation.num_hard
     True
     """
     hard_N = random_subset(len(separation), separation.num_hard, rng=rng)
@@ -102,8 +102,8 @@ def reweight(separation: Separation, *, factor: float = 2.0, dataset: Any = None
     gradient as it would with `factor` copies, but each step sees it at most once.
 
     >>> from evenly.resampling import separate
-    >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
-    >>> reweight(found, factor=3).tolist()
+    >>> separation = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
+    >>> reweight(separation, factor=3).tolist()
     [0.5, 1.5, 0.5, 1.5]
     """
     weight_N = upweight(separation, factor=factor, dataset=dataset)

@@ -97,11 +97,11 @@ def principal_plane(x_MD: Tensor) -> Tensor:
 def rows_of(logits: Array, rows_M: Tensor) -> Tensor:
     """Some rows of the outputs on the CPU in single precision or better, whatever holds them."""
     if isinstance(logits, Tensor):
-        found = logits.detach()[rows_M.to(logits.device)].cpu()
+        rows = logits.detach()[rows_M.to(logits.device)].cpu()
     else:
-        found = torch.as_tensor(logits[rows_M.numpy()])
-    found = found[:, None] if found.ndim == 1 else found
-    return found if found.dtype == torch.float64 else found.float()
+        rows = torch.as_tensor(logits[rows_M.numpy()])
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    return rows if rows.dtype == torch.float64 else rows.float()
 
 
 def _known(value: float) -> float | None:

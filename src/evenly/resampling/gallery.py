@@ -90,12 +90,12 @@ def nearest_easy(separation: Separation, logits: Array, rows_M: Tensor) -> Tenso
     if not len(easy_E):
         return torch.full((len(rows_M),), -1)
     easy_E = easy_E[:: max(len(easy_E) // MOST_EASY, 1)]
-    found = []
+    nearest = []
     for part in torch.split(rows_M, 256):
         distance_ME = torch.cdist(rows_of(logits, part), rows_of(logits, easy_E))
         distance_ME[part[:, None] == easy_E] = torch.inf
-        found.append(easy_E[distance_ME.argmin(dim=1)])
-    return torch.cat(found)
+        nearest.append(easy_E[distance_ME.argmin(dim=1)])
+    return torch.cat(nearest)
 
 
 def extremes(labels_N: Tensor, losses_N: Tensor) -> Tensor:

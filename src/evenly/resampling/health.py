@@ -64,8 +64,8 @@ def health(
         )
     on = separation.on if separation.on in get_args(On) else "logits"  # unknown for a CSV file
     outputs = check_outputs(logits, separation.labels, losses=separation.losses, on=on)
-    found = dict(separation.distinctness) or _distinctness(separation, outputs, sample=sample)
-    indistinct = tuple(label for label, facts in found.items() if not facts.distinct)
+    by_label = dict(separation.distinctness) or _distinctness(separation, outputs, sample=sample)
+    indistinct = tuple(label for label, facts in by_label.items() if not facts.distinct)
     # Features predict no class, so they cannot show that a label is wrong.
     suspected = suspects(logits, separation.labels, losses=separation.losses, sure=sure) if outputs.predict else NOBODY
     noise = label_noise(logits, separation.labels) if outputs.predict else None
@@ -73,20 +73,20 @@ def health(
     told = any(CLUSTERLESS in remark for remark in separation.remarks)
     sentences = (
         *separation.remarks,
-        *(() if told else on_clusters(separation.name, found)),
+        *(() if told else on_clusters(separation.name, by_label)),
         *(on_noise(noise, hard_share=separation.share) if noise is not None else ()),
         *_on_suspects(separation, suspected),
         *_on_agreement(agreements),
     )
-    return Health(found, indistinct, suspected, noise, agreements, sentences)
+    return Health(by_label, indistinct, suspected, noise, agreements, sentences)
 
 
 def _distinctness(separation: Separation, outputs: Outputs, *, sample: int) -> dict[int, Distinctness]:
     """The distinctness of a separation that does not carry it because it was read from a file."""
-    found: dict[int, Distinctness] = {}
+    by_label: dict[int, Distinctness] = {}
     # Other methods than k-means make no clusters.
     if separation.method != "k-means":
-        return found
+        return by_label
     known = {split.label: split.silhouette for split in separation.splits}
     scratch, looked_at = outputs.scratch(), classes_to_judge(outputs.labels)
     for label, members_K in outputs.by_class():
@@ -102,8 +102,8 @@ def _distinctness(separation: Separation, outputs: Outputs, *, sample: int) -> d
             rng=generator(0, "distinct", label),
         )
         if facts is not None:
-            found[label] = facts
-    return found
+            by_label[label] = facts
+    return by_label
 
 
 def _on_suspects(separation: Separation, suspected: Suspects) -> list[str]:

@@ -70,8 +70,8 @@ def label_noise(logits: Array, labels: Array | Sequence[int]) -> LabelNoise:
     >>> labels = torch.arange(2000) % 2
     >>> wrong = torch.arange(2000) % 20 < 2
     >>> z = 3 * (2 * torch.nn.functional.one_hot(torch.where(wrong, 1 - labels, labels), 2).float() - 1)
-    >>> found = label_noise(z, labels)
-    >>> round(found.share, 3), round(found.low, 2), round(found.high, 2)
+    >>> noise = label_noise(z, labels)
+    >>> round(noise.share, 3), round(noise.low, 2), round(noise.high, 2)
     (0.1, 0.07, 0.13)
     """
     outputs = check_outputs(logits, labels)

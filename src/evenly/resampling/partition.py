@@ -83,7 +83,7 @@ def separate(
         Points per class from which the silhouette is estimated; 0 leaves it out.
     max_accuracy
         Above this share of right predictions the network has fitted nearly everything, and a split is refused unless
-        most classes fall into two clusters all the same.
+        most classes still fall into two clusters.
 
     Examples
     --------

@@ -42,7 +42,7 @@ def on_unsplit(outputs: Outputs, splits: Sequence[ClassSplit]) -> tuple[str, ...
         if names:
             listing = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
             remarks.append(
-                f"not split, each example kept once: class {listing} ({what}). To repeat them all the same, give "
+                f"not split, each example kept once: class {listing} ({what}). To repeat them anyway, give "
                 "`indices` a factor for every example."
             )
     return tuple(remarks)
@@ -81,7 +81,7 @@ def on_fit(accuracy: float, max_accuracy: float, found: Mapping[int, Distinctnes
         raise Fitted(
             f"the network fits {accuracy:.2%} of the training set, and {len(found) - distinct} of {len(found)} classes "
             f"{CLUSTERLESS}: the split would be noise. Take the outputs of an earlier epoch, below {max_accuracy:.0%} "
-            "(evenly.resampling.moment chooses one); max_accuracy=1 splits all the same."
+            "(evenly.resampling.moment chooses one); max_accuracy=1 splits anyway."
         )
     return (
         f"the network fits {accuracy:.2%} of the training set. {distinct} of {len(found)} classes still fall into two "

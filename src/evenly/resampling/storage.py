@@ -69,11 +69,11 @@ def load(path: str | os.PathLike[str]) -> Separation:
 
     >>> import tempfile
     >>> from evenly.resampling import separate
-    >>> found = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
+    >>> separation = separate(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]]), [0, 0, 1, 1])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(found, f"{folder}/separation.npz")
+    ...     save(separation, f"{folder}/separation.npz")
     ...     again = load(f"{folder}/separation.npz")
-    >>> torch.equal(again.hard, found.hard), again.fingerprint == found.fingerprint
+    >>> torch.equal(again.hard, separation.hard), again.fingerprint == separation.fingerprint
     (True, True)
     """
     path = Path(path)
@@ -170,14 +170,14 @@ def _from_csv(path: Path) -> Separation:
 
 
 def _column(path: Path, table: Table, name: str, parse: Callable[[str], T | None], kind: type[T]) -> Tensor:
-    found = array.array("q" if kind is int else "d")
+    numbers = array.array("q" if kind is int else "d")
     for row, cell in enumerate(table.columns[name]):
         value = parse(cell)
         if value is None:
             expected = "a whole number" if kind is int else "a finite number"
             raise DataError(f"{path}, {table.place(row)}: {name!r} is {cell!r}, expected {expected}. Separate again.")
-        found.append(value)
-    return torch.tensor(found, dtype=torch.int64 if kind is int else torch.float32)
+        numbers.append(value)
+    return torch.tensor(numbers, dtype=torch.int64 if kind is int else torch.float32)
 
 
 def _assemble(
@@ -190,7 +190,7 @@ def _assemble(
     _check_examples(path, examples)
     splits = tuple(splits)
     _check_facts(path, facts, splits, num_classes=int(examples["labels"].max()) + 1)
-    found = Separation(
+    separation = Separation(
         **examples,
         splits=splits,
         distinctness={},
@@ -200,9 +200,9 @@ def _assemble(
         classes=tuple(facts["classes"]),
         remarks=tuple(facts["remarks"]),
     )
-    if facts.get("fingerprint") not in (None, found.fingerprint):
+    if facts.get("fingerprint") not in (None, separation.fingerprint):
         raise DataError(f"{path}: its examples do not match its own fingerprint: the file was changed. Separate again.")
-    return found
+    return separation
 
 
 def _check_examples(path: Path, examples: Mapping[str, Tensor]) -> None:
@@ -211,8 +211,8 @@ def _check_examples(path: Path, examples: Mapping[str, Tensor]) -> None:
     for name, kind in kinds.items():
         values = examples[name]
         if values.dtype != kind or values.shape != examples["labels"].shape or values.ndim != 1 or not len(values):
-            found = f"{str(values.dtype).removeprefix('torch.')} of shape {tuple(values.shape)}"
-            raise DataError(f"{path}: {name!r} is {found}, not one value for each example. Separate again.")
+            content = f"{str(values.dtype).removeprefix('torch.')} of shape {tuple(values.shape)}"
+            raise DataError(f"{path}: {name!r} is {content}, not one value for each example. Separate again.")
     for name in ("labels", "index"):
         if int(examples[name].min()) < 0:
             raise DataError(f"{path}: {name!r} holds {int(examples[name].min())}, which is negative. Separate again.")

@@ -63,8 +63,8 @@ def suspects(
     al., 2017).
 
     >>> z = torch.tensor([[5.0, 0.0], [4.0, 0.0], [4.5, 0.0], [5.5, 0.0], [0.0, 6.0], [0.0, 4.0], [0.0, 5.0]])
-    >>> found = suspects(z, [0, 0, 0, 0, 0, 1, 1])
-    >>> found.rows.tolist(), found.predicted.tolist(), found.ranking[0].item()
+    >>> suspected = suspects(z, [0, 0, 0, 0, 0, 1, 1])
+    >>> suspected.rows.tolist(), suspected.predicted.tolist(), suspected.ranking[0].item()
     ([4], [1], 4)
     """
     if not 0 < sure < 1 or fence < 0:
@@ -114,16 +114,16 @@ def posteriors(outputs: Outputs) -> Tensor:
     >>> posteriors(check_outputs(z, [0, 0, 1, 1, 0])).argmin().item()
     4
     """
-    found = [(label, members_K, outputs.read(members_K).double().cpu()) for label, members_K in outputs.by_class()]
-    mean_CD = torch.stack([x_KD.mean(dim=0) for _, _, x_KD in found])
+    classes = [(label, members_K, outputs.read(members_K).double().cpu()) for label, members_K in outputs.by_class()]
+    mean_CD = torch.stack([x_KD.mean(dim=0) for _, _, x_KD in classes])
     within_DD = torch.zeros(mean_CD.shape[1], mean_CD.shape[1], dtype=torch.float64)
-    for (_, _, x_KD), mean_D in zip(found, mean_CD, strict=True):
+    for (_, _, x_KD), mean_D in zip(classes, mean_CD, strict=True):
         within_DD += (x_KD - mean_D).T @ (x_KD - mean_D)
     within_DD /= len(outputs)
     within_DD.diagonal().add_(RIDGE * within_DD.diagonal().mean() + 1e-12)
     weight_CD = torch.linalg.solve(within_DD, mean_CD.T).T
     offset_C = -0.5 * (weight_CD * mean_CD).sum(dim=1)
     log_N = torch.empty(len(outputs), dtype=torch.float64)
-    for place, (_, members_K, x_KD) in enumerate(found):
+    for place, (_, members_K, x_KD) in enumerate(classes):
         log_N[members_K] = (x_KD @ weight_CD.T + offset_C).log_softmax(dim=1)[:, place]
     return log_N

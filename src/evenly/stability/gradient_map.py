@@ -49,8 +49,8 @@ def gradient_map(
 
     >>> import torch
     >>> one = Problem.from_diagonal(torch.tensor([[1.0], [3.0]]))
-    >>> found = gradient_map(one, batch=1, sampling="without")
-    >>> found.mean_R.tolist(), found.variance_R.tolist()
+    >>> mapped = gradient_map(one, batch=1, sampling="without")
+    >>> mapped.mean_R.tolist(), mapped.variance_R.tolist()
     ([2.0], [1.0])
     """
     if ascent not in get_args(Ascent):

@@ -175,15 +175,15 @@ def _known(name: str, value: float | None) -> str:
 
 def criteria_rows(problem: Problem, *, batch: int, lr: float | None, ratio: float = 0.0) -> dict[str, Any]:
     """Every published criterion for SGD (or SAM on all examples, for ρ/α > 0) beside the exact threshold."""
-    found = coherence(problem, rho_over_alpha=ratio)
+    measures = coherence(problem, rho_over_alpha=ratio)
     criteria = all_criteria(problem, batch=batch, rho_over_alpha=ratio)
     exact = criteria[-1].lr
     return {
-        "lambda_max": found.lambda_max,
-        "largest_example": found.largest_example,
-        "lambda_max_s": found.lambda_max_s,
-        "sigma": found.sigma,
-        "sigma_without_root": found.sigma_without_root,
+        "lambda_max": measures.lambda_max,
+        "largest_example": measures.largest_example,
+        "lambda_max_s": measures.lambda_max_s,
+        "sigma": measures.sigma,
+        "sigma_without_root": measures.sigma_without_root,
         "eta_exact": exact,
         "stands": verdict(lr, exact),
         "criteria": [

@@ -27,8 +27,8 @@ def in_parts(
     """
     parts = list(zip(*(tensor.tensor_split(min(num, len(batch[0]))) for tensor in batch), strict=True))
     scale = None if scaler is None else scaler.scale(torch.ones((), device=params[0].device))
-    found: Tensor = _InParts.apply(loss, parts, len(batch[0]), scale, *params)  # type: ignore[no-untyped-call]
-    return found
+    total: Tensor = _InParts.apply(loss, parts, len(batch[0]), scale, *params)  # type: ignore[no-untyped-call]
+    return total
 
 
 class _InParts(torch.autograd.Function):
@@ -43,10 +43,10 @@ class _InParts(torch.autograd.Function):
             with torch.enable_grad():
                 one = loss(*part) * (len(part[0]) / num)
                 # Half precision needs the loss scale here, where gradients are small; it is divided out below.
-                found = torch.autograd.grad(one if scale is None else one * scale, params, allow_unused=True)
+                gradients = torch.autograd.grad(one if scale is None else one * scale, params, allow_unused=True)
             total = one.detach() if total is None else total + one.detach()
-            used = used or [g is not None for g in found]
-            whole = [torch.zeros_like(p) if g is None else g for g, p in zip(found, params, strict=True)]
+            used = used or [g is not None for g in gradients]
+            whole = [torch.zeros_like(p) if g is None else g for g, p in zip(gradients, params, strict=True)]
             if sums is None:
                 sums = whole
             else:

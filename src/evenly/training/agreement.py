@@ -28,17 +28,19 @@ def separations_at(
     run: Run, data: Labelled, *, epochs: Iterable[int] | None = None, data_root: str | None = None, device: str = "cpu"
 ) -> dict[int, Separation]:
     """The separations that the kept weights of a run give, by epoch: one forward pass over the data for each."""
-    found = {}
+    by_epoch = {}
     for epoch in kept_epochs(run) if epochs is None else epochs:
         then = load_trained(run, epoch=epoch, data_root=data_root)
         logits = outputs(then.model.to(device), then.splits.train, device=device)
         stream = rng.generator(0, "separate", run.id)
         # No accuracy limit: these separations are only compared, never trained on.
-        found[epoch] = separate(logits, data.labels, index=data.index, classes=data.classes, rng=stream, max_accuracy=1)
-    return found
+        by_epoch[epoch] = separate(
+            logits, data.labels, index=data.index, classes=data.classes, rng=stream, max_accuracy=1
+        )
+    return by_epoch
 
 
 def _mean(agreements: Iterable[Agreement]) -> dict[str, Any]:
-    found = list(agreements)
+    values = list(agreements)
     names = Agreement._fields
-    return {"pairs": len(found), **{name: sum(getattr(a, name) for a in found) / len(found) for name in names}}
+    return {"pairs": len(values), **{name: sum(getattr(a, name) for a in values) / len(values) for name in names}}

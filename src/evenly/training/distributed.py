@@ -114,7 +114,7 @@ class World:
         torch.distributed.all_reduce(own, torch.distributed.ReduceOp.MIN)
         torch.distributed.all_reduce(most, torch.distributed.ReduceOp.MAX)
         if not torch.equal(own, most):
-            raise RuntimeError("the replicas of the model have parted: please report this as a bug of evenly")
+            raise RuntimeError("the replicas of the model differ: please report this as a bug in evenly")
 
     def finish(self) -> None:
         """Wait until the device has finished its queued work."""

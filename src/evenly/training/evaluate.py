@@ -88,29 +88,29 @@ def scores(
     >>> group = torch.tensor([0, 1, 1, 1])
     >>> data = Labelled(torch.zeros(4, 1), torch.tensor([0, 0, 1, 1]), ("a", "b"), {"group": group})
     >>> right_right_right_wrong = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    >>> found = scores(right_right_right_wrong, data, objective=Objective())
-    >>> found["error"], found["error.group.0"], round(found["worst.group"], 3)
+    >>> metrics = scores(right_right_right_wrong, data, objective=Objective())
+    >>> metrics["error"], metrics["error.group.0"], round(metrics["worst.group"], 3)
     (0.25, 0.0, 0.333)
     """
     labels_N = data.labels.cpu()
     loss_N = objective(outputs_NC, labels_N)
     wrong_N = (predictions(outputs_NC) != labels_N).double()
-    found = {"loss": float(loss_N.double().mean()), "error": float(wrong_N.mean())}
+    metrics = {"loss": float(loss_N.double().mean()), "error": float(wrong_N.mean())}
     present = sorted(set(labels_N.tolist()))
-    found["worst.class"] = max(float(wrong_N[labels_N == label].mean()) for label in present)
+    metrics["worst.class"] = max(float(wrong_N[labels_N == label].mean()) for label in present)
     for name, values_N in data.attributes.items():
         present = sorted(set(values_N.tolist()))
         if not 1 < len(present) <= MOST_VALUES or torch.equal(values_N, labels_N):
             continue
         errors = {value: float(wrong_N[values_N == value].mean()) for value in present}
-        found |= {f"error.{name}.{_name(data.values, name, value)}": error for value, error in errors.items()}
-        found[f"worst.{name}"] = max(errors.values())
+        metrics |= {f"error.{name}.{_name(data.values, name, value)}": error for value, error in errors.items()}
+        metrics[f"worst.{name}"] = max(errors.values())
         if reference is not None and name in reference.attributes:
             shares = {value: int((reference.attributes[name] == value).sum()) for value in present}
             if sum(shares.values()):
                 weighted = sum(shares[value] * errors[value] for value in present)
-                found[f"adjusted.{name}"] = weighted / sum(shares.values())
-    return found
+                metrics[f"adjusted.{name}"] = weighted / sum(shares.values())
+    return metrics
 
 
 def autocast(device: torch.device | str, precision: str) -> contextlib.AbstractContextManager[Any]:

@@ -29,8 +29,8 @@ def forecast(design: Design, *, runs: str | os.PathLike[str] = "runs", **where: 
 
     >>> from evenly.recipe import Data, Until
     >>> small = Recipe(data=Data("parity", {"dim": 5}), epochs=10, batch_size=50)
-    >>> found = forecast(Design(small, ("plain", "useful", "sam"), (0,), until=Until("epoch", 2)), device="cpu")
-    >>> [(line["method"], line["examples"], line["gradients"]) for line in found["lines"]]
+    >>> cost = forecast(Design(small, ("plain", "useful", "sam"), (0,), until=Until("epoch", 2)), device="cpu")
+    >>> [(line["method"], line["examples"], line["gradients"]) for line in cost["lines"]]
     [('early', 200, 200), ('plain', 1000, 1000), ('useful', 1400, 1400), ('sam', 1000, 2000)]
     """
     design.check()

@@ -165,18 +165,18 @@ class Loop:
     def evaluate(self) -> Metrics:
         """Losses and errors of the network as it is now, split by split."""
         parts = self.parts
-        found: Metrics = {}
+        metrics: Metrics = {}
         for split, data in parts.splits.items():
             if split == "train" and not parts.recipe.record_examples:
                 continue
             out = self.outputs(split)
-            found |= {
+            metrics |= {
                 f"{split if split != 'train' else 'train.clean'}.{name}": value
                 for name, value in scores(out, data, objective=parts.objective, reference=parts.splits.train).items()
             }
             if split == "train" and parts.world.leads:
                 self._record_examples(out)
-        return found
+        return metrics
 
     def outputs(self, split: str) -> Tensor:
         """The model's outputs on a split, in eval mode and without augmentation."""
@@ -274,7 +274,7 @@ class Loop:
             raise checkpoint.misfit_error(self.path, error) from error
         if world.leads:
             self.run.truncate_metrics(state["lines"])
-            _log.info("run %s goes on after step %d, in epoch %d.", self.run.id, self.step, self.epoch + 1)
+            _log.info("run %s resumes after step %d, in epoch %d.", self.run.id, self.step, self.epoch + 1)
         world.wait()
 
     def _begin_with(self, early: Run) -> None:
@@ -295,8 +295,8 @@ class Loop:
             was = state[name]
             if was != now and name not in self.allow:
                 raise UsageError(
-                    f"run {self.run.id} cannot go on exactly: {name} was {was} and is {now}. Go on as before, "
-                    f"--allow {name} to go on all the same, or remove {self.path} to begin again."
+                    f"run {self.run.id} cannot resume exactly: {name} was {was} and is {now}. Resume as before, "
+                    f"--allow {name} to resume anyway, or remove {self.path} to begin again."
                 )
         checkpoint.check_place(state, epochs=parts.recipe.epochs, steps=len(parts.batches), sums=self.tally.sums_G3)
         restore(parts.model, parts.optimizer, state["model"], state["optimizer"])

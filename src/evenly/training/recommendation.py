@@ -49,7 +49,7 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
         own = list(_done(_method(comparison, baseline)).values())
         if 2 * sum(bool(row.get("collapsed")) for row in own) >= len(own):
             hint = _remedy(collapsed[0]["collapsed"])
-            return _advice("learned nothing", f"{before}Nothing can be compared before these are mended. {hint}", None)
+            return _advice("learned nothing", f"{before}Nothing can be compared before these are fixed. {hint}", None)
     judged = [method for method in methods if method["difference"] is not None]
     if not judged:
         return _advice("too few seeds", f"{before}{_nothing_yet(comparison)}", None)

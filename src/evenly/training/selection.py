@@ -85,7 +85,7 @@ def shorten(recipe: Recipe, early: Run) -> Recipe:
     taken = int(early.summary()["epoch"])
     if taken >= recipe.epochs:
         raise UsageError(
-            f"resampling.start=early: the early run took all {recipe.epochs} epochs, and none is left to go on with. "
+            f"resampling.start=early: the early run took all {recipe.epochs} epochs, and none is left. "
             "Separate earlier (--at-epoch), or use resampling.start=scratch."
         )
     return replace(recipe, epochs=recipe.epochs - taken)
@@ -98,7 +98,7 @@ def load_early_weights(early: Run, recipe: Recipe, model: nn.Module) -> None:
     first = from_record(early.recipe)
     if first.model != recipe.model:
         raise UsageError(
-            f"resampling.start=early goes on with the weights of run {early.id}, which has another model "
+            f"resampling.start=early continues from the weights of run {early.id}, which has another model "
             f"({first.model.name}) than this one ({recipe.model.name}). Use resampling.start=scratch."
         )
     if recipe.sharded:

@@ -30,10 +30,10 @@ def separation_of(early: Run, data: Labelled, *, method: str = "k-means", among:
     stamp = (file.st_ino, file.st_size, file.st_mtime_ns) if file is not None else None
     key = (str(path.resolve()), stamp, early.id, method, among, data.classes)
     if key not in _separations:
-        found = _separate(early, data, method=method, among=among)
+        separation = _separate(early, data, method=method, among=among)
         while len(_separations) >= _REMEMBERED:
             del _separations[next(iter(_separations))]
-        _separations[key] = found
+        _separations[key] = separation
     return _separations[key]
 
 

@@ -18,13 +18,13 @@ class SharedDropout:
     """The dropout layers of a model that process `rank` of `size` trains on the examples rank, rank + size, ….
 
     >>> layer = nn.Dropout(0.5)
-    >>> found = []
+    >>> masked = []
     >>> for rank in (0, 1):
     ...     _ = torch.manual_seed(0)
     ...     with SharedDropout(layer, rank=rank, size=2).batch(share=2, whole=4):
-    ...         found.append(layer(torch.ones(2, 3)))
+    ...         masked.append(layer(torch.ones(2, 3)))
     >>> _ = torch.manual_seed(0)
-    >>> torch.equal(torch.stack(found, 1).flatten(0, 1), layer(torch.ones(4, 3)))
+    >>> torch.equal(torch.stack(masked, 1).flatten(0, 1), layer(torch.ones(4, 3)))
     True
     """
 
@@ -40,8 +40,8 @@ class SharedDropout:
         >>> SharedDropout.fits(nn.Sequential(nn.Dropout())), SharedDropout.fits(nn.Sequential(nn.Dropout2d()))
         (True, False)
         """
-        found = [m for m in model.modules() if isinstance(m, _DropoutNd) and m.p > 0]
-        return bool(found) and all(type(m) is nn.Dropout for m in found)
+        layers = [m for m in model.modules() if isinstance(m, _DropoutNd) and m.p > 0]
+        return bool(layers) and all(type(m) is nn.Dropout for m in layers)
 
     @contextlib.contextmanager
     def batch(self, *, share: int, whole: int) -> Iterator[None]:

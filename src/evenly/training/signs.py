@@ -31,7 +31,7 @@ def signs_of_run(run: Run) -> list[Sign]:
     summary, recipe = run.summary(), run.recipe
     if "collapsed" in summary:
         what, _, remedy = str(summary["collapsed"]).partition(". ")
-        return [Sign(f"Run {run.id} {what}.", f"Mend that before comparing methods. {remedy}".strip())]
+        return [Sign(f"Run {run.id} {what}.", f"Fix that before comparing methods. {remedy}".strip())]
     if recipe.get("until", {}).get("rule", "end") != "end":
         if summary.get("rule_fired", True):
             return []
@@ -113,14 +113,14 @@ def _on_errors(summary: Mapping[str, Any]) -> list[Sign]:
             )
         ]
     error, train = float(summary[f"{split}.error"]), float(summary.get("train.error", 1.0))
-    found = []
+    signs = []
     start = f"{split}.worst."
     worst = {name.removeprefix(start): float(value) for name, value in summary.items() if name.startswith(start)}
     groups = {name: value for name, value in worst.items() if name != "class"} or worst
     name = max(groups, key=lambda each: groups[each], default=None)
     if name is not None and groups[name] > max(WORSE * error, error + POINTS):
         what = "class" if name == "class" else f"group of {name!r}"
-        found.append(
+        signs.append(
             Sign(
                 f"The worst {what} errs at {_percent(groups[name])} where all together err at {_percent(error)}.",
                 "Compare methods by that group: USEFUL and JTT are for minorities, the mean hides them."
@@ -129,13 +129,13 @@ def _on_errors(summary: Mapping[str, Any]) -> list[Sign]:
             )
         )
     if error - train > POINTS and train < GAP * error:
-        found.append(
+        signs.append(
             Sign(
                 f"The training error is {_percent(train)}, that on {split} {_percent(error)}.",
                 "It has learned by heart: try augmentation (--set augment=[pad-crop,mirror]), more data, or SAM.",
             )
         )
-    return found
+    return signs
 
 
 def _on_sharpness(run: Run) -> list[Sign]:

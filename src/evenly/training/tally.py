@@ -140,12 +140,12 @@ class Tally:
     def metrics(self, sums_G3: Tensor) -> dict[str, float]:
         """The metrics from sums of one or all processes: means over all examples, and over each cluster."""
         loss, wrong, num = sums_G3.sum(0).tolist()
-        found = {"train.loss": loss / num, "train.error": wrong / num}
+        metrics = {"train.loss": loss / num, "train.error": wrong / num}
         if len(sums_G3) == 2:
             for cluster, (loss, wrong, num) in zip(("easy", "hard"), sums_G3.tolist(), strict=True):
                 if num:
-                    found |= {f"train.{cluster}.loss": loss / num, f"train.{cluster}.error": wrong / num}
-        return found
+                    metrics |= {f"train.{cluster}.loss": loss / num, f"train.{cluster}.error": wrong / num}
+        return metrics
 
 
 def _sum_losses(loss_B: Tensor, hard_B: Tensor | None) -> Tensor:

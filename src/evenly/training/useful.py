@@ -72,12 +72,12 @@ def train_useful(
         early_ascent=early_ascent,
         split=split,
     )
-    found = compare(design, runs=runs, splits=splits, refuse=True, stop_at_failure=True, **running)
+    comparison = compare(design, runs=runs, splits=splits, refuse=True, stop_at_failure=True, **running)
     rows = []
     for seed in map(str, design.seeds):
-        for method in found["methods"]:
+        for method in comparison["methods"]:
             run = method["runs"][seed]
-            early = found["early"][seed]["run"] if parse(method["name"]).resamples else None
+            early = comparison["early"][seed]["run"] if parse(method["name"]).resamples else None
             rows.append(
                 Row(
                     method=names.get(method["name"], method["name"]),

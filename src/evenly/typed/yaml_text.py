@@ -72,8 +72,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise UsageError(f"cannot read {path}: {error.strerror}. Give the path of a readable YAML file.") from error
     value = parse(text, source=str(path))
     if not isinstance(value, dict):
-        found = "nothing" if value is None else f"{type(value).__name__} {value!r:.60}"
-        raise UsageError(f"{path}: expected settings such as 'epochs: 200', one per line, but it holds {found}.")
+        content = "nothing" if value is None else f"{type(value).__name__} {value!r:.60}"
+        raise UsageError(f"{path}: expected settings such as 'epochs: 200', one per line, but it holds {content}.")
     return value
 
 

@@ -90,7 +90,7 @@ def test_runs_that_learned_nothing_are_never_averaged_in_silence() -> None:
     assert one["badge"] == "helped"
     most = comparison({"plain": 3}, plain=STEADY, sam=less(0.012))["recommendation"]
     assert most["badge"] == "learned nothing"
-    assert most["sentence"].endswith("Nothing can be compared before these are mended. Try --lr 0.01.")
+    assert most["sentence"].endswith("Nothing can be compared before these are fixed. Try --lr 0.01.")
 
 
 def test_the_next_command_has_the_seeds_that_would_settle_it() -> None:

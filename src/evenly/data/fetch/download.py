@@ -201,11 +201,11 @@ class _Download:
 
     def complaint(self, path: Path) -> str:
         """What is wrong with the file at `path`; empty if nothing is."""
-        found = path.stat().st_size
-        if self.size is not None and found != self.size:
-            return f"{path.name} has {found} bytes, expected {self.size}"
+        size = path.stat().st_size
+        if self.size is not None and size != self.size:
+            return f"{path.name} has {size} bytes, expected {self.size}"
         for algorithm, expected in self.digests.items():
-            with Bar(f"checking {self.target.name}", total=found, unit="bytes") as bar:
+            with Bar(f"checking {self.target.name}", total=size, unit="bytes") as bar:
                 actual = digest(path, algorithm, bar=bar)
             if actual != expected:
                 return f"{path.name} has {algorithm} {actual}, expected {expected}"

@@ -21,8 +21,8 @@ def class_folders(folder: Path) -> dict[str, list[str]]:
             f"{folder}: there is no class folder. Expected one folder per class with its images in it, such as "
             f"{folder / 'cat' / '1.png'} and {folder / 'dog' / '1.png'}."
         )
-    found = {name: image_names(folder, name) for name in names}
-    empty = [name for name, files in found.items() if not files]
+    images = {name: image_names(folder, name) for name in names}
+    empty = [name for name, files in images.items() if not files]
     if len(empty) == len(names):
         raise DataError(
             f"{folder}: no images were found in its {len(names)} folders ({quote_names(names)}). "
@@ -33,7 +33,7 @@ def class_folders(folder: Path) -> dict[str, list[str]]:
             f"{folder}: no images in class folder {quote_names(empty)}. Put images in it, or remove it. "
             f"Files with these endings are taken: {' '.join(SUFFIXES)}."
         )
-    return found
+    return images
 
 
 def sub_folders(folder: Path) -> list[str]:

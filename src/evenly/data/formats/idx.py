@@ -67,11 +67,11 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         start, expected = 4 + len(header), 4 + len(header) + math.prod(shape)
         _check_plausible(path, expected)
         array = np.empty(shape, dtype=np.uint8)
-        found = start + _fill(file, array)
-        if found < expected:
-            raise _wrong_size(path, expected=expected, found=found)
+        size = start + _fill(file, array)
+        if size < expected:
+            raise _wrong_size(path, expected=expected, found=size)
         if surplus := file.read(1 << 20):
-            raise _wrong_size(path, expected=expected, found=found + len(surplus))
+            raise _wrong_size(path, expected=expected, found=size + len(surplus))
     return array
 
 

@@ -25,13 +25,13 @@ def whole_numbers(cells: Column) -> NDArray[np.int64] | None:
     >>> whole_numbers(column) is None
     True
     """
-    found = array.array("q")
+    numbers = array.array("q")
     for cell in cells:
         number = whole_number(cell)
         if number is None:
             return None
-        found.append(number)
-    return np.frombuffer(found, np.int64) if found else np.empty(0, np.int64)
+        numbers.append(number)
+    return np.frombuffer(numbers, np.int64) if numbers else np.empty(0, np.int64)
 
 
 def number_words(cells: Column) -> tuple[Tensor, tuple[str, ...]]:

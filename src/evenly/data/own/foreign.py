@@ -42,15 +42,15 @@ def foreign(
         return _of_table(dataset, labels, classes, key)
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise UsageError(f"{kind} cannot be indexed: give a map-style data set, with __len__ and __getitem__.")
-    found = _labels_of(dataset) if labels is None else labels
-    if found is None:
+    class_labels = _labels_of(dataset) if labels is None else labels
+    if class_labels is None:
         raise DataError(
             f"{kind}: no labels found. Looked at labels=, .targets and .labels of it (and of what it is a subset of), "
             "and the last tensor of a TensorDataset. Give labels=[…], one class number per item."
         )
     if len(dataset) == 0:
         raise DataError(f"{kind} has no items.")
-    numbers = torch.as_tensor(found)
+    numbers = torch.as_tensor(class_labels)
     if numbers.is_floating_point() or numbers.ndim != 1:
         raise DataError(
             f"{kind}: labels are {numbers.dtype} of shape {tuple(numbers.shape)}, expected one class number per item. "

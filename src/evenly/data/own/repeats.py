@@ -44,7 +44,7 @@ def repeats(
     Traceback (most recent call last):
     evenly.errors.DataError: up.csv, line 2: 'repeat' is '0': an example occurs a whole number of times, at least ...
     """
-    found = array.array("i")
+    numbers = array.array("i")
     most, total = min(_COPIES_PER_ROW * len(split_of) + _COPIES, 2**31 - 1), 0
     for row, (cell, split) in enumerate(zip(cells, split_of, strict=True)):
         number = whole_number(cell)
@@ -65,8 +65,8 @@ def repeats(
                 f"{source}, {place(row)}: {column!r} is {cell}: with it {len(split_of):,} rows stand for {total:,} "
                 f"examples, and at most {most:,} are taken. Write smaller numbers."
             )
-        found.append(number)
-    return torch.frombuffer(found, dtype=torch.int32) if found else torch.empty(0, dtype=torch.int32)
+        numbers.append(number)
+    return torch.frombuffer(numbers, dtype=torch.int32) if numbers else torch.empty(0, dtype=torch.int32)
 
 
 def with_copies(name: str, whole: Labelled, repeat_N: Tensor, split_of: Sequence[str]) -> Splits:

@@ -124,10 +124,10 @@ def leave_one_out(rows: Sequence[Row]) -> dict[str, bool]:
         ranking = advise(features_of(row), [each for each in rows if each["key"] != row["key"]]).ranking
         first, own = ranking[0].cure if ranking else "plain", cells([row])
         best = rank_cures(own)[0][0].cure
-        found = {(cell.cure, cell.error): cell.difference for cell in own}
+        differences = {(cell.cure, cell.error): cell.difference for cell in own}
         good[row["key"]] = first == best or all(
-            (found[first, error].mean if first != "plain" else 0.0)
-            <= (found[best, error].high if best != "plain" else 0.0)
+            (differences[first, error].mean if first != "plain" else 0.0)
+            <= (differences[best, error].high if best != "plain" else 0.0)
             for error in SCORED
         )
     return good

@@ -16,5 +16,5 @@ def atlas_rows(ledger: str | os.PathLike[str]) -> list[Row]:
     >>> atlas_rows("nowhere")
     []
     """
-    found = [book.read(ledger, key, scale) for key in TASKS for scale in ("full", "small")]
-    return [row for row in found if row is not None and not book.stale(row, CATALOGUE[row["key"]])]
+    stored = [book.read(ledger, key, scale) for key in TASKS for scale in ("full", "small")]
+    return [row for row in stored if row is not None and not book.stale(row, CATALOGUE[row["key"]])]

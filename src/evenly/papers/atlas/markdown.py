@@ -8,13 +8,13 @@ from evenly.papers.atlas.cures import CURES
 
 def markdown(rows: Sequence[Row], error: str) -> str:
     """Cures by tasks, in points minus plain training: **certain**, an interval that excludes zero, (may be chance)."""
-    found = {(cell.task, cell.cure): cell for cell in cells(rows) if cell.error == error}
+    by_cure = {(cell.task, cell.cure): cell for cell in cells(rows) if cell.error == error}
     tasks = [row["key"] for row in rows]
     lines = [["cure", *(key.partition("/")[2] for key in tasks)], ["---"] * (len(tasks) + 1)]
     for cure in CURES:
         if cure != "plain" and tasks:
-            lines.append([CURES[cure].label, *(_shown(found[key, cure]) for key in tasks)])
-    plain = [next(cell.plain for (task, _), cell in found.items() if task == key) for key in tasks]
+            lines.append([CURES[cure].label, *(_shown(by_cure[key, cure]) for key in tasks)])
+    plain = [next(cell.plain for (task, _), cell in by_cure.items() if task == key) for key in tasks]
     lines.append(["plain training, %", *(f"{value:.1f}" for value in plain)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -137,11 +137,11 @@ def _size(task: Task) -> str:
 
 
 def _square(cell: Cell) -> Square:
-    found = cell.difference
+    difference = cell.difference
     words = f"{CURES[cell.cure].label} on {cell.task}: {_interval(cell)} points, {cell.verdict}"
-    tone = "" if not found.excludes_zero else "good" if found.mean < 0 else "bad"
+    tone = "" if not difference.excludes_zero else "good" if difference.mean < 0 else "bad"
     return Square(
-        _points(found.mean),
+        _points(difference.mean),
         words,
         f"{address(cell.task)}#{anchor(cell.cure)}",
         tone,
@@ -150,8 +150,8 @@ def _square(cell: Cell) -> Square:
 
 
 def _interval(cell: Cell) -> str:
-    found = cell.difference
-    return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]".replace("-", "−")
+    difference = cell.difference
+    return f"{difference.mean:+.2f} [{difference.low:+.2f}, {difference.high:+.2f}]".replace("-", "−")
 
 
 def _points(difference: float) -> str:

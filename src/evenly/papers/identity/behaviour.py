@@ -196,14 +196,14 @@ class _Reading:
 
     def _methods(self) -> list[Any]:
         """The defaults that method calls rely on, by name, for the classes outside of papers that occur."""
-        found = []
+        defaults = []
         for each in self.classes:
             for call in self.form.methods:
                 assert isinstance(call.func, ast.Attribute)
                 takes = parameters(self.sources, Thing(each.module, each.name, (call.func.attr,)))
                 if used := self._set(relied_on(takes, call)):
-                    found.append([call.func.attr, used])
-        return found
+                    defaults.append([call.func.attr, used])
+        return defaults
 
     def _set(self, left: Iterable[Parameter]) -> dict[str, Any]:
         """Defaults that are not false, by the name of the parameter; those that are computed count by their form."""

@@ -185,13 +185,13 @@ def _switch(choices: dict[str, Sequence[Block]]) -> Sequence[Block]:
 
 def _measurements(experiment: Experiment, reader: Reader) -> dict[str, list[dict[str, Any]]]:
     """The measurements of every method: of the run that is shown, else of the first seed that has some."""
-    found = {}
+    measured = {}
     for label, own in experiment.by_label.items():
         for member in sorted(own, key=lambda member: member is not experiment.shown):
             if rows := reader.measurements(member.run):
-                found[f"{label}, seed {member.seed}"] = rows
+                measured[f"{label}, seed {member.seed}"] = rows
                 break
-    return found
+    return measured
 
 
 def _state(experiments: Sequence[Experiment]) -> tuple[str, bool]:

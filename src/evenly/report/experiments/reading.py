@@ -60,14 +60,14 @@ class Reader:
     def stamps(self, run: Run) -> list[dict[str, Any]]:
         """The environments a run was made in, the first first."""
         try:
-            found = run.stamps()
+            stamps = run.stamps()
         except DAMAGE as error:
             self._without(run.path / ENVIRONMENT, _why(error))
             return []
-        if not all(isinstance(stamp, dict) for stamp in found):
+        if not all(isinstance(stamp, dict) for stamp in stamps):
             self._without(run.path / ENVIRONMENT, "expected a list of JSON objects")
             return []
-        return found
+        return stamps
 
     def failure(self, run: Run) -> str | None:
         """Why a run failed, if it did."""
@@ -79,14 +79,14 @@ class Reader:
 
     def measurements(self, run: Run) -> list[dict[str, Any]]:
         """What was measured, by epoch."""
-        found = {}
+        rows = {}
         for path in sorted((run.path / MEASUREMENTS).glob("epoch-*.json")):
             row = self.json(run, f"{MEASUREMENTS}/{path.name}")
             if row and not isinstance(row.get("epoch"), int):
                 self._without(path, f"its epoch is {row.get('epoch')!r}, expected a whole number")
             elif row:
-                found[row["epoch"]] = row
-        return [found[epoch] for epoch in sorted(found)]
+                rows[row["epoch"]] = row
+        return [rows[epoch] for epoch in sorted(rows)]
 
     def examples(self, run: Run, *, called: str, names: Mapping[int, str], late: Run | None = None) -> list[Block]:
         """The easiest and hardest of the kept examples, and the hard ones as CSV.
@@ -177,12 +177,12 @@ def _by_index(said: Mapping[str, NDArray[Any]]) -> dict[int, tuple[int, float]]:
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of the kept examples; nothing is ever unpickled."""
-    found = read_arrays(Run(path.parent), path.name, advice=_AGAIN)
-    if missing := [name for name in NEEDED if name not in found]:
+    arrays = read_arrays(Run(path.parent), path.name, advice=_AGAIN)
+    if missing := [name for name in NEEDED if name not in arrays]:
         raise DataError(f"it has no {', '.join(missing)}")
-    if len({len(values) for values in found.values()}) > 1:
+    if len({len(values) for values in arrays.values()}) > 1:
         raise DataError("its arrays are of different lengths")
-    return found
+    return arrays
 
 
 def _why(error: BaseException) -> str:

@@ -46,22 +46,30 @@ def importance_map(measured: Measured, *, which: str = "real", by_attribute: boo
 
     `by_attribute` draws our own map instead, where contributions are to the attribute's own value.
 
-    >>> found = {"x_edges": [0, 1, 2], "y_edges": [0, 1], "real": [[0.5, None]], "counts": [[3, 0]]}
-    >>> importance_map({"importance_map": found}).layers[0].x
+    >>> importance = {"x_edges": [0, 1, 2], "y_edges": [0, 1], "real": [[0.5, None]], "counts": [[3, 0]]}
+    >>> importance_map({"importance_map": importance}).layers[0].x
     (0.5, 1.5)
     """
-    found = measured.get("importance_map")
-    if found and by_attribute:
-        found = found.get("by_attribute")
-    if not found or not found.get(which):
+    cells = measured.get("importance_map")
+    if cells and by_attribute:
+        cells = cells.get("by_attribute")
+    if not cells or not cells.get(which):
         return None
     place = "the weights" if which == "real" else "SAM's displaced weights"
-    sign = "to its own value" if by_attribute or found.get("signed_by") == "attribute" else "to the label"
+    sign = "to its own value" if by_attribute or cells.get("signed_by") == "attribute" else "to the label"
     return Chart(
         f"Importance at {place}" + (", by the features' own values" if by_attribute else ""),
         f"contribution of the easy feature {sign}",
         f"contribution of the hard feature {sign}",
-        [Heat(_middles(found["x_edges"]), _middles(found["y_edges"]), found[which], "median importance", low=0.0)],
+        [
+            Heat(
+                _middles(cells["x_edges"]),
+                _middles(cells["y_edges"]),
+                cells[which],
+                "median importance",
+                low=0.0,
+            )
+        ],
         f"The median importance of the examples at {place}, by what each feature contributes to the output; "
         "cells without examples are grey.",
     )

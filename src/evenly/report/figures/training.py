@@ -84,12 +84,12 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
     errors = {name: values for name, values in errors.items() if values}
     if not errors:
         return None
-    found = {name: interval([value * 100 for value in values]) for name, values in errors.items()}
-    best = min(found, key=lambda name: found[name].mean)
+    intervals = {name: interval([value * 100 for value in values]) for name, values in errors.items()}
+    best = min(intervals, key=lambda name: intervals[name].mean)
     several = max(map(len, errors.values())) > 1
     num = num_seeds({len(own) for own in errors.values()})
     values = [value * 100 for own in errors.values() for value in own]
-    whiskers = {name: (possible(i.low), possible(i.high)) for name, i in found.items()}
+    whiskers = {name: (possible(i.low), possible(i.high)) for name, i in intervals.items()}
     ends = [*values, *(end for pair in whiskers.values() for end in pair if several and end is not None)]
     # Bars from zero cannot show small differences: then a mark stands at the mean instead.
     close = several and min(ends) > 0.6 * max(ends)
@@ -98,7 +98,7 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
     mark = "diamond" if close or few else "bar"
     cut = any(
         end is not None and end != other
-        for name, i in found.items()
+        for name, i in intervals.items()
         for end, other in zip(whiskers[name], (i.low, i.high), strict=True)
     )
     spoken = (
@@ -106,7 +106,7 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
         if several
         else " A bar is one seed."
     )
-    ties = [name for name in found if round(found[name].mean, 2) == round(found[best].mean, 2)]
+    ties = [name for name in intervals if round(intervals[name].mean, 2) == round(intervals[best].mean, 2)]
     lowest = f"lowest on average for {best}" if len(ties) == 1 else f"equal on average for {' and '.join(ties)}"
     return Chart(
         f"Error on {split}, by method",
@@ -116,14 +116,14 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
             Bars(
                 "error",
                 list(errors),
-                [i.mean for i in found.values()],
+                [i.mean for i in intervals.values()],
                 [low for low, _ in whiskers.values()] if several else None,
                 [high for _, high in whiskers.values()] if several else None,
                 dots=[[value * 100 for value in own] for own in errors.values()] if several else None,
                 bar=not close and not few,
             )
         ],
-        f"The {split} error after training: {lowest} ({found[best].mean:.2f}%).{spoken}",
+        f"The {split} error after training: {lowest} ({intervals[best].mean:.2f}%).{spoken}",
         y_range=_around(ends) if close else _from_zero(ends),
     )
 

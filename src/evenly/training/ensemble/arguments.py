@@ -45,23 +45,23 @@ def numbers(name: str, value: Numbers, num: int, *, below: float = math.inf) -> 
     Traceback (most recent call last):
     evenly.errors.UsageError: rho = -0.1 of member 1: give a finite number, 0 or more.
     """
-    found = per_member(name, value, num)
-    for member, x in enumerate(found):
+    values = per_member(name, value, num)
+    for member, x in enumerate(values):
         if isinstance(x, bool) or not isinstance(x, int | float) or not math.isfinite(x) or not 0 <= x < below:
             limit = "" if math.isinf(below) else f" and less than {below:g}"
             raise UsageError(f"{name} = {x!r} of member {member}: give a finite number, 0 or more{limit}.")
-    return [float(x) for x in found]
+    return [float(x) for x in values]
 
 
 def seed_numbers(seeds: int | Sequence[int], num: int) -> list[int]:
     """A whole number for every member."""
-    found = per_member("seeds", seeds, num)
-    for member, seed in enumerate(found):
+    values = per_member("seeds", seeds, num)
+    for member, seed in enumerate(values):
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise UsageError(
                 f"seeds: {seed!r} of member {member} is not a whole number. For example: seeds=range({num})"
             )
-    return found
+    return values
 
 
 def rule_names(rule: str | Sequence[str], rho: list[float], *, head_shape: tuple[int, ...] | None) -> list[str]:
@@ -70,8 +70,8 @@ def rule_names(rule: str | Sequence[str], rho: list[float], *, head_shape: tuple
     >>> rule_names("sam", [0.0, 0.1], head_shape=None)
     ['sgd', 'sam']
     """
-    found: list[str] = per_member("rule", rule, len(rho))
-    for member, name in enumerate(found):
+    names: list[str] = per_member("rule", rule, len(rho))
+    for member, name in enumerate(names):
         if name not in RULES:
             raise UsageError(f"rule = {name!r} of member {member} is not known. {did_you_mean(str(name), RULES)}")
         if name not in DISPLACING and rho[member] != 0:
@@ -89,7 +89,7 @@ def rule_names(rule: str | Sequence[str], rho: list[float], *, head_shape: tuple
                 f"member {member}: {name!r} puts v* for the head's two weights, and this network has no "
                 "nn.Linear(2, …) head over the features (easy, hard): use 'disentangled'."
             )
-    return ["sgd" if name in DISPLACING and r == 0 else name for name, r in zip(found, rho, strict=True)]
+    return ["sgd" if name in DISPLACING and r == 0 else name for name, r in zip(names, rho, strict=True)]
 
 
 def star(easy: Numbers, hard: Numbers | None, rules: list[str]) -> list[list[float]]:
@@ -105,11 +105,11 @@ def star(easy: Numbers, hard: Numbers | None, rules: list[str]) -> list[list[flo
 
 def data_sets(data: Labelled | Sequence[Labelled], num: int) -> tuple[list[Labelled], list[int]]:
     """The distinct data sets, and which of them each member uses; lengths and shapes must agree."""
-    found: list[Labelled] = per_member("data", data, num)
-    for member, each in enumerate(found):
+    sets: list[Labelled] = per_member("data", data, num)
+    for member, each in enumerate(sets):
         if not isinstance(each, Labelled):
             raise UsageError(f"data of member {member} is a {type(each).__name__}, not Labelled: splits['train'], say.")
-        first = found[0]
+        first = sets[0]
         if len(each) != len(first):
             raise DataError(
                 f"data of member {member} has {len(each)} examples, that of member 0 {len(first)}: give data sets of "
@@ -120,11 +120,11 @@ def data_sets(data: Labelled | Sequence[Labelled], num: int) -> tuple[list[Label
                 f"data of member {member} is {each}, that of member 0 {first}: inputs must have one shape and as many "
                 "classes."
             )
-    if not len(found[0]):
+    if not len(sets[0]):
         raise DataError("the data have no examples.")
-    distinct = list({id(each): each for each in found}.values())
+    distinct = list({id(each): each for each in sets}.values())
     places = {id(each): place for place, each in enumerate(distinct)}
-    return distinct, [places[id(each)] for each in found]
+    return distinct, [places[id(each)] for each in sets]
 
 
 def example_weights(weights: Tensor | Sequence[Any] | None, num: int, num_examples: int) -> Tensor | None:

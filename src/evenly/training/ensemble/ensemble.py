@@ -245,9 +245,9 @@ class Ensemble:
         """Resume from the `state_dict` of an ensemble with the same plan; an error names any difference."""
         self._plan.check(state["plan"])
         shapes = {name: (self.num_members, *shape) for name, shape in self.layout.shapes.items()}
-        found = {name: tuple(t.shape) for name, t in state["parameters"].items()}
-        if found != shapes:
-            raise UsageError(f"the state is of parameters {found}, this ensemble of {shapes}.")
+        saved = {name: tuple(t.shape) for name, t in state["parameters"].items()}
+        if saved != shapes:
+            raise UsageError(f"the state is of parameters {saved}, this ensemble of {shapes}.")
         self._w_KP.copy_(self._rows(state["parameters"]))
         if self._velocity_KP is not None:
             self._velocity_KP.copy_(self._rows(state["velocity"]))

@@ -101,12 +101,12 @@ class Feed:
         if self.noise_KN is not None:
             x_KL = self._noisy(x_KL, self.noise_KN.gather(1, order_KL), place=(epoch, block))
         w_KL = None if self.weights_KN is None else self.weights_KN.gather(1, order_KL)
-        found = []
+        batches = []
         for first in range(0, place_KL.shape[1], size):
             x_KB, y_KB = x_KL[:, first : first + size], y_KL[:, first : first + size]
             w_KB = None if w_KL is None else w_KL[:, first : first + size]
-            found.append(Batch(x_KB, y_KB, _share(w_KB, x_KB.shape[1])))
-        return found
+            batches.append(Batch(x_KB, y_KB, _share(w_KB, x_KB.shape[1])))
+        return batches
 
     def _stream(self, first: int, last: int) -> Tensor:
         """Which examples every member is shown at these places, counted over its epochs, K × (last − first)."""
@@ -153,8 +153,8 @@ def orders(num: int, *, seeds: Sequence[int], epoch: int) -> Tensor:
 
 
 def _gather(sets_DN: Tensor, place_KL: Tensor) -> Tensor:
-    found = sets_DN.flatten(0, 1).index_select(0, place_KL.flatten())
-    return found.view(*place_KL.shape, *sets_DN.shape[2:])
+    rows = sets_DN.flatten(0, 1).index_select(0, place_KL.flatten())
+    return rows.view(*place_KL.shape, *sets_DN.shape[2:])
 
 
 def _share(weights_KB: Tensor | None, num: int) -> Tensor | float:

@@ -57,8 +57,8 @@ class General:
         """Pull back, and copy the gradients into `g`."""
         if saved is None:
             return
-        (found,) = saved(d_KNF)
-        torch._foreach_copy_([g[n] for n in self.names], [found[n] for n in self.names])
+        (gradients,) = saved(d_KNF)
+        torch._foreach_copy_([g[n] for n in self.names], [gradients[n] for n in self.names])
 
     def model_features(self, features_KNF: Tensor) -> Tensor:
         """As they are."""

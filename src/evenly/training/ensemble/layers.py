@@ -68,10 +68,10 @@ class LayerNorm(NamedTuple):
         if first:
             return None
         inner_KRI = d_KRO * p[self.weight].unsqueeze(1)
-        found: tuple[Tensor, ...] = torch.ops.aten.native_layer_norm_backward(
+        gradients: tuple[Tensor, ...] = torch.ops.aten.native_layer_norm_backward(
             inner_KRI, x_KRI, x_KRI.shape[-1:], mean, rstd, None, None, [True, False, False]
         )
-        return found[0]
+        return gradients[0]
 
 
 class ReLU(NamedTuple):

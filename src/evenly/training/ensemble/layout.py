@@ -60,7 +60,7 @@ def layout_of(models: Sequence[nn.Module]) -> Layout:
         _check_parameters(number, model, shapes, kind)
         if repr(model) != repr(first):
             raise UsageError(
-                f"member {number} is built otherwise than member 0:\n{model}\n{first}\n"
+                f"member {number} is built differently from member 0:\n{model}\n{first}\n"
                 "An ensemble trains networks of one shape; make one ensemble per shape."
             )
         _check_buffers(number, model, first)

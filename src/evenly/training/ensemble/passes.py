@@ -166,7 +166,7 @@ def forward(network: Network, w: Rows, x_KN: Tensor, *, head: bool) -> Tensor:
         parts = []
         for examples in cuts(num_examples, size):
             p = w.views(members)
-            found, _ = network.features(p, x_KN[members, examples])
-            parts.append(network.head.forward(p, found)[0] if head else network.model_features(found))
+            features, _ = network.features(p, x_KN[members, examples])
+            parts.append(network.head.forward(p, features)[0] if head else network.model_features(features))
         rows.append(torch.cat(parts, 1))
     return torch.cat(rows)

@@ -49,7 +49,7 @@ class Plan:
             if saved.get(name) != own:
                 raise UsageError(
                     f"the state was made with {name} = {_short(saved.get(name))}, this ensemble has {_short(own)}: "
-                    "build it with the same settings to go on."
+                    "build it with the same settings to resume."
                 )
 
 

@@ -28,7 +28,7 @@ CHECKS: Sequence[Check] = (
         Check(name, f"{asks}, on the CPU and on the GPU: the largest difference", comparisons.check(make, tolerance))
         for name, (asks, make, tolerance) in comparisons.COMPONENTS.items()
     ),
-    Check("resume", "a run that stops and goes on ends with the bits of one that does not", resuming.check),
+    Check("resume", "a run that is stopped and resumed ends with the bits of one that is not", resuming.check),
     Check("waits", "how often 50 steps of SGD and of SAM wait for the GPU", speed.waits),
     Check("speed", "steps per second of evenly and of a bare step, compiled where possible", speed.steps_per_second),
     Check("memory", "the most that a run takes on the GPU, and a sentence where it runs out", speed.peak_memory),
@@ -42,11 +42,11 @@ def ask(device: torch.device, *, only: Sequence[str] = ()) -> Iterator[Row]:
             continue
         try:
             with devices.exact() if check.name in comparisons.COMPONENTS else torch.enable_grad():
-                found, right = check.ask(device)
+                answer, right = check.ask(device)
         except Exception as error:  # any failure of a device or its driver is a finding too
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            found, right = f"{type(error).__name__}: {reason}", False
-        yield {"device": str(device), "check": check.name, "found": found, "right": right}
+            answer, right = f"{type(error).__name__}: {reason}", False
+        yield {"device": str(device), "check": check.name, "found": answer, "right": right}
 
 
 def devices_to_check(count: int, kind: str) -> list[torch.device]:

@@ -34,7 +34,7 @@ def waits(device: torch.device) -> tuple[str, bool]:
     """How often 50 steps wait, as `torch.cuda.set_sync_debug_mode` counts; once per rule is right."""
     if device.type != "cuda":
         return f"not known: torch tells it of cuda only, not of {device.type}", True
-    found = {}
+    waits_by_rule = {}
     for rule in ("none", "sam"):
         with _steps(_fast(device, Ascent(rule, 0.05)), device) as take:
             take(WARM)
@@ -45,19 +45,19 @@ def waits(device: torch.device) -> tuple[str, bool]:
                     take(STEPS)
                 finally:
                     torch.cuda.set_sync_debug_mode("default")
-        found[rule] = sum("synchroniz" in str(warning.message) for warning in heard)
-    return f"SGD {found['none']}, SAM {found['sam']} in {STEPS} steps", max(found.values()) <= 2
+        waits_by_rule[rule] = sum("synchroniz" in str(warning.message) for warning in heard)
+    return f"SGD {waits_by_rule['none']}, SAM {waits_by_rule['sam']} in {STEPS} steps", max(waits_by_rule.values()) <= 2
 
 
 def steps_per_second(device: torch.device) -> tuple[str, bool]:
     """Steps of evenly, SGD and SAM, beside a bare step of the same network and precision."""
     bare = _bare(device)
-    found = {}
+    rates = {}
     for name, rule in (("SGD", "none"), ("SAM", "sam")):
         with _steps(_fast(device, Ascent(rule, 0.05)), device) as take:
             take(WARM)
-            found[name] = _per_second(take, device)
-    words = ", ".join(f"{name} {value:.1f}" for name, value in found.items())
+            rates[name] = _per_second(take, device)
+    words = ", ".join(f"{name} {value:.1f}" for name, value in rates.items())
     # Compilation and augmentation are part of the difference: this row only informs, and never fails.
     return f"{words}; bare {bare[0]} step {bare[1]:.1f}", True
 
