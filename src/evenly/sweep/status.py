@@ -148,8 +148,8 @@ def under_way(runs: str | Path) -> list[str]:
 
 def leave_or_cancel(where: str, cancel: Callable[[], object]) -> None:
     """After Ctrl-C: leave the runs to the cluster, unless Ctrl-C comes once more within three seconds."""
-    tell(f"The runs go on in {where}; the same command waits for them. Ctrl-C again cancels them.")
     try:
+        tell(f"The runs go on in {where}; the same command waits for them. Ctrl-C again cancels them.")
         time.sleep(3)
     except KeyboardInterrupt:
         cancel()

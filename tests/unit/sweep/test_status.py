@@ -8,7 +8,7 @@ import pytest
 
 from evenly import progress
 from evenly.errors import DataError, Stopped, UsageError
-from evenly.sweep import Job, Plan, Where, launch
+from evenly.sweep import Job, Plan, Where, launch, status
 from evenly.sweep.status import JobsFailed, Status, under_way
 from evenly.sweep.worker import Outcome
 
@@ -117,3 +117,17 @@ def test_ten_thousand_jobs_are_told_in_linear_time(tmp_path: Path) -> None:
 
     seconds(100)
     assert seconds(10_000) < 60 * seconds(1000)
+
+
+def test_a_second_interrupt_that_comes_while_the_first_is_answered_cancels_too(monkeypatch):
+    said, cancelled = [], []
+
+    def tell(sentence: str) -> None:
+        said.append(sentence)
+        if len(said) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(status, "tell", tell)
+    status.leave_or_cancel("Slurm (7)", lambda: cancelled.append("7"))
+    assert cancelled == ["7"]
+    assert said[-1].startswith("Cancelled.")
