@@ -381,7 +381,7 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         r"member 1 has another shape than member 0: phi.0.weight is \(9, 4\), not \(8, 4\)",
     ),
     (of_two_dtypes, {}, UsageError, "member 1: .* torch.float64"),
-    (eps_apart, {}, UsageError, "member 1 is built otherwise"),
+    (eps_apart, {}, UsageError, "member 1 is built differently"),
     (frozen, {}, UsageError, "member 1: phi.0.weight is frozen"),
     (dropping, {}, UsageError, "dropout=0"),
     (normalising, {}, UsageError, "running statistics"),

@@ -61,7 +61,7 @@ def compare(
     Examples
     --------
     >>> import tempfile
-    >>> from evenly.recipe import Data
+    >>> from evenly.recipe import Data, Recipe
     >>> small = Recipe(data=Data("parity", {"dim": 5}), epochs=2, batch_size=50)
     >>> found = compare(Design(small, ("plain", "sam"), (0, 1)), runs=tempfile.mkdtemp(), device="cpu")
     >>> [(method["name"], method["cost"]) for method in found["methods"]], found["state"]

@@ -217,6 +217,7 @@ def test_published_weights_that_cannot_be_fetched_are_an_error_in_words(
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # where nobody answers
+    monkeypatch.setattr("urllib.request._opener", None)  # the opener of this process would remember the proxy
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(SetupError, match=r"the published weights of .* could not be fetched: .*random weights"):
         foreign(name, (3, 32, 32), 10, options)

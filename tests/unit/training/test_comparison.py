@@ -128,15 +128,15 @@ def test_two_processes_at_once_give_the_bits_of_one_after_the_other(made: tuple[
 
 
 def test_a_run_that_fails_ends_only_what_needs_it(tmp_path: Path) -> None:
-    # A radius that large makes the loss infinite within a few steps.
-    design = Design(SMALL, ("plain", "usam:1e20", "batch"), (0,))
-    with pytest.raises(JobsFailed, match=r"1 of 3 runs failed, 2 are done:\n  USAM 1e20, seed 0: the ") as caught:
+    # A penalty that large makes the loss infinite within a few steps.
+    design = Design(SMALL, ("plain", "logit-penalty:1e30", "batch"), (0,))
+    with pytest.raises(JobsFailed, match=r"1 of 3 runs failed, 2 are done:\n  logit penalty 1e30, seed 0: ") as caught:
         compare(design, runs=tmp_path, device="cpu")
     assert caught.value.exit_code == 2
     (kept,) = stored.comparisons(tmp_path)
     states = {each["name"]: each["runs"]["0"]["state"] for each in kept["methods"]}
-    assert states == {"plain": "done", "usam:1e20": "failed", "batch": "done"}
-    assert "optimizer.lr" in method(kept, "usam:1e20")["runs"]["0"]["reason"]
+    assert states == {"plain": "done", "logit-penalty:1e30": "failed", "batch": "done"}
+    assert "optimizer.lr" in method(kept, "logit-penalty:1e30")["runs"]["0"]["reason"]
 
 
 def test_where_nothing_can_be_separated_the_other_methods_are_compared(tmp_path: Path) -> None:
