@@ -221,9 +221,9 @@ def _show(
         )
     if tested:
         say(
-            f"How sure: for tasks of the atlas that were left out, the first choice was as good as the best cure in "
-            f"{sum(tested.values())} of {len(tested)}. They are of small networks, two classes and a planted minority. "
-            "Whether your data have such a minority, only a comparison tells."
+            f"Confidence: on atlas tasks that were held out, the first choice was as good as the best cure in "
+            f"{sum(tested.values())} of {len(tested)}. They have small networks, two classes and a planted minority. "
+            "Only a comparison shows whether your data are like them."
         )
     say(f"To find out: {command}")
 

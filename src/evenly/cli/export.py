@@ -156,7 +156,7 @@ def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tu
         early = Run.open(str(wanted.early), run.path.parent)
     except UsageError as error:
         raise DataError(
-            f"run {run.id} showed suspect examples once, and its early run, which tells them, is gone: {error}"
+            f"run {run.id} did not repeat suspect examples, and the early run that identified them is gone: {error}"
         ) from error
     return factor, suspect_rows(early, separation)
 

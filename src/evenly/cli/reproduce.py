@@ -42,7 +42,7 @@ def fill(parser: Parser) -> None:
         "else small (default)",
     )
     parser.add_argument("--seeds", metavar="A-B", help="other seeds than the declared ones")
-    parser.add_argument("--more", type=int, metavar="N", help="add N seeds to what the ledger has")
+    parser.add_argument("--more", type=int, metavar="N", help="add N seeds to those in the ledger")
     parser.add_argument("--next", dest="campaign", action="store_true", help="run the most valuable work per hour")
     parser.add_argument("--hours", type=float, metavar="H", help="with --next: stop after H hours")
     parser.add_argument("--judge", action="store_true", help="judge all rows of the ledger again, measuring nothing")

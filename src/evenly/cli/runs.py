@@ -98,7 +98,7 @@ def table(*, data: str | None, model: str | None, since: str | None, watch: bool
             for line in plans:
                 say(line)
         elif time.monotonic() > due:
-            say("\n".join(plans) or f"{going_on} of {len(rows)} runs are going on.")
+            say("\n".join(plans) or f"{going_on} of {len(rows)} runs are running.")
             due = time.monotonic() + EVERY
         if not (going_on or plans):
             break

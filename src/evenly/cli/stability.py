@@ -254,7 +254,7 @@ def _of_gram(
 
     matrix = torch.from_numpy(_matrix(path))
     if batch is None:
-        raise UsageError(f"--gram {path}: give --batch too, which no run tells, such as --batch 32.")
+        raise UsageError(f"--gram {path}: give --batch too: there is no run to read it from. Try --batch 32")
     return threshold_report(
         matrix,
         batch=batch,

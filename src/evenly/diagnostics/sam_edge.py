@@ -33,7 +33,7 @@ def sam_edge(gradient_norm: float, *, lr: float, rho: float) -> float:
 
 
 def measure_sam_edge(subject: Subject) -> Numbers:
-    """The edge at the network's gradient norm, beside its λ₁."""
+    """The edge at the network's gradient norm, together with its λ₁."""
     settings = {"rho": subject.rho, "lr": subject.lr, **subject.options}
     if settings["lr"] is None:
         raise UsageError('sam_edge needs the learning rate: give lr=, or options={"sam_edge": {"lr": 0.1}}.')

@@ -115,7 +115,7 @@ def adaptive_sharpness(
 
 
 def measure_rise(subject: Subject) -> Numbers:
-    """The worst rise of the loss within ρ, beside ρ‖∇L‖."""
+    """The worst rise of the loss within ρ, together with ρ‖∇L‖."""
     rise = worst_rise(subject.model, subject.part, rng=subject.rng, **{"rho": subject.rho, **subject.options})
     return {"worst_rise": rise.rise, "worst_rise_rho": rise.rho, "worst_rise_first_order": rise.first_order}
 

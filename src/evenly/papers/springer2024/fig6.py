@@ -102,7 +102,7 @@ def on_images(name: str) -> Experiment:
     return Experiment(
         key=f"springer2024/fig6-{name}",
         title=f"Median importance by the two contributions, {image_importance.TITLES[name]} (figures 6 and 9)",
-        claim="On real images too, SAM moves importance to what the hard feature fits badly.",
+        claim="On real images too, SAM moves importance to examples that the hard feature fits badly.",
         plan=image_importance.plan,
         primary=f"hard, epoch {epochs[1]}",
         claims=tuple(claim for epoch in epochs for claim in map_claims(epoch, name="sam")),
@@ -115,7 +115,7 @@ EXPERIMENTS = (
     Experiment(
         key="springer2024/fig6",
         title="Median importance by the two contributions, toy (figure 6)",
-        claim="LSAM gives more importance to what the hard feature fits badly and less to what the easy one does.",
+        claim="LSAM moves importance to examples that the hard feature fits badly, from those that the easy one does.",
         plan=toy_importance.plan,
         primary=f"hard, epoch {EARLY}",
         claims=map_claims(EARLY),

@@ -15,7 +15,7 @@ def chart(measured: Measured) -> list[Chart]:
 EXPERIMENT = Experiment(
     key="springer2024/fig9",
     title="Median importance during training, toy (figure 9)",
-    claim="That LSAM moves importance to what the hard feature fits badly holds during all of training.",
+    claim="Throughout training, LSAM moves importance to examples that the hard feature fits badly.",
     plan=toy_importance.plan,
     primary=f"hard, epoch {EPOCHS[-1]}",
     claims=tuple(claim for epoch in EPOCHS for claim in map_claims(epoch)),
