@@ -162,7 +162,7 @@ LEFT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell starts it in the background
 from evenly.sweep import Job, Plan, Where, launch
-job = Job("slow", "tests.cluster.jobs:moments", {"seconds": 60.0})
+job = Job("slow", "tests.cluster.jobs:moments", {"seconds": 20.0})
 launch(Plan([job]), Where("ray", address=sys.argv[1], threads=1), runs=sys.argv[2])
 """
 
@@ -180,7 +180,7 @@ def test_runs_that_were_left_on_the_cluster_are_found_by_the_same_command(cluste
     told = command.communicate(timeout=120)[1]
     assert "The runs go on in Ray" in told
     left = time.time()
-    plan = Plan([Job("slow", f"{JOBS}:moments", {"seconds": 60.0})])
+    plan = Plan([Job("slow", f"{JOBS}:moments", {"seconds": 20.0})])
     begun, _ = launch(plan, Where("ray", threads=1), runs=runs)["slow"]
     assert begun < left  # the one that was left, not another
 

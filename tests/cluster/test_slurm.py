@@ -68,16 +68,16 @@ def test_a_task_whose_process_is_killed_on_its_node_is_submitted_again(slurm, tm
     assert launch(plan, Where("slurm", threads=1), runs=tmp_path) == {"killed": "alive", "other": {}}
 
 
-def _signal_once_training(runs: Path, name: str) -> None:
-    """Send a signal to whatever is in the queue as soon as a checkpoint is there."""
+def _signal_once_training(runs: Path, name: str, *, num: int = 1) -> None:
+    """Send a signal to whatever is in the queue as soon as `num` runs have a checkpoint."""
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not list(runs.glob("*/checkpoints/last.safetensors")):
-        time.sleep(0.1)
+    while time.monotonic() < deadline and len(list(runs.glob("*/checkpoints/last.safetensors"))) < num:
+        time.sleep(0.05)
     subprocess.run(["scancel", f"--signal={name}", "--user=root"], check=False)
 
 
 def test_a_job_that_is_warned_of_its_time_limit_saves_is_queued_again_and_ends_with_the_same_bits(slurm, tmp_path):
-    longer = {"epochs": 30, "data": {"name": "parity", "options": {"dim": 8, "num_train": 500}}}
+    longer = {"epochs": 50, "data": {"name": "parity", "options": {"dim": 8, "num_train": 500}}}
     plan = seeds(0, 1, **longer)
     here = launch(plan, Where(at_once=1, threads=1), runs=tmp_path / "here")
     warned = threading.Thread(target=_warn_and_hurry, args=(tmp_path / "there",))
@@ -186,8 +186,11 @@ def test_more_jobs_than_one_array_holds_go_into_several(slurm, tmp_path, monkeyp
 
 
 def _warn_and_hurry(runs: Path) -> None:
-    """Warn the jobs of their limit; Slurm holds what was queued again for two minutes, unless it is told otherwise."""
-    _signal_once_training(runs, "USR2")
+    """Warn the jobs of their limit; Slurm holds what was queued again for two minutes, unless it is told otherwise.
+
+    Both must train by then: a job that still starts is killed by the signal, and would be submitted again.
+    """
+    _signal_once_training(runs, "USR2", num=2)
     deadline = time.monotonic() + 120
     command = ["squeue", "--noheader", "--array", "--format=%i %r"]
     while time.monotonic() < deadline:
