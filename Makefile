@@ -19,10 +19,12 @@ HOURS ?=
 RUNS ?= runs
 
 # What is computed again with other arithmetic than this processor's best: every numerical suite but those that mostly
-# start processes (tests/unit/training, experiments, many processes). Bits may differ between instruction sets, results not.
+# start processes or train networks (tests/unit/training, experiments, many processes, label noise, samplers). Bits may
+# differ between instruction sets, results not.
 NUMERICAL := tests/numerics tests/golden tests/contracts src \
 	$(addprefix tests/unit/,stability diagnostics optim models resampling)
-APART := --ignore tests/contracts/test_experiments.py --ignore tests/contracts/test_sharpness_aware_distributed.py
+APART := $(addprefix --ignore tests/,contracts/test_experiments.py contracts/test_sharpness_aware_distributed.py \
+	numerics/test_label_noise.py numerics/test_learning_coefficient_peer.py)
 
 .PHONY: help demo test lint types tests coverage arithmetic docs tables bench soak soak-quick campaign install clean
 
@@ -61,7 +63,7 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 tests: $(INSTALLED)
-	$(BIN)/pytest --numprocesses 2
+	$(BIN)/pytest --numprocesses 3 --dist loadgroup
 
 coverage: $(INSTALLED)
 	$(BIN)/pytest --numprocesses 2 --cov --cov-report term

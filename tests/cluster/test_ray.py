@@ -20,6 +20,7 @@ from evenly.sweep.launch import JobsFailed
 from evenly.training.comparison import Design, compare
 
 ray = pytest.importorskip("ray", reason='needs Ray: pip install "evenly[ray]"')
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster for all of them
 JOBS = "tests.cluster.jobs"
 WAITS = {"until": "go", "seconds": 120.0}
 ROOT = Path(__file__).parents[2]

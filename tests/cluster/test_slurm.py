@@ -17,7 +17,10 @@ from evenly.sweep import Job, Plan, Where, check_available, launch, slurm_cluste
 from evenly.sweep.launch import JobsFailed
 
 pytest.importorskip("submitit", reason='needs submitit: pip install "evenly[slurm]"')
-pytestmark = pytest.mark.skipif(bool(one_node_slurm.missing()), reason=one_node_slurm.missing() or "there")
+pytestmark = [
+    pytest.mark.skipif(bool(one_node_slurm.missing()), reason=one_node_slurm.missing() or "there"),
+    pytest.mark.xdist_group("slurm"),  # one cluster for all of them
+]
 JOBS = "tests.cluster.jobs"
 ROOT = Path(__file__).parents[2]
 RECIPE = {"data": {"name": "parity", "options": {"dim": 5}}, "model": {"name": "mlp"}, "epochs": 2, "batch_size": 50}
