@@ -61,6 +61,7 @@ class Optimizer(Settings):
 
 #: The radius in the recipes of plain runs. Nothing reads it, but it has always been part of their identity.
 _UNUSED = 0.1
+_MOST_EPOCHS = 10**9  # more steps than that have no end, and no floating-point number
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,8 @@ class Recipe(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.epochs > _MOST_EPOCHS:
+            raise UsageError(f"epochs: expected at most {_MOST_EPOCHS:,}, not {self.epochs:.3g}. 200 are usual.")
         if late := [epoch for epoch in self.keep_epochs if epoch > self.epochs]:
             raise UsageError(f"keep_epochs: the run has {self.epochs} epochs, and {late[0]} is beyond them.")
         if self.last_layer in ("train", "test"):

@@ -1,5 +1,6 @@
 """The optional records of a run: what is absent is empty, and what is damaged is named and left out."""
 
+import csv
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +22,7 @@ _AGAIN = "Remove the run's folder and train again to have what it shows."
 NEEDED = ("index", "label", "predicted", "loss", "hard", "suspect")
 # What a record of another shape than ours leads to, wherever that is noticed: our own errors of data and usage are
 # ValueErrors too, and a missing library is none of these.
-DAMAGE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError, EOFError, BadZipFile)
+DAMAGE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError, EOFError, BadZipFile, csv.Error)
 
 
 class Reader:
