@@ -124,7 +124,7 @@ def reproduce(
     failed = None
     if len(chosen) > 1 and not is_one(how["where"]):
         settings = {"seeds": given, "more": more, "fresh": fresh, "ledger": ledger or Path("claims")}
-        chosen, failed = reproduction.measure_together(chosen, **settings, **how)  # type: ignore[arg-type]
+        chosen, failed = reproduction.measure_together(chosen, **settings, **how)  # type: ignore[arg-type]  # of many kinds
         fresh = False
     rows = []
     for each, size in chosen:

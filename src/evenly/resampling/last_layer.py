@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
+from evenly.models.observation import observing
 
 
 def retrain_last_layer(
@@ -43,8 +44,10 @@ def retrain_last_layer(
     """
     layer = last_linear(model, head)
     rows = balanced_rows(split, by, rng)
-    with watch_inputs(layer) as seen:
-        _run_in_eval_mode(model, layer, split, rows, batch_size)
+    with observing(model), torch.no_grad(), watch_inputs(layer) as seen:
+        for part in torch.split(rows, batch_size):
+            x = split.gather(part).to(layer.weight.device)
+            model(x.to(layer.weight.dtype).div_(255) if x.dtype == torch.uint8 else x)
     return fit(layer, torch.cat(seen), split, rows, strength=strength)
 
 
@@ -128,16 +131,3 @@ def watch_inputs(layer: nn.Linear) -> Iterator[list[Tensor]]:
         yield seen
     finally:
         hook.remove()
-
-
-@torch.no_grad()
-def _run_in_eval_mode(model: nn.Module, layer: nn.Linear, split: Labelled, rows: Tensor, batch_size: int) -> None:
-    modes = {module: module.training for module in model.modules()}
-    try:
-        model.eval()
-        for part in torch.split(rows, batch_size):
-            x = split.gather(part).to(layer.weight.device)
-            model(x.to(layer.weight.dtype).div_(255) if x.dtype == torch.uint8 else x)
-    finally:
-        for module, training in modes.items():
-            module.training = training

@@ -6,9 +6,12 @@ import torch
 from safetensors.torch import load_file
 from sklearn.linear_model import LogisticRegression
 
-from evenly.data import load
+from evenly.data import Splits, load
 from evenly.errors import UsageError
+from evenly.models import build
 from evenly.recipe import Recipe, digest, from_mapping
+from evenly.resampling.last_layer import last_linear, retrain_last_layer
+from evenly.rng import generator
 from evenly.training.comparison import Design, compare
 from evenly.training.train import train
 from evenly.training.trained_model import load_trained
@@ -71,20 +74,25 @@ def test_the_result_is_that_of_the_new_layer_and_leaves_out_the_split_it_was_fit
 
 
 def test_groups_are_balanced_where_the_split_has_them(tmp_path):
+    """The layer of a run is that of `retrain_last_layer` by group, and not that of the split as it is."""
     data = load("spirals", conflict=0.1)
-    assert "group" in data["groups"].attributes
-    recipe = from_mapping(
-        Recipe,
-        {
-            "data": {"name": "spirals", "options": {"conflict": 0.1}},
-            "model": {"name": "mlp"},
-            "epochs": 2,
-            "batch_size": 64,
-            "last_layer": "groups",
-        },
-    )
-    summary = train(recipe, runs=tmp_path, device="cpu", pace=0).summary()
-    assert not [key for key in summary if key.startswith("groups.")]
+    groups = data["groups"]
+    first, second = ((groups.attributes["group"] == value).nonzero().flatten() for value in (0, 1))
+    uneven = groups.subset(torch.cat([first, second[: len(first) // 8]]).tolist())
+    splits = Splits("spirals", {"train": data.train, "test": data["test"], "validation": uneven})
+    settings = {"data": {"name": "spirals"}, "model": {"name": "mlp"}, "epochs": 2, "batch_size": 64}
+    layers = []
+    for more in ({}, {"last_layer": "validation"}):
+        recipe = from_mapping(Recipe, settings | more)
+        made = train(recipe, runs=tmp_path, splits=splits, device="cpu", pace=0)
+        model = build("mlp", input_shape=data.train.shape, num_classes=2, rng=0)
+        model.load_state_dict(load_file(made.path / "weights.safetensors"))
+        layers.append(model)
+    plain, refitted = layers
+    ours = last_linear(refitted).weight
+    balanced = retrain_last_layer(plain, uneven, by="group", rng=generator(0, "last layer"))
+    assert torch.allclose(ours, balanced.weight, rtol=1e-3, atol=1e-3)
+    assert not torch.allclose(ours, retrain_last_layer(plain, uneven).weight, rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
