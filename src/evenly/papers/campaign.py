@@ -16,7 +16,7 @@ from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment, Scale
 from evenly.papers.reproduction import grow
 from evenly.report.wording import duration
-from evenly.sweep.launch import HERE
+from evenly.sweep.launch import HERE, JobsFailed
 from evenly.sweep.where import Where
 
 _log = logging.getLogger(__name__)
@@ -88,8 +88,8 @@ def run(
 ) -> Iterator[dict[str, Any]]:
     """Run the steps one by one at low priority, and yield every row as it grows, until nothing is left or time is up.
 
-    Experiments that lack data or disk space are skipped with a message. When time is up, the current work is stopped as
-    by Ctrl-C, and the next campaign resumes it.
+    Experiments that fail, as for want of data or disk space, are skipped with a message. When time is up, the current
+    work is stopped as by Ctrl-C, and the next campaign resumes it.
     """
     if hasattr(os, "nice"):
         os.nice(19)
@@ -105,8 +105,8 @@ def run(
             how: dict[str, Any] = {"ledger": ledger, "runs": runs, "data_root": data_root, "where": where}
             try:
                 yield grow(step.experiment, step.scale, step.seeds, **how)
-            except (DataError, SetupError) as error:
-                _log.warning("%s at %s is passed over: %s", step.experiment.key, step.scale, error)
+            except (DataError, SetupError, JobsFailed) as error:
+                _log.warning("%s at %s is skipped: %s", step.experiment.key, step.scale, error)
                 impossible.add((step.experiment.key, step.scale))
 
 
@@ -129,20 +129,19 @@ def _alarm(hours: float | None) -> Iterator[None]:
     except KeyboardInterrupt:
         if time.monotonic() < until:
             raise
-        raise Stopped("the hours are over. The same command goes on where this one ended.") from None
+        raise Stopped("the hours are over. The same command continues where this one stopped.") from None
     finally:
         ended.set()
 
 
-def summary(found: Sequence[Step]) -> str:
+def summary(steps_: Sequence[Step]) -> str:
     """The remaining work, in a sentence.
 
     >>> summary([])
     'Every declared row has the seeds that are wanted.'
     """
-    if not found:
+    if not steps_:
         return "Every declared row has the seeds that are wanted."
-    hours = sum(step.hours for step in found)
-    return (
-        f"{len(found)} rows could grow, by about {duration(60 * hours)} for the next seeds of each. First: {found[0]}."
-    )
+    cost = duration(60 * sum(step.hours for step in steps_))
+    rows = "1 row" if len(steps_) == 1 else f"{len(steps_)} rows"
+    return f"{rows} could grow, by about {cost} for the next seeds of each. First: {steps_[0]}."

@@ -1,29 +1,65 @@
 """Charts for common kinds of results: quantities side by side, curves over seeds, and the claims themselves."""
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from evenly.intervals import Interval, interval
-from evenly.papers.experiment import Experiment, Measured, resolve
-from evenly.report.chart import Bars, Chart, Line, Rule
+from evenly.papers.experiment import Experiment, Measured
+from evenly.report.chart import Bars, Chart, Layer, Line, Rule
 
 OVER_SEEDS = "mean, 95% interval over seeds, and a dot for every seed"
+_MEAN = re.compile(r"\{([^{}:]+):([^{}]+)\}")
 
 
 def charts_of(experiment: Experiment, measured: Measured) -> list[Chart]:
     """The charts of an experiment: its own, or else one of the quantities that its claims name."""
-    if experiment.charts:
-        charts: list[Chart] = resolve(experiment.charts)(measured)
-        return charts
-    return [claim_chart(experiment, measured)]
+    if callable(experiment.charts):
+        return experiment.charts(measured)
+    return [panel.draw(measured) for panel in experiment.charts or [claim_panel(experiment, measured)]]
 
 
-def claim_chart(experiment: Experiment, measured: Measured) -> Chart:
+@dataclass(frozen=True)
+class Panel:
+    """A chart of quantities side by side: a mark at each mean, its interval, and a dot for every seed.
+
+    Parameters
+    ----------
+    quantities
+        Labels and the names of quantities; or the names of several series, each with such a mapping.
+    sentence
+        The caption; `{quantity:.2f}` stands for the mean of that quantity.
+    level, level_name
+        A line across at a number that a statement names.
+    """
+
+    title: str
+    y: str
+    quantities: Mapping[str, str] | Mapping[str, Mapping[str, str]]
+    sentence: str
+    level: float | None = None
+    level_name: str = ""
+    bar: bool = False
+    x: str = ""
+    y_range: tuple[float, float] | None = None
+
+    def draw(self, measured: Measured) -> Chart:
+        """The chart of these measurements."""
+        one: dict[str, str] = {label: each for label, each in self.quantities.items() if isinstance(each, str)}
+        several = {name: each for name, each in self.quantities.items() if not isinstance(each, str)}
+        series = several or {"": one}
+        layers: list[Layer] = [bars(measured, each, name=name, bar=self.bar) for name, each in series.items()]
+        if self.level is not None:
+            layers.append(Rule(y=self.level, name=self.level_name))
+        sentence = _MEAN.sub(lambda match: f"{mean(measured, match[1]):{match[2]}}", self.sentence)
+        return Chart(self.title, self.x, self.y, layers, sentence, y_range=self.y_range)
+
+
+def claim_panel(experiment: Experiment, measured: Measured) -> Panel:
     """A mark for each quantity that the claims of an experiment name, under its own name."""
     names = [name for claim in experiment.claims for name in (claim.value, claim.against) if isinstance(name, str)]
     quantities = {name: name for name in dict.fromkeys(names) if name in measured.values}
-    return side_by_side(
-        measured, quantities, title=experiment.title, y="", sentence=f"{experiment.claim} {OVER_SEEDS}."
-    )
+    return Panel(experiment.title, "", quantities, f"{experiment.claim} {OVER_SEEDS}.")
 
 
 def mean(measured: Measured, quantity: str) -> float:
@@ -51,23 +87,6 @@ def bars(
     intervals = [interval(each) for each in dots]
     low, high = _band(intervals)
     return Bars(name, list(known), [each.mean for each in intervals], low, high, dots, bar=bar, colour=colour)
-
-
-def side_by_side(
-    measured: Measured,
-    quantities: Mapping[str, str],
-    *,
-    title: str,
-    y: str,
-    sentence: str,
-    level: float | None = None,
-    level_name: str = "",
-    bar: bool = False,
-    y_range: tuple[float, float] | None = None,
-) -> Chart:
-    """Quantities side by side, with a line across at the level that a statement names."""
-    rules = [] if level is None else [Rule(y=level, name=level_name)]
-    return Chart(title, "", y, [bars(measured, quantities, bar=bar), *rules], sentence, y_range=y_range)
 
 
 def curve(

@@ -1,12 +1,15 @@
 """A paper, and a claim: a comparison that the paper makes, declared before anything is run."""
 
-from dataclasses import dataclass
-from typing import Literal
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from evenly.errors import UsageError
 
 DIRECTIONS = ("less", "greater", "equal")
 Direction = Literal["less", "greater", "equal"]
+_SIGNS: dict[str, Direction] = {"<": "less", ">": "greater", "=": "equal"}
+_RELATION = re.compile(r"(?P<value>.+?) (?P<sign>[<>=]) (?P<against>.+?)(?: ± (?P<margin>[\d.e+-]+))?")
 
 
 @dataclass(frozen=True)
@@ -24,45 +27,58 @@ class Paper:
 class Claim:
     """One comparison of the paper, which the runs decide.
 
-    `value` is the name of a measured quantity, `against` another one, paired with it seed by seed, or a number.
-
     Parameters
     ----------
     name
         Its name among the claims of its experiment.
     says
         The comparison in one sentence.
-    direction
-        The claimed relation of `value` to `against`: "less", "greater", or "equal" up to `margin`.
+    relation
+        The comparison as a formula: `a < b`, `a > b` or `a = b ± margin`, where `a` is the name of a measured quantity
+        and `b` another one, paired with it seed by seed, or a number. `a = b` without a margin is about every seed.
     paper, paper_against
         The paper's numbers for the two, where it gives them.
     margin
-        How far our number may be from the paper's; for "equal", how far the two may be apart.
+        How far our difference may be from the paper's; for `=` the same as after `±`.
     corrects
         The statement is our correction of the paper: it is judged in the same way, but not part of the paper's verdict.
     after
         It was declared after a first run rather than in advance; rows and pages say so.
     note
         A comment: an erratum, the reason for the margin.
+
+    Examples
+    --------
+    >>> claim = Claim("gap", "SAM's gap is half of GD's", "sam.gap = 0.5 ± 0.1")
+    >>> claim.value, claim.direction, claim.against, claim.margin
+    ('sam.gap', 'equal', 0.5, 0.1)
     """
 
     name: str
     says: str
-    value: str
-    direction: Direction
-    against: str | float = 0.0
+    relation: str
     paper: float | None = None
     paper_against: float | None = None
     margin: float | None = None
     corrects: bool = False
     after: bool = False
     note: str = ""
+    value: str = field(init=False)
+    direction: Direction = field(init=False)
+    against: str | float = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.direction not in DIRECTIONS:
-            raise UsageError(f"claim {self.name!r}: direction is less, greater or equal, not {self.direction!r}.")
-        if self.direction == "equal" and self.margin is None:
-            raise UsageError(f"claim {self.name!r}: equal needs a margin, up to which.")
+        match = _RELATION.fullmatch(self.relation)
+        if match is None:
+            raise UsageError(f"claim {self.name!r}: write a < b, a > b or a = b ± margin, not {self.relation!r}.")
+        direction = _SIGNS[match["sign"]]
+        parts: dict[str, Any] = {"value": match["value"], "direction": direction, "against": _number(match["against"])}
+        if direction == "equal":
+            parts["margin"] = float(match["margin"] or self.margin or 0.0)
+        elif match["margin"]:
+            raise UsageError(f"claim {self.name!r}: ± belongs to a = b, and {self.relation!r} has a direction.")
+        for name, part in parts.items():
+            object.__setattr__(self, name, part)
         if self.paper is not None and self.margin is None:
             raise UsageError(f"claim {self.name!r}: the paper's number {self.paper} needs a margin, set in advance.")
         if self.paper is not None and self.paper_against is None and isinstance(self.against, str):
@@ -74,3 +90,11 @@ class Claim:
         if self.paper is None:
             return None
         return self.paper - (float(self.against) if self.paper_against is None else self.paper_against)
+
+
+def _number(text: str) -> str | float:
+    """The number that a text spells, or else the text: the name of a quantity."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -57,7 +57,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Found:
+class PartResult:
     """The result of a part: a number per seed for each quantity, and series to draw, as plain JSON."""
 
     values: Mapping[str, Mapping[int, float]]
@@ -68,13 +68,13 @@ class Found:
 class Part:
     """A piece of work that runs independently and whose result is stored.
 
-    `work` is a function `f(context, **arguments) -> Found` under `evenly.papers`, or its name as `module:function`
+    `work` is a function `f(context, **arguments) -> PartResult` under `evenly.papers`, or its name as `module:function`
     where importing that module would import torch; the arguments are plain JSON. Equal parts of two experiments
     run once.
     """
 
     name: str
-    work: Callable[..., "Found"] | str
+    work: Callable[..., "PartResult"] | str
     arguments: Mapping[str, Any]
 
     @property
@@ -102,9 +102,9 @@ class Part:
         filled = of_this_package().arguments(self.address, self.arguments)
         return {name: _resolve(name, value) for name, value in filled.items()}
 
-    def function(self) -> Callable[..., Found]:
+    def function(self) -> Callable[..., PartResult]:
         """The function that does the work, checked to accept the arguments."""
-        function: Callable[..., Found] = resolve(self.work)
+        function: Callable[..., PartResult] = resolve(self.work)
         try:
             inspect.signature(function).bind(None, **self.arguments)
         except TypeError as error:
@@ -138,8 +138,8 @@ class Experiment:
     plan
         `plan(seeds, **settings) -> list[Part]`: the work at one scale. It must not import torch.
     charts
-        `f(measured) -> list[Chart]`: the figure in the paper's form. By default a mark for
-        each quantity that the claims name (`papers.charts`).
+        The figure in the paper's form: `papers.charts.Panel`s for quantities side by side, or for anything else a
+        function `f(measured) -> list[Chart]`. By default a mark for each quantity that the claims name.
     errata
         What is wrong or left open in the paper; part of the row.
     derived
@@ -160,7 +160,7 @@ class Experiment:
     plan: Callable[..., list[Part]]
     claims: tuple[Claim, ...]
     scales: Mapping[str, Scale]
-    charts: Callable[[Measured], list[Any]] | str = ""
+    charts: Callable[[Measured], list[Any]] | Sequence[Any] = ()
     errata: tuple[str, ...] = ()
     derived: Callable[[Mapping[str, Mapping[int, float]]], Mapping[str, Mapping[int, float]]] | str = ""
     primary: str = ""
@@ -183,17 +183,17 @@ class Experiment:
         if len(set(names)) < len(names):
             raise UsageError(f"{self.key}: two claims have one name.")
         if self.primary_claim.corrects != self.remark:
-            whose = "a statement of ours, since this is a remark" if self.remark else "the sentence of the paper"
-            raise UsageError(f"{self.key}: the primary claim is {whose}, and not {self.primary_claim.name!r}.")
+            whose = "correct the paper, as this is a remark" if self.remark else "be the paper's own"
+            raise UsageError(f"{self.key}: the primary claim must {whose}, and {self.primary_claim.name!r} does not.")
 
     @property
     def primary_claim(self) -> Claim:
         """The claim that decides the verdict of the row."""
         own = [claim for claim in self.claims if claim.corrects == self.remark]
-        found = next((claim for claim in self.claims if claim.name == self.primary), own[0] if own else None)
-        if found is None or (self.primary and found.name != self.primary):
+        primary = next((claim for claim in self.claims if claim.name == self.primary), own[0] if own else None)
+        if primary is None or (self.primary and primary.name != self.primary):
             raise UsageError(f"{self.key}: there is no claim {self.primary!r} to be the primary one.")
-        return found
+        return primary
 
     def kind(self, scale: str) -> Kind:
         """The kind of a row at this scale."""

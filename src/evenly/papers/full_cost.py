@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from evenly.papers.experiment import Experiment, Part
+from evenly.papers.reproduction import cost
 from evenly.recipe import Ascent, Recipe, from_mapping, to_mapping
 from evenly.typed.mappings import digest
 
@@ -53,14 +54,18 @@ class Training:
     identity: str
 
 
-def costs(chosen: Sequence[tuple[Experiment, str]], seeds: Sequence[int] | None = None) -> list[Cost]:
-    """The cost of every part; equal parts of several experiments, and equal runs of several parts, once."""
+def costs(
+    chosen: Sequence[tuple[Experiment, str]], seeds: Mapping[str, Sequence[int] | None] | None = None
+) -> list[Cost]:
+    """The cost of every part; equal parts of several experiments, and equal runs of several parts, once.
+
+    `seeds` are those of each experiment, by its key; by default the declared ones.
+    """
     by_part: dict[str, Cost] = {}
     known: set[str] = set()
     for experiment, scale in chosen:
-        parts = experiment.parts(scale, seeds)
-        size = experiment.scales[scale]
-        minutes = size.minutes * (len(seeds) / len(size.seeds) if seeds else 1)
+        own = (seeds or {}).get(experiment.key)
+        parts, minutes = experiment.parts(scale, own), cost(experiment, scale, own)
         for part in parts:
             if part.digest in by_part:
                 continue

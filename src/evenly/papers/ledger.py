@@ -149,8 +149,8 @@ def stale(made: Row, experiment: Experiment) -> bool:
     """Whether a row's numbers are no longer what would be measured: a default, a formula or a quantity has changed."""
     if made["scale"] not in experiment.scales:
         return True
-    asked = {name for claim in experiment.claims for name in (claim.value, claim.against) if isinstance(name, str)}
-    if asked - made["quantities"].keys():
+    named = {name for claim in experiment.claims for name in (claim.value, claim.against) if isinstance(name, str)}
+    if named - made["quantities"].keys():
         return True
     written = Identity(made["digest"], frozenset(made.get("outside", ())))
     return not of_this_package().same(written, experiment.identity(made["scale"], made["seeds"]))
@@ -201,11 +201,11 @@ def _judged_record(each: Judged) -> dict[str, Any]:
     }
 
 
-def _interval(found: Any) -> dict[str, Any] | None:
-    if found is None:
+def _interval(interval_: Any) -> dict[str, Any] | None:
+    if interval_ is None:
         return None
     # One value has no interval, and JSON has no NaN.
-    return {name: None if value != value else value for name, value in asdict(found).items()}
+    return {name: None if value != value else value for name, value in asdict(interval_).items()}
 
 
 def resolve_scale(text: str, experiment: Experiment) -> str:

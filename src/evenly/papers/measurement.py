@@ -10,7 +10,7 @@ from typing import Any
 from evenly.data.catalogue import data_root as root_of
 from evenly.data.catalogue import entry
 from evenly.errors import DataError, EvenlyError, UsageError, did_you_mean
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, resolve
+from evenly.papers.experiment import Context, Experiment, Measured, Part, PartResult, resolve
 from evenly.papers.part_store import discard, is_stored, load, store
 from evenly.recipe import Recipe
 from evenly.sweep.launch import HERE, launch
@@ -50,7 +50,7 @@ def _check_recipe(part: Part) -> None:
         if ":" not in recipe.model.name and recipe.model.name not in CATALOGUE:
             raise UsageError(f"there is no model {recipe.model.name!r}. {did_you_mean(recipe.model.name, CATALOGUE)}")
         if recipe.model.weights and not Path(recipe.model.weights).is_file():
-            raise DataError(f"the weights {recipe.model.weights} are not there.")
+            raise DataError(f"model.weights: there is no file {recipe.model.weights}.")
     except EvenlyError as error:
         raise type(error)(f"part {part.name!r}: {error}") from error
 
@@ -98,21 +98,21 @@ def do_job(runs: str, *, name: str, work: str, given: Mapping[str, Any], data_ro
     do_part(Context(Path(runs), data_root), Part(name, work, given))
 
 
-def derive(experiment: Experiment, found: Measured) -> Measured:
+def derive(experiment: Experiment, measured: Measured) -> Measured:
     """Add the quantities that are derived from all seeds together."""
     if not experiment.derived:
-        return found
+        return measured
     function: Callable[[Values], Values] = resolve(experiment.derived)
-    return replace(found, values={**found.values, **function(found.values)})
+    return replace(measured, values={**measured.values, **function(measured.values)})
 
 
 def do_part(context: Context, part: Part) -> None:
     """Run one part and store its result; its lock refuses another process with the same part."""
 
-    def work() -> Found:
+    def work() -> PartResult:
         result = part.function()(context, **part.arguments)
-        if not isinstance(result, Found):
-            raise UsageError(f"{part.address} returned {type(result).__name__}: return a Found.")
+        if not isinstance(result, PartResult):
+            raise UsageError(f"{part.address} returned {type(result).__name__}: return a PartResult.")
         return result
 
     if os.environ.get("RANK", "0") != "0":

@@ -11,7 +11,7 @@ from typing import Any
 from evenly import environment
 from evenly.errors import DataError, UsageError
 from evenly.papers import shape
-from evenly.papers.experiment import Context, Found, Measured, Part
+from evenly.papers.experiment import Context, Measured, Part, PartResult
 from evenly.records import Run, json_text
 from evenly.records.removal import ID, refusal, remove
 
@@ -25,7 +25,7 @@ _DONE = {"part": str, "work": str, "minutes": float, "checksum": str}
 _STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, None), "cpu": str, "time": str}]
 
 
-def store(context: Context, part: Part, work: Callable[[], Found]) -> None:
+def store(context: Context, part: Part, work: Callable[[], PartResult]) -> None:
     """Run an unfinished part and store its result; its folder is identified by what it computes, not by a name."""
     begun = time.monotonic()
     recipe = {"code": part.identity.digest, "arguments": part.resolved}
@@ -89,7 +89,7 @@ def discard(context: Context, part: Part) -> None:
         if (why := refusal(context.runs, name)) is None:
             remove(context.runs, name)
         elif not (isinstance(name, str) and ID.fullmatch(name)) or (context.runs / name).exists():
-            _log.warning("%s names as a run what is left alone: %s", folder / FOUND, why)
+            _log.warning("%s names a run that is not removed: %s", folder / FOUND, why)
     remove(folder.parent, folder.name)
 
 

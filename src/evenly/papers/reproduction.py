@@ -36,12 +36,12 @@ def reproduce(
     measured, minutes = measure(
         experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where, fresh=fresh
     )
-    made = book.row(experiment, scale, measured, seeds=seeds or experiment.scales[scale].seeds, minutes=minutes)
+    new_row = book.row(experiment, scale, measured, seeds=seeds or experiment.scales[scale].seeds, minutes=minutes)
     if ledger is not None:
-        if made["figure"]:
-            draw(experiment, measured, Path(ledger) / made["figure"])
-        book.write(ledger, made)
-    return made
+        if new_row["figure"]:
+            draw(experiment, measured, Path(ledger) / new_row["figure"])
+        book.write(ledger, new_row)
+    return new_row
 
 
 def measure_together(
@@ -62,10 +62,7 @@ def measure_together(
     context = Context(Path(runs), data_root)
     parts: dict[str, list[Part]] = {}
     for experiment, scale in chosen:
-        wanted = seeds
-        if more is not None:
-            row = book.read(ledger, experiment.key, scale)
-            wanted = next_seeds(row["seeds"] if row else (), experiment.scales[scale].seeds, more)
+        wanted = seeds if more is None else seeds_to_add(experiment, scale, more, ledger=ledger)
         parts[experiment.key] = check(experiment, scale, seeds=wanted, data_root=data_root)
     if fresh:
         for own in parts.values():
@@ -95,32 +92,38 @@ def grow(
     Existing seeds may have been measured on other machines and are not measured again. A row with another identity is
     refused, since its numbers mean something else.
     """
-    if more < 1:
-        raise UsageError(f"--more {more}: give 1 or more seeds.")
+    seeds = seeds_to_add(experiment, scale, more, ledger=ledger)
     before = book.read(ledger, experiment.key, scale)
-    if before is not None and book.stale(before, experiment):
-        raise UsageError(
-            f"the row of {experiment.key} at {scale} in {ledger} measures something else than this version does: its "
-            f"seeds cannot be joined with new ones. Begin a new row: evenly reproduce {experiment.key} --scale {scale}"
-        )
     old = tuple(before["seeds"]) if before is not None else ()
-    seeds = next_seeds(old, experiment.scales[scale].seeds, more)
     measured, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where)
     if before is not None:
         measured = derive(experiment, _join(before, measured))
         minutes += before["minutes"]
-    made = book.row(experiment, scale, measured, seeds=(*old, *seeds), minutes=minutes)
+    new_row = book.row(experiment, scale, measured, seeds=(*old, *seeds), minutes=minutes)
     context, drawn = Context(Path(runs), data_root), tuple(before["drawn"]) if before is not None else ()
-    parts = experiment.parts(scale, made["seeds"])
-    if made["figure"] and all(is_stored(context, part) for part in parts):
-        draw(experiment, derive(experiment, load(context, parts)[0]), Path(ledger) / made["figure"])
-        drawn = tuple(made["seeds"])
-    elif made["figure"] and not drawn:
-        draw(experiment, measured, Path(ledger) / made["figure"])
+    parts = experiment.parts(scale, new_row["seeds"])
+    if new_row["figure"] and all(is_stored(context, part) for part in parts):
+        draw(experiment, derive(experiment, load(context, parts)[0]), Path(ledger) / new_row["figure"])
+        drawn = tuple(new_row["seeds"])
+    elif new_row["figure"] and not drawn:
+        draw(experiment, measured, Path(ledger) / new_row["figure"])
         drawn = seeds
-    made["drawn"] = list(drawn)
-    book.write(ledger, made)
-    return made
+    new_row["drawn"] = list(drawn)
+    book.write(ledger, new_row)
+    return new_row
+
+
+def seeds_to_add(experiment: Experiment, scale: str, more: int, *, ledger: str | os.PathLike[str]) -> tuple[int, ...]:
+    """The seeds that `more` adds to the row in the ledger, which must measure what this version does."""
+    if more < 1:
+        raise UsageError(f"--more {more}: give 1 or more seeds.")
+    row = book.read(ledger, experiment.key, scale)
+    if row is not None and book.stale(row, experiment):
+        raise UsageError(
+            f"the row of {experiment.key} at {scale} in {ledger} measures something else than this version does: its "
+            f"seeds cannot be joined with new ones. Begin a new row: evenly reproduce {experiment.key} --scale {scale}"
+        )
+    return next_seeds(row["seeds"] if row is not None else (), experiment.scales[scale].seeds, more)
 
 
 def next_seeds(known: Sequence[int], declared: Sequence[int], more: int) -> tuple[int, ...]:
@@ -133,11 +136,11 @@ def next_seeds(known: Sequence[int], declared: Sequence[int], more: int) -> tupl
     return tuple(list(dict.fromkeys(seed for seed in candidates if seed not in known))[:more])
 
 
-def _join(before: book.Row, found: Measured) -> Measured:
+def _join(before: book.Row, measured: Measured) -> Measured:
     """Join the seeds of a row with the new ones, and derive again what depends on all seeds."""
     old = book.values_of(before)
-    values = {name: {**old.get(name, {}), **by} for name, by in found.values.items()}
-    return replace(found, values=values, origins={**book.origins_of(before), **found.origins})
+    values = {name: {**old.get(name, {}), **by} for name, by in measured.values.items()}
+    return replace(measured, values=values, origins={**book.origins_of(before), **measured.origins})
 
 
 def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
@@ -147,30 +150,32 @@ def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
         experiment = CATALOGUE.get(row["key"])
         if experiment is None or book.stale(row, experiment):
             continue
-        made = book.judge_again(row, experiment)
-        if made != row:
-            book.write(ledger, made)
-        if made["verdict"] != row["verdict"]:
-            changed.append(f"{row['key']} at {row['scale']}: {row['verdict']} → {made['verdict']}")
+        judged = book.judge_again(row, experiment)
+        if judged != row:
+            book.write(ledger, judged)
+        if judged["verdict"] != row["verdict"]:
+            changed.append(f"{row['key']} at {row['scale']}: {row['verdict']} → {judged['verdict']}")
     return changed
 
 
-def draw(experiment: Experiment, found: Measured, path: Path) -> None:
+def draw(experiment: Experiment, measured: Measured, path: Path) -> None:
     """Draw the experiment's figure in the format of `path`'s suffix."""
     from evenly.report.static import figure, save
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    save(figure(charts_of(experiment, found), title=experiment.title, note=_num_seeds(found)), path)
+    save(figure(charts_of(experiment, measured), title=experiment.title, note=_num_seeds(measured)), path)
 
 
-def _num_seeds(found: Measured) -> str:
+def _num_seeds(measured: Measured) -> str:
     """The number of seeds, for the foot of a figure."""
-    num = len({seed for by_seed in found.values.values() for seed in by_seed})
+    num = len({seed for by_seed in measured.values.values() for seed in by_seed})
     return f"{num} seed{'s' * (num != 1)}" if num else ""
 
 
 def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """A line for every experiment and scale in the ledger, and one for each experiment that is missing from it.
+
+    An experiment with nothing but a stand-in is missing: a stand-in does not judge the paper.
 
     States: `done`, `stale` (its work or its claims are declared differently now), `not run`.
 
@@ -185,9 +190,16 @@ def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
         for row in rows:
             state = "stale" if book.stale(row, experiment) else "done"
             lines.append(_line(experiment, row["scale"], state, row["verdict"], row["minutes"]))
-        if not rows:
-            lines.append(_line(experiment, book.resolve_scale("auto", experiment), "not run", "not run", 0.0))
+        missing = _judging_scale(experiment)
+        if not any(row["kind"] == experiment.kind(missing) for row in rows):
+            lines.append(_line(experiment, missing, "not run", "not run", 0.0))
     return lines
+
+
+def _judging_scale(experiment: Experiment) -> str:
+    """The scale at which an experiment is run by default, or the full one if that is but a stand-in for it."""
+    usual = book.resolve_scale("auto", experiment)
+    return "full" if experiment.kind(usual) == "stand-in" and "full" in experiment.scales else usual
 
 
 def regressions(rows: Sequence[book.Row], ledger: str | os.PathLike[str]) -> list[str]:
@@ -216,9 +228,15 @@ def _is_reversed(now: str, before: str) -> bool:
     return (before, now) == ("reproduced", "contradicted")
 
 
-def check_cost(experiment: Experiment, scale: str, *, yes: bool) -> None:
-    """Refuse an experiment that takes days unless it is confirmed."""
-    minutes = experiment.scales[scale].minutes
+def cost(experiment: Experiment, scale: str, seeds: Sequence[int] | None = None) -> float:
+    """The minutes on two cores, for the declared seeds or others."""
+    size = experiment.scales[scale]
+    return size.minutes * len(seeds or size.seeds) / len(size.seeds)
+
+
+def check_cost(experiment: Experiment, scale: str, *, yes: bool, seeds: Sequence[int] | None = None) -> None:
+    """Refuse an experiment of more than ten hours unless it is confirmed."""
+    minutes = cost(experiment, scale, seeds)
     if minutes > LONG and not yes:
         smaller = " or take --scale small" if scale == "full" and "small" in experiment.scales else ""
         raise UsageError(

@@ -6,20 +6,20 @@ to the shape of every value; or `ANYTHING`.
 """
 
 import errno
-import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from evenly.errors import DataError
+from evenly.records import json_text
 
 ANYTHING = object()
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", None: "null", dict: "a mapping"}
 
 
-def read(path: Path, shape: Any, *, remedy: str, parse: Callable[[bytes], Any] = json.loads) -> Any:
+def read(path: Path, shape: Any, *, remedy: str) -> Any:
     """The content of a JSON file of this shape; anything else is an error that names the place and the remedy.
 
     >>> read(Path("nowhere.json"), {"a": int}, remedy="Write it again.")
@@ -27,7 +27,7 @@ def read(path: Path, shape: Any, *, remedy: str, parse: Callable[[bytes], Any] =
     evenly.errors.DataError: nowhere.json cannot be read (No such file or directory). Write it again.
     """
     try:
-        value = parse(_content(path))
+        value = json_text.loads(_content(path))
         wrong = next(faults(value, shape), None)
     except RecursionError:
         wrong = "it is nested too deeply"
@@ -76,7 +76,7 @@ def _names(value: Mapping[str, Any], shape: Mapping[Any, Any], path: str) -> Ite
                 if name.fullmatch(each):
                     yield from faults(value[each], inner, f"{under}{each}")
                 else:
-                    yield f"{path or 'it'} has a name {each[:40]!r}, which is none"
+                    yield f"{path or 'it'} has an unexpected name {each[:40]!r}"
         elif (plain := name.removesuffix("?")) in value:
             yield from faults(value[plain], inner, f"{under}{plain}")
         elif plain == name:
@@ -103,8 +103,8 @@ def _finite(value: float) -> bool:
 
 
 def _fault(value: Any, shape: Any, path: str) -> str:
-    told = repr(value)
-    return f"{path or 'it'} is {told if len(told) <= 40 else told[:37] + '...'}, not {_words(shape)}"
+    text = repr(value)
+    return f"{path or 'it'} is {text if len(text) <= 40 else text[:37] + '...'}, not {_words(shape)}"
 
 
 def _words(shape: Any) -> str:

@@ -24,17 +24,18 @@ VERDICTS: tuple[Verdict, ...] = (
 )
 #: The verdicts under which the direction that was claimed is established.
 HOLDS = frozenset(WORDS_THAT_HOLD)
-LEVEL = 0.3  # where the paper gives both sides of a comparison, the part of each by which ours may differ unremarked
+LEVEL = 0.3  # relative difference between our two numbers and the paper's that needs no remark
 
 
 @dataclass(frozen=True)
 class Judged:
     """A claim beside what was measured: ours, the difference seed by seed, and what the rule says.
 
-    `effect` is the difference that the paper states, None where it gives none or where its numbers cannot be held
-    against ours. `seeds_needed` is given for an inconclusive claim: the number of seeds that would settle it with
-    probability 0.9, None where no number that can be run would. `same_level` says whether the two numbers compared are
-    of the size of the paper's: a drop of the right height from another level is remarked on.
+    `effect` is the difference that the paper states, None if it gives none or if its numbers are not comparable with
+    ours. `seeds_needed` is given for an inconclusive claim: the number of seeds that would settle it with probability
+    0.9 if the claim is right; if the interval excludes the claimed value, or if that many seeds were run already, if
+    the measured mean is right. It is None if no feasible number would. `same_level` says whether the two numbers are
+    about as large as the paper's: a difference of the right size at another level gets a remark.
     """
 
     claim: Claim
@@ -60,9 +61,9 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
 
     "Equal" up to a margin is reproduced where the interval lies within the margin, contradicted where it lies wholly
     outside, and inconclusive where it does neither; a margin of 0 is a statement about every seed. With `levels=False`
-    the paper's numbers are not held against ours.
+    the paper's numbers are not compared with ours.
 
-    >>> claim = Claim("gap", "b is below a", "b", "less", "a")
+    >>> claim = Claim("gap", "b is below a", "b < a")
     >>> judge(claim, {"a": {0: 1.0, 1: 2.0, 2: 3.0}, "b": {0: 0.5, 1: 1.6, 2: 2.4}}).verdict
     'reproduced'
     >>> wide = judge(claim, {"a": {0: 1.0, 1: 2.0}, "b": {0: 0.9, 1: 0.0}})
@@ -84,10 +85,8 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
     effect = claim.effect if levels else None
     if claim.direction == "equal":
         verdict = _equality(claim, difference, list(zip(values, references, strict=True)))
-        aim = claim.margin or 0.0
     else:
         verdict = _direction(claim, difference, effect)
-        aim = difference.mean if effect is None else effect
     return Judged(
         claim=claim,
         value=value,
@@ -96,7 +95,7 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
         effect=effect,
         same_level=_same_level(claim, value, against) if levels else None,
         verdict=verdict,
-        seeds_needed=num_seeds(aim, difference.deviation) if verdict == "inconclusive" else None,
+        seeds_needed=_seeds_needed(claim, difference, effect) if verdict == "inconclusive" else None,
         seeds=seeds,
         values=values,
         references=references,
@@ -136,6 +135,20 @@ def _equality(claim: Claim, difference: Interval, pairs: Sequence[tuple[float, f
     if max(abs(difference.low), abs(difference.high)) <= bound:
         return "reproduced"
     return "contradicted" if difference.low > bound or difference.high < -bound else "inconclusive"
+
+
+def _seeds_needed(claim: Claim, difference: Interval, effect: float | None) -> int | None:
+    if claim.direction == "equal":  # to be seen: the distance to the nearer end of the margin
+        margin = claim.margin or 0.0
+        claimed, if_claimed, if_measured = 0.0, margin, margin - abs(difference.mean)
+    else:
+        claimed = if_claimed = math.nan if effect is None else effect
+        if_measured = difference.mean
+    if difference.low <= claimed <= difference.high:
+        needed = num_seeds(if_claimed, difference.deviation)
+        if needed is None or needed > difference.n:
+            return needed
+    return num_seeds(if_measured, difference.deviation)
 
 
 def _same_level(claim: Claim, value: Interval, against: Interval) -> bool | None:

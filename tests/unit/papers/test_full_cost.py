@@ -62,6 +62,8 @@ def test_toys_take_the_minutes_of_two_cores():
     found = costs([(fig2, "full")])
     assert sum(each.hours for each in found) == pytest.approx(fig2.scales["full"].minutes / 60)
     assert {each.flop for each in found} == {0}
+    (fewer,) = {sum(each.hours for each in costs([(fig2, "full")], {fig2.key: seeds})) for seeds in ([0, 1], [7, 8])}
+    assert fewer == pytest.approx(fig2.scales["full"].minutes / 60 * 2 / len(fig2.scales["full"].seeds))
 
 
 def test_parts_are_shared_out_the_longest_first():

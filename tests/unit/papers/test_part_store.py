@@ -22,8 +22,10 @@ TOY = Experiment(
     key="nguyen2024/kept",
     title="One run",
     claim="It runs.",
-    plan=lambda seeds: [Part("only", "learning:train_recipe", {"recipe": RECIPE, "seed": seeds[0], "name": "x"})],
-    claims=(Claim("error", "it has an error", "x.train_error", "greater"),),
+    plan=lambda seeds: [
+        Part("only", "train_and_measure:train_recipe", {"recipe": RECIPE, "seed": seeds[0], "name": "x"})
+    ],
+    claims=(Claim("error", "it has an error", "x.train_error > 0"),),
     scales={"smoke": Scale((0,), 0.1)},
     charts="verdict:judge",
 )

@@ -29,7 +29,11 @@ RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "
 
 def plan(seeds: tuple[int, ...], *, epochs: int) -> list[Part]:
     return [
-        Part(f"{name} {seed}", "learning:train_recipe", {"recipe": RECIPE | {"epochs": n}, "seed": seed, "name": name})
+        Part(
+            f"{name} {seed}",
+            "train_and_measure:train_recipe",
+            {"recipe": RECIPE | {"epochs": n}, "seed": seed, "name": name},
+        )
         for name, n in (("short", 1), ("long", epochs))
         for seed in seeds
     ]
@@ -41,7 +45,7 @@ def toy(**more: Any) -> Experiment:
         "title": "Longer training",
         "claim": "Training longer fits better.",
         "plan": plan,
-        "claims": (Claim("fit", "longer fits better", "long.train_error", "less", "short.train_error"),),
+        "claims": (Claim("fit", "longer fits better", "long.train_error < short.train_error"),),
         "scales": {"smoke": Scale((0, 1), 0.1, {"epochs": 8}), "full": Scale((0, 1, 2), 9000, {"epochs": 200})},
         "charts": "verdict:judge",
     }
@@ -69,25 +73,12 @@ def test_what_cannot_be_judged_cannot_be_declared(wrong: dict[str, Any], message
         toy(**wrong)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"direction": "down"}, "less, greater or equal"),
-        ({"direction": "equal"}, "needs a margin"),
-        ({"direction": "less", "paper": 1.0}, "needs a margin, set in advance"),
-    ],
-)
-def test_a_claim_is_whole_before_anything_runs(wrong: dict[str, Any], message: str):
-    with pytest.raises(UsageError, match=message):
-        Claim("name", "says", "value", **wrong)
-
-
 def test_work_that_is_not_there_or_takes_other_arguments_is_found_before_it_runs(tmp_path: Path):
-    missing = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:trian", {})])
-    with pytest.raises(UsageError, match="'learning:trian' names nothing"):
+    missing = toy(plan=lambda seeds, *, epochs: [Part("one", "train_and_measure:trian", {})])
+    with pytest.raises(UsageError, match="'train_and_measure:trian' names nothing"):
         check(missing, "smoke", seeds=None, data_root=None)
-    other = toy(plan=lambda seeds, *, epochs: [Part("one", "learning:train_recipe", {"recipes": 1})])
-    with pytest.raises(UsageError, match=r"learning:train_recipe.*recipe"):
+    other = toy(plan=lambda seeds, *, epochs: [Part("one", "train_and_measure:train_recipe", {"recipes": 1})])
+    with pytest.raises(UsageError, match=r"train_and_measure:train_recipe.*recipe"):
         check(other, "smoke", seeds=None, data_root=None)
 
 
@@ -109,7 +100,8 @@ def test_the_row_holds_every_seed_and_two_processes_find_what_one_finds(tmp_path
     assert book.read(tmp_path / "claims", "nguyen2024/toy", "smoke") == json.loads(json.dumps(row))
     assert not book.stale(row, toy())
     assert not book.stale(row, toy(claims=(replace(toy().claims[0], margin=1.0),))), "its numbers can be judged again"
-    assert book.stale(row, toy(claims=(replace(toy().claims[0], value="long.weight_norm"),))), "it did not measure that"
+    unmeasured = replace(toy().claims[0], relation="long.weight_norm < 1")
+    assert book.stale(row, toy(claims=(unmeasured,))), "it did not measure that"
 
 
 def test_parts_that_are_done_are_read_and_the_rest_is_done(tmp_path: Path):
@@ -123,7 +115,9 @@ def test_parts_that_are_done_are_read_and_the_rest_is_done(tmp_path: Path):
 
 def test_a_failing_part_leaves_the_others_done_and_says_why(tmp_path: Path):
     broken = {"recipe": RECIPE | {"epochs": 1, "optimizer": {"lr": 1e30}}, "seed": 0, "name": "x"}
-    wrong = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), Part("x", "learning:train_recipe", broken)])
+    wrong = toy(
+        plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), Part("x", "train_and_measure:train_recipe", broken)]
+    )
     with pytest.raises(UsageError, match="lr"):
         measure(wrong, "smoke", runs=tmp_path, where=Where(at_once=1))
     assert len([*tmp_path.glob("parts/*/done")]) == 2
@@ -135,11 +129,11 @@ def test_a_failing_part_leaves_the_others_done_and_says_why(tmp_path: Path):
         ({"model": {"name": "mpl"}}, "Did you mean 'mlp'"),
         ({"data": {"name": "parities"}}, "Did you mean 'parity'"),
         ({"epoch": 3}, "unknown setting 'epoch'"),
-        ({"model": {"name": "mlp", "weights": "nowhere.safetensors"}}, "nowhere.safetensors are not there"),
+        ({"model": {"name": "mlp", "weights": "nowhere.safetensors"}}, "there is no file nowhere.safetensors"),
     ],
 )
 def test_a_recipe_that_cannot_be_meant_is_found_before_anything_is_trained(wrong: dict, message: str, tmp_path: Path):
-    part = Part("last", "learning:train_recipe", {"recipe": RECIPE | wrong, "seed": 0, "name": "x"})
+    part = Part("last", "train_and_measure:train_recipe", {"recipe": RECIPE | wrong, "seed": 0, "name": "x"})
     bad = toy(plan=lambda seeds, *, epochs: [*plan((0,), epochs=2), part])
     with pytest.raises((UsageError, DataError), match=f"part 'last': .*{message}"):
         measure(bad, "smoke", runs=tmp_path, where=Where(at_once=1))
@@ -304,6 +298,36 @@ def test_the_list_has_a_line_for_every_experiment(capsys: pytest.CaptureFixture[
     assert all(set(line) == {"key", "claim", "scale", "kind", "state", "verdict", "cost"} for line in lines)
     assert {line["state"] for line in lines} == {"not run"}
     assert lines == overview(tmp_path)
+
+
+def test_a_stand_in_leaves_the_claim_of_the_paper_to_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    small = Scale((0, 1), 0.1, {"epochs": 8}, stand_in=True)
+    experiment = toy(scales=toy().scales | {"small": small})
+    monkeypatch.setattr(reproduction, "CATALOGUE", {experiment.key: experiment})
+    unrun = {"scale": "full", "kind": "paper", "verdict": "not run"}
+    assert [{name: line[name] for name in unrun} for line in overview(tmp_path)] == [unrun]
+    made = reproduce(experiment, "small", runs=tmp_path / "runs", where=Where(at_once=1))
+    book.write(tmp_path, made)
+    seen, missing = overview(tmp_path)
+    assert (seen["scale"], seen["kind"], seen["state"]) == ("small", "stand-in", "done")
+    assert {name: missing[name] for name in unrun} == unrun
+
+
+def test_a_dry_run_with_more_counts_the_seeds_that_would_be_added(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    words = ["reproduce", "nguyen2024/fig2", "--scale", "full", "--ledger", str(tmp_path), "--dry-run", "--json"]
+    assert main([*words, "--more", "5"]) == 0
+    [plan] = json.loads(capsys.readouterr().out)
+    assert (plan["seeds"], plan["cost"]) == (5, "about 6 min on two cores")
+    monkeypatch.setattr(sys.modules["evenly.sweep.launch"], "check_available", lambda where: where)
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)[0]["seeds"] == 10
+    hours = []
+    for more in ((), ("--more", "5")):
+        assert main([*words, "--on", "ray", *more]) == 0
+        hours.append(json.loads(capsys.readouterr().out)["clusters"][0]["hours"])
+    assert hours[1] == pytest.approx(hours[0] / 2)
 
 
 def test_listing_needs_no_torch():

@@ -20,11 +20,11 @@ def beside(*differences: float) -> dict[str, dict[int, float]]:
 
 
 def less(**more: object) -> Claim:
-    return Claim("gap", "b is below a", "b", "less", "a", **more)  # type: ignore[arg-type]
+    return Claim("gap", "b is below a", "b < a", **more)  # type: ignore[arg-type]
 
 
 def greater(**more: object) -> Claim:
-    return Claim("gap", "b is above a", "b", "greater", "a", **more)  # type: ignore[arg-type]
+    return Claim("gap", "b is above a", "b > a", **more)  # type: ignore[arg-type]
 
 
 def around(mean: float, deviation: float, n: int, *, base: float = 5.0) -> dict[str, dict[int, float]]:
@@ -109,23 +109,49 @@ def test_where_the_papers_numbers_cannot_be_compared_only_the_order_is_judged():
 
 
 def test_equal_means_that_the_whole_interval_is_within_the_margin():
-    same = Claim("same", "b is a", "b", "equal", "a", margin=0.1)
+    same = Claim("same", "b is a", "b = a ± 0.1")
     assert judge(same, beside(0.01, -0.02, 0.0, 0.01, 0.0)).verdict == "reproduced"
     assert judge(same, beside(0.3, -0.3, 0.2, -0.2, 0.0)).verdict == "inconclusive"
     assert judge(same, beside(0.3, 0.3, 0.2, 0.2, 0.3)).verdict == "contradicted"
     assert judge(same, beside(-0.3, -0.3, -0.2, -0.2, -0.3)).verdict == "contradicted"
 
 
+def test_equality_that_the_interval_excludes_needs_the_seeds_of_the_measured_mean():
+    same = Claim("same", "b is a", "b = a ± 5")
+    # Springer's figure 7: 4.8 is nearly the margin, and no truth of 0 is left that 21 seeds would show.
+    assert judge(same, around(4.77, 6.58, 10)).seeds_needed == 8602
+    assert judge(same, around(7.5, 5.56, 10)).seeds_needed == 54
+    # Where the interval holds 0, equality may be exact.
+    assert judge(same, around(2.0, 6.58, 10)).seeds_needed == 21
+
+
+def test_as_many_seeds_as_were_run_do_not_settle_what_is_open():
+    near = Claim("near", "b is a", "b = a ± 3822")
+    assert judge(near, around(3800, 5684, 40)).seeds_needed is None
+    claim = less(paper=4.0, paper_against=5.0, margin=0.25)
+    # Nine seeds would see the paper's effect of 1, and twelve were run: to see half of it takes more.
+    outcome = judge(claim, around(-0.5, 0.8, 12))
+    assert (outcome.verdict, outcome.seeds_needed) == ("inconclusive", 29)
+
+
+@given(st.floats(-2, 2), st.floats(0.01, 5), st.integers(2, 40), st.sampled_from("<>="))
+def test_what_would_settle_a_claim_is_more_than_was_run(mean: float, deviation: float, n: int, sign: str):
+    paper = {"paper": 5.5 if sign == ">" else 4.5, "paper_against": 5.0, "margin": 0.2}
+    claim = Claim("c", "c", "b = a ± 0.2") if sign == "=" else Claim("c", "c", f"b {sign} a", **paper)
+    outcome = judge(claim, around(mean, deviation, n))
+    assert outcome.seeds_needed is None or outcome.seeds_needed > n
+
+
 def test_one_seed_decides_nothing():
     one = {"a": {0: 1.0}, "b": {0: 0.1}}
-    for claim in (less(), greater(), Claim("same", "b is a", "b", "equal", "a", margin=5.0)):
+    for claim in (less(), greater(), Claim("same", "b is a", "b = a ± 5")):
         outcome = judge(claim, one)
         assert (outcome.verdict, outcome.seeds_needed) == ("inconclusive", None)
 
 
 def test_a_number_can_be_what_is_compared_with():
-    assert judge(Claim("gap", "a is above ½", "a", "greater", 0.5), A).verdict == "reproduced"
-    known = Claim("gap", "a − ½ is 3", "a", "greater", 0.5, paper=3.5, margin=0.5)
+    assert judge(Claim("gap", "a is above ½", "a > 0.5"), A).verdict == "reproduced"
+    known = Claim("gap", "a − ½ is 3", "a > 0.5", paper=3.5, margin=0.5)
     assert judge(known, A).effect == 3.0
     assert judge(known, A).verdict == "weaker than claimed"
 

@@ -139,11 +139,11 @@ def accuracy_in_words(rows: Sequence[Row]) -> str:
         return "One task cannot advise on another: run more of them."
     good = leave_one_out(rows)
     misses = [key.partition("/")[2] for key, hit in good.items() if not hit]
-    told = f" It was not on {', '.join(misses)}." if misses else ""
+    exceptions = f" It was not on {', '.join(misses)}." if misses else ""
     return (
         "`evenly advise` looks for the tasks whose early networks are most like yours. To test it, every task is left "
         "out and advised on from the others: the first choice was as good as the best cure there, within the intervals "
-        f"of the latter, on {sum(good.values())} of {len(good)} tasks.{told}"
+        f"of the latter, on {sum(good.values())} of {len(good)} tasks.{exceptions}"
     )
 
 

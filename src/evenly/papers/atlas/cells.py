@@ -53,7 +53,7 @@ class Cell:
 
 def cells(rows: Sequence[Row]) -> list[Cell]:
     """The cells of all rows of the atlas; the correction is within each kind of error."""
-    made: list[Cell] = []
+    all_cells: list[Cell] = []
     for error in ERRORS:
         pairs = [
             (row, cure) for row in rows for cure in CURES if cure != "plain" and f"{cure}.{error}" in row["quantities"]
@@ -63,8 +63,8 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
         for (row, cure), difference, sure in zip(pairs, differences, certain, strict=True):
             plain = fmean(row["quantities"][f"plain.{error}"].values())
             cost = fmean(row["quantities"][f"{cure}.cost"].values())
-            made.append(Cell(row["key"], cure, error, plain, difference, cost, sure))
-    return made
+            all_cells.append(Cell(row["key"], cure, error, plain, difference, cost, sure))
+    return all_cells
 
 
 def _difference(row: Row, cure: str, error: str) -> Interval:

@@ -21,9 +21,10 @@ FEWEST = 20  # with fewer examples in a class, its clusters say nothing
 
 @dataclass(frozen=True)
 class Looks:
-    """The features of the early network and its twin, and their runs."""
+    """An early network and the features that advice is based on, and the runs of the network and of its twin."""
 
     features: dict[str, float]
+    early: Early
     epochs: int
     run: Run
     twin: Run
@@ -39,7 +40,7 @@ def look(recipe: Recipe, data: Splits, *, runs: str | os.PathLike[str] = "runs",
     epochs = min(MOST, max(2, round(LATEST * recipe.epochs)))
     first = early_recipe(recipe, Until("epoch", epochs), keep_epochs=range(1, epochs + 1))
     run = train(first, runs=runs, splits=data, **running)
-    trained = load_trained(run, data_root=running.get("data_root"))
+    trained = load_trained(run, splits=data)
     outputs_TNC = []
     for epoch in range(1, epochs + 1):
         trained.model.load_state_dict(weights_at(run, epoch, last=epochs))
@@ -48,7 +49,7 @@ def look(recipe: Recipe, data: Splits, *, runs: str | os.PathLike[str] = "runs",
     twin = train(other, runs=runs, splits=data, **running)
     early = Early(data.train, outputs_TNC, seed=recipe.seed)
     beside = Early(data.train, [load_outputs(twin)["logits"]], seed=recipe.seed)
-    return Looks(early.features(beside), epochs, run, twin)
+    return Looks(early.features(beside), early, epochs, run, twin)
 
 
 def refuse(recipe: Recipe, data: Splits) -> None:

@@ -13,12 +13,12 @@ def markdown(rows: Sequence[Row], error: str) -> str:
     lines = [["cure", *(key.partition("/")[2] for key in tasks)], ["---"] * (len(tasks) + 1)]
     for cure in CURES:
         if cure != "plain" and tasks:
-            lines.append([CURES[cure].label, *(_shown(by_cure[key, cure]) for key in tasks)])
+            lines.append([CURES[cure].label, *(_format_cell(by_cure[key, cure]) for key in tasks)])
     plain = [next(cell.plain for (task, _), cell in by_cure.items() if task == key) for key in tasks]
     lines.append(["plain training, %", *(f"{value:.1f}" for value in plain)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _shown(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     text = f"{round(cell.difference.mean, 1) + 0.0:+.1f}".replace("-", "−")
     return f"**{text}**" if cell.certain else text if cell.difference.excludes_zero else f"({text})"

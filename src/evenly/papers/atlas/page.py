@@ -42,30 +42,30 @@ def write_atlas(
         raise UsageError(f"{out} is a file: the atlas needs a folder, such as --out atlas/")
     if first.exists() and not force:
         raise UsageError(f"{first} exists. Give another --out, or --force to replace the atlas.")
-    found = cells(rows)
+    cells_ = cells(rows)
     out.mkdir(parents=True, exist_ok=True)
     for row in rows:
-        own = [cell for cell in found if cell.task == row["key"]]
+        own = [cell for cell in cells_ if cell.task == row["key"]]
         atomic.write_text(out / address(row["key"]), task_page(row, own, tasks[row["key"]]))
-    atomic.write_text(first, map_page(rows, found, tasks))
+    atomic.write_text(first, map_page(rows, cells_, tasks))
     return first
 
 
-def map_page(rows: Sequence[Row], found: Sequence[Cell], tasks: Mapping[str, Task]) -> str:
+def map_page(rows: Sequence[Row], cells_: Sequence[Cell], tasks: Mapping[str, Task]) -> str:
     """The first page: what helps with which minority, then a map for each kind of error."""
     shown = [tasks[row["key"]] for row in rows]
     missing = [task for key, task in tasks.items() if key not in {row["key"] for row in rows}]
-    sections = [Section("short", "What helps where, in short", [Prose(RULE), _in_short(found, shown)])]
+    sections = [Section("short", "What helps where, in short", [Prose(RULE), _in_short(cells_, shown)])]
     for error in SHOWN:
-        own = {(cell.task, cell.cure): cell for cell in found if cell.error == error}
+        own = {(cell.task, cell.cure): cell for cell in cells_ if cell.error == error}
         sections.append(Section(error, f"Map: {TITLES[error].lower()}", [_map(own, shown, ERRORS[error])]))
     sections.append(Section("advice", "Advice, tested", [Prose(accuracy_in_words(rows))]))
     if missing:
         listed = [[task.key, f"{task.sentence}, {task.model}"] for task in missing]
-        told = "Declared, and not measured yet: nothing is said of these."
-        sections.append(Section("missing", "Not measured", [Table(["task", "what it is"], listed, told)]))
-    sure = sum(cell.certain and cell.difference.mean < 0 for cell in found if cell.error == "balanced")
-    harm = sum(cell.certain and cell.difference.mean > 0 for cell in found if cell.error == "test")
+        caption = "Declared, and not measured yet: nothing is said of these."
+        sections.append(Section("missing", "Not measured", [Table(["task", "what it is"], listed, caption)]))
+    sure = sum(cell.certain and cell.difference.mean < 0 for cell in cells_ if cell.error == "balanced")
+    harm = sum(cell.certain and cell.difference.mean > 0 for cell in cells_ if cell.error == "test")
     seeds = sorted({len(row["seeds"]) for row in rows})
     finding = (
         f"{len(CURES) - 1} cures on {len(rows)} of {len(tasks)} declared tasks, {' or '.join(map(str, seeds))} seeds "
@@ -77,23 +77,25 @@ def map_page(rows: Sequence[Row], found: Sequence[Cell], tasks: Mapping[str, Tas
     return render("The atlas: which cure, when", lead, sections, site=True)
 
 
-def _in_short(found: Sequence[Cell], shown: Sequence[Task]) -> Table:
+def _in_short(cells_: Sequence[Cell], shown: Sequence[Task]) -> Table:
     """For each minority, the cures that advice would rank first, and on how many tasks they certainly help."""
     rows = []
     for minority, own in groupby(sorted(shown, key=_place), key=lambda task: task.minority):
         keys = {task.key for task in own}
-        ranking, _ = rank_cures([cell for cell in found if cell.task in keys])
+        ranking, _ = rank_cures([cell for cell in cells_ if cell.task in keys])
         for cure in [choice.cure for choice in ranking if choice.score < 0][:FEW]:
-            mine = [cell for cell in found if cell.cure == cure and cell.task in keys]
+            mine = [cell for cell in cells_ if cell.cure == cure and cell.task in keys]
             words = [_MINORITIES[minority], CURES[cure].label, METHODS[cure]]
             numbers = [f"{_points(_mean(mine, error))} ({_count(mine, error)})" for error in SHOWN]
             rows.append([*words, *numbers, f"{fmean(cell.cost for cell in mine):.2f}×"])
-    told = (
+    caption = (
         f"Up to {FEW} cures that helped most and harmed the ordinary test error on no task, by what the minority is: "
         "the mean difference over the tasks, and in brackets on how many of them it certainly helps / harms. Cost is "
         "in gradients of plain training."
     )
-    return Table(["minority", "cure", "method", *(TITLES[error].lower() for error in SHOWN), "cost"], rows, told, True)
+    return Table(
+        ["minority", "cure", "method", *(TITLES[error].lower() for error in SHOWN), "cost"], rows, caption, True
+    )
 
 
 _MINORITIES = {
@@ -122,7 +124,7 @@ def _map(own: Mapping[tuple[str, str], Cell], shown: Sequence[Task], words: str)
             squares: list[Square | str] = [_square(own[task.key, cure]) for task in columns]
             rows[CURES[cure].label] = [*squares, f"{cost:.2f}×"]
     plain = {task.key: next(cell.plain for (key, _), cell in own.items() if key == task.key) for task in columns}
-    rows["plain training, error in %"] = [*(f"{plain[task.key]:.1f}" for task in columns), "1.00×"]
+    rows["plain, error in %"] = [*(f"{plain[task.key]:.1f}" for task in columns), "1.00×"]
     heads = [
         [*_spans([_MINORITIES[task.minority].split(" (")[0] for task in columns]), ("cost", 1)],
         [*_spans([f"{100 * task.share:g}%" for task in columns], [task.minority for task in columns]), ("", 1)],
@@ -191,8 +193,8 @@ def task_page(row: Row, own: Sequence[Cell], task: Task) -> str:
     plain = _by_seed(row, "plain", seeds)
     early = {name: by for name, by in row["quantities"].items() if name.startswith("early.")}
     shown = [[name.removeprefix("early."), *(by.get(seed) for seed in seeds)] for name, by in early.items()]
-    told = "What an early network shows without group labels, seed by seed: advice goes by the means."
-    looks = Table(["quantity", *(f"seed {seed}" for seed in seeds)], shown, told)
+    caption = "What an early network shows without group labels, seed by seed: advice goes by the means."
+    looks = Table(["quantity", *(f"seed {seed}" for seed in seeds)], shown, caption)
     sections.append(
         Section("plain", "Plain training and its early networks", [plain, looks, Listing("Runs", _runs(row))])
     )
@@ -219,12 +221,12 @@ def _outcome(mine: Sequence[Cell]) -> Table:
         }
         for cell in mine
     ]
-    told = (
+    caption = (
         f"`evenly compare DATA --methods plain,{METHODS[mine[0].cure]}` does the like on your data, at "
         f"{mine[0].cost:.2f}× the gradients of plain training. The last column is the effect that as many seeds "
         "show nine times out of ten."
     )
-    return Table(list(rows[0]), rows, told, whole=True)
+    return Table(list(rows[0]), rows, caption, whole=True)
 
 
 def _by_seed(row: Row, cure: str, seeds: Sequence[str]) -> Table:

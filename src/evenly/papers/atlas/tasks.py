@@ -105,12 +105,15 @@ def experiment(
 
 def _claims() -> list[Claim]:
     return [
-        Claim(f"{name} {where}", f"{cure.label} has a lower error than plain training on {words}",
-              f"{name}.{where}", "less", f"plain.{where}")
+        Claim(
+            f"{name} {where}",
+            f"{cure.label} has a lower error than plain training on {words}",
+            f"{name}.{where} < plain.{where}",
+        )
         for where, words in ERRORS.items()
         for name, cure in CURES.items()
         if name != "plain"
-    ]  # fmt: skip
+    ]
 
 
 def draw(measured: Measured) -> list[Chart]:

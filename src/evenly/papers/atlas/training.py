@@ -13,7 +13,7 @@ from evenly.data import Labelled, Splits, load
 from evenly.models import build
 from evenly.papers.atlas.cures import CURES, Cure
 from evenly.papers.atlas.early import LATEST, Early
-from evenly.papers.experiment import Context, Found
+from evenly.papers.experiment import Context, PartResult
 from evenly.resampling.balance import balance_factors
 from evenly.training.ensemble import Ensemble
 from evenly.training.objective import predictions
@@ -35,7 +35,7 @@ def train_cures(
     epochs: int,
     cures: Sequence[str],
     seeds: Sequence[int],
-) -> Found:
+) -> PartResult:
     """Train by each cure with each seed: `CURE.test`, `CURE.balanced`, `CURE.worst` in per cent, and `CURE.cost`.
 
     The features that advice is based on, which need no group labels, are under `early.`.
@@ -59,7 +59,7 @@ def train_cures(
                 record(f"{name}.{where}", seeds[place], 100 * error)
         for name, place in members:
             record(f"{name}.cost", seeds[place], CURES[name].cost(early[place].epoch / epochs))
-    return Found(values)
+    return PartResult(values)
 
 
 class _Study:
@@ -167,26 +167,26 @@ class _Study:
 
 def _errors(ensemble: Ensemble, tasks: Sequence[Splits], group: str) -> dict[str, list[float]]:
     """The errors of every member on the test sets of its task, the worst over the groups that its training set has."""
-    found = {}
+    by_test_set = {}
     for where in ("test", "balanced"):
-        found[where] = _errors_on(*_answers(ensemble, [task[where] for task in tasks]))
+        by_test_set[where] = _errors_on(*_answers(ensemble, [task[where] for task in tasks]))
     outputs_KNC, parts = _answers(ensemble, [task["groups"] for task in tasks])
-    found["worst"] = [
+    by_test_set["worst"] = [
         max(_error(outputs_NC[rows], part.labels[rows]) for rows in _groups(part, group))
         for outputs_NC, part in zip(outputs_KNC, parts, strict=True)
     ]
-    return found
+    return by_test_set
 
 
 def _answers(ensemble: Ensemble, parts: list[Labelled]) -> tuple[Tensor, list[Labelled]]:
     """The outputs of every member on its own data, K × N × C, a slice of the examples at a time."""
     inputs = {id(part): _inputs(part) for part in parts}  # members of one seed share theirs
     size = max(1, AT_ONCE // (len(parts) * inputs[id(parts[0])][0].numel()))
-    found = [
+    slices = [
         ensemble.outputs(torch.stack([inputs[id(part)][first : first + size] for part in parts]))
         for first in range(0, len(parts[0]), size)
     ]
-    return torch.cat(found, dim=1), parts
+    return torch.cat(slices, dim=1), parts
 
 
 def _groups(part: Labelled, group: str) -> list[Tensor]:
@@ -196,12 +196,12 @@ def _groups(part: Labelled, group: str) -> list[Tensor]:
     """
     present_N, agrees_N = part.attributes["easy_present"] == 1, part.attributes["easy_agrees"] == 1
     minority_N = present_N & ~agrees_N if group == "contradicts" else ~present_N
-    found = [
+    groups = [
         ((part.labels == label) & kind_N).nonzero()[:, 0]
         for label in range(part.num_classes)
         for kind_N in (agrees_N, minority_N)
     ]
-    return [rows for rows in found if len(rows)]
+    return [rows for rows in groups if len(rows)]
 
 
 def _errors_on(outputs_KNC: Tensor, parts: Sequence[Labelled]) -> list[float]:

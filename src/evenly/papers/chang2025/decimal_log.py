@@ -1,4 +1,4 @@
-"""A logarithm that is always a number."""
+"""The decimal logarithm, clipped so that it is always finite."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ DECADES = 30.0
 
 
 def decimal_log(value: "Tensor") -> "Tensor":
-    """log₁₀ of what is not negative, kept within ±30: zero is −30, and what overflowed or is NaN is +30.
+    """log₁₀ of a number that is not negative, clipped to ±30: 0 becomes −30, and an overflow or NaN +30.
 
     >>> import torch
     >>> decimal_log(torch.tensor([0.0, 100.0, float("inf"), float("nan")])).tolist()

@@ -9,7 +9,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from evenly.papers.chang2025.seeds import by_seed, one_part
-from evenly.papers.experiment import Context, Found, Scale
+from evenly.papers.experiment import Context, PartResult, Scale
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +35,7 @@ def compare_features(
     num: int,
     batch: int,
     ratios: Sequence[float],
-) -> Found:
+) -> PartResult:
     """For every C: the criterion, exact thresholds of SGD and SAM, σ_SAM/σ, and products within a cluster.
 
     `C2.gain0.1` is σ_SAM/σ and `C2.sam0.1` SAM's exact threshold, both at ρ/α = 0.1.

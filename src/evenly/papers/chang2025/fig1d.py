@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from evenly.papers.chang2025.feature_solutions import FEATURES
 from evenly.papers.charts import mean, mean_curve
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
+from evenly.papers.experiment import Context, Experiment, Measured, Part, PartResult, Scale
 from evenly.report.chart import Chart
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ LR, BATCH = 0.01, 10
 NOISES = {"": 0.1, "narrow.": 0.01}
 _LOSS = "log₁₀ of the training loss after the last epoch"
 CLAIMS = (
-    Claim("simple, SGD", "SGD ends lower from C = 2 than from C = 5", "sgd.C2", "less", "sgd.C5", note=_LOSS),
-    Claim("simple, SAM", "SAM ends lower from C = 2 than from C = 5", "sam.C2", "less", "sam.C5", note=_LOSS),
-    Claim("SAM, C = 2", "SAM ends lower than SGD from C = 2", "sam.C2", "less", "sgd.C2", note=_LOSS),
-    Claim("SAM, C = 5", "SAM ends lower than SGD from C = 5", "sam.C5", "less", "sgd.C5", note=_LOSS),
+    Claim("simple, SGD", "SGD ends lower from C = 2 than from C = 5", "sgd.C2 < sgd.C5", note=_LOSS),
+    Claim("simple, SAM", "SAM ends lower from C = 2 than from C = 5", "sam.C2 < sam.C5", note=_LOSS),
+    Claim("SAM, C = 2", "SAM ends lower than SGD from C = 2", "sam.C2 < sgd.C2", note=_LOSS),
+    Claim("SAM, C = 5", "SAM ends lower than SGD from C = 5", "sam.C5 < sgd.C5", note=_LOSS),
 )
 
 
@@ -44,7 +44,7 @@ def train_from_solutions(
     num: int,
     width: int,
     epochs: int,
-) -> Found:
+) -> PartResult:
     """`NAME.C2` and so on: log₁₀ of the loss (f − y)² after the last epoch, from every start."""
     from evenly.data.toy.parity import parity
     from evenly.papers.chang2025.decimal_log import decimal_log
@@ -74,7 +74,7 @@ def train_from_solutions(
         where = f"{kind}{name}.C{c}"
         values.setdefault(where, {})[seed] = float(loss_TK[-1, member])
         curves.setdefault(where, []).append([round(v, 4) for v in loss_TK[:, member].tolist()])
-    return Found(values, {"curves": curves})
+    return PartResult(values, {"curves": curves})
 
 
 def noisy_solution(c: int, *, dim: int, width: int, noise: float, seed: int) -> "nn.Module":

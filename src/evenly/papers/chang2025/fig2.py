@@ -9,9 +9,7 @@ CLAIMS = tuple(
     Claim(
         quantity,
         f"{label} is lower with SAM (ρ = 0.1)",
-        f"sam0.1.mean.{quantity}",
-        "less",
-        f"sgd.mean.{quantity}",
+        f"sam0.1.mean.{quantity} < sgd.mean.{quantity}",
         note="mean over the epochs",
     )
     for quantity, label in (

@@ -9,9 +9,7 @@ CLAIMS = tuple(
     Claim(
         f"{quantity}, {one} and {other}",
         f"{label} is lower with {one} than with {other}",
-        f"{one}.mean.{quantity}",
-        "less",
-        f"{other}.mean.{quantity}",
+        f"{one}.mean.{quantity} < {other}.mean.{quantity}",
         note="mean over the epochs",
     )
     for quantity, label in (("largest", "max λmax(H_i)"), ("lambda_max_s_printed", "λmax(S) as printed"))

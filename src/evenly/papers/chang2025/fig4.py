@@ -17,17 +17,13 @@ def _line(name: str, who: str) -> Claim:
     return Claim(
         f"line, {name}",
         f"max λmax(H_i) and λmax(S) lie on a line along the run of {who}",
-        f"{name}.r2",
-        "greater",
-        0.8,
+        f"{name}.r2 > 0.8",
         note="R² of the line through the epochs of a run; 0.8 is our reading of a strong regression line",
     )
 
 
 def _shift(name: str, against: str, says: str) -> Claim:
-    return Claim(
-        f"shift, {name}", says, f"{name}.largest", "less", f"{against}.largest", note="max λmax(H_i) at the end"
-    )
+    return Claim(f"shift, {name}", says, f"{name}.largest < {against}.largest", note="max λmax(H_i) at the end")
 
 
 CLAIMS = (
@@ -40,9 +36,7 @@ CLAIMS = (
     Claim(
         "shift, contrast0.1",
         "The contrastive term shifts it (at weight 0.1 beside weight 0)",
-        "contrast0.1.largest",
-        "greater",
-        "contrast0.largest",
+        "contrast0.1.largest > contrast0.largest",
         after=True,
         note="max λmax(H_i) at the end. The paper gives no direction, and up was seen first, where we had guessed "
         "down; the interval is two-sided, so that a shift either way is held to the same rule",

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from evenly.papers.chang2025.feature_solutions import cube
 from evenly.papers.chang2025.seeds import by_seed, one_part
-from evenly.papers.charts import mean, side_by_side
+from evenly.papers.charts import Panel
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Scale
-from evenly.report.chart import Chart
+from evenly.papers.experiment import Context, Experiment, PartResult, Scale
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,26 +16,19 @@ if TYPE_CHECKING:
     from evenly.stability.solutions import Solution
 
 CLAIMS = (
-    Claim("stricter", "Theorem 3.2's η is below SGD's", "theorem.lr", "less", "sgd.lr"),
-    Claim("C.9", "An ε > 0 is below ηλ(1 + (ρ/α)λ) for every λ of H", "epsilon", "greater", 0.0),
+    Claim("stricter", "Theorem 3.2's η is below SGD's", "theorem.lr < sgd.lr"),
+    Claim("C.9", "An ε > 0 is below ηλ(1 + (ρ/α)λ) for every λ of H", "epsilon > 0"),
     Claim(
-        "singular",
-        "For singular H theorem 3.2's η is SGD's",
-        "theorem.lr",
-        "equal",
-        "sgd.lr",
-        margin=1e-9,
-        corrects=True,
-        after=True,
+        "singular", "For singular H theorem 3.2's η is SGD's", "theorem.lr = sgd.lr ± 1e-9", corrects=True, after=True
     ),
-    Claim("range", "On the range of H it is below", "range.theorem.lr", "less", "sgd.lr", corrects=True),
-    Claim("range, C.9", "and there is such an ε", "range.epsilon", "greater", 0.0, corrects=True),
+    Claim("range", "On the range of H it is below", "range.theorem.lr < sgd.lr", corrects=True),
+    Claim("range, C.9", "and there is such an ε", "range.epsilon > 0", corrects=True),
 )
 
 
 def compare_ranges(
     context: Context, *, seeds: Sequence[int], c: int, dim: int, num: int, batch: int, ratio: float
-) -> Found:
+) -> PartResult:
     """Theorem 3.2 and C.9's ε with the smallest eigenvalue of all of H, and with that on its range."""
     import torch
 
@@ -71,21 +63,15 @@ def gradients(solution: "Solution", x_ND: "Tensor") -> "Tensor":
     return torch.cat([hidden_NM.relu(), in_w1, outer_NM], 1)
 
 
-def charts(measured: Measured) -> list[Chart]:
-    """Theorem 3.2's learning rate beside SGD's, with both readings of λmin."""
-    return [
-        side_by_side(
-            measured,
-            {"SGD": "sgd.lr", "theorem 3.2": "theorem.lr", "on the range of H": "range.theorem.lr"},
-            title="Critical learning rates",
-            y="η",
-            sentence=f"H is singular and theorem 3.2 is SGD's criterion, {mean(measured, 'theorem.lr'):.4f}; on the "
-            f"range of H, where λmin = {mean(measured, 'range.smallest'):.2g}, it is "
-            f"{mean(measured, 'range.theorem.lr'):.4f}.",
-        )
-    ]
-
-
+CHARTS = (
+    Panel(
+        "Critical learning rates",
+        "η",
+        {"SGD": "sgd.lr", "theorem 3.2": "theorem.lr", "on the range of H": "range.theorem.lr"},
+        "H is singular and theorem 3.2 is SGD's criterion, {theorem.lr:.4f}; on the range of H, where λmin = "
+        "{range.smallest:.2g}, it is {range.theorem.lr:.4f}.",
+    ),
+)
 EXPERIMENT = Experiment(
     remark=True,
     key="chang2025/mistake5",
@@ -100,6 +86,6 @@ EXPERIMENT = Experiment(
             tuple(range(20)), 0.1, {"dim": 20, "num": 40}, levels=True, deviations=("C = 2, d = 20, n = 40, ρ/α = 0.5",)
         ),
     },
-    charts=charts,
+    charts=CHARTS,
     errata=("The paper: SAM's threshold is below SGD's by 1 + (ρ/α)λmin(H), and an ε > 0 of theorem C.9 exists.",),
 )

@@ -1,34 +1,27 @@
 """Correction 6: a diagonal S does not mean memorising (theorem 3.4, ⇐)."""
 
 from evenly.papers.chang2025.theorem3_4 import SCALES, plan
-from evenly.papers.charts import side_by_side
+from evenly.papers.charts import Panel
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Experiment, Measured
-from evenly.report.chart import Chart
+from evenly.papers.experiment import Experiment
 
 CLAIMS = (
-    Claim("⇐", "Solutions with diagonal S memorise (1 if they do)", "shared.memorises", "equal", 1.0, margin=0.0),
-    Claim("diagonal", "S of a shared unit can be diagonal", "shared.off", "equal", 0.0, margin=1e-9, corrects=True),
-    Claim("fits", "where it fits both examples", "shared.misfit", "equal", 0.0, margin=1e-9, corrects=True),
+    Claim("⇐", "Solutions with diagonal S memorise (1 if they do)", "shared.memorises = 1"),
+    Claim("diagonal", "S of a shared unit can be diagonal", "shared.off = 0 ± 1e-9", corrects=True),
+    Claim("fits", "where it fits both examples", "shared.misfit = 0 ± 1e-9", corrects=True),
 )
 
-
-def charts(measured: Measured) -> list[Chart]:
-    """Whether the solution memorises, and the entries of its S."""
-    return [
-        side_by_side(
-            measured,
-            {"memorises": "shared.memorises", "S off its diagonal": "shared.off"},
-            title="One unit that two examples share",
-            y="1 if it memorises; |S₁₂|/S₁₁",
-            sentence="S is diagonal, and the solution does not memorise.",
-            y_range=(-0.05, 1.1),
-            level=1.0,
-            level_name="theorem 3.4, ⇐",
-        )
-    ]
-
-
+CHARTS = (
+    Panel(
+        "One unit that two examples share",
+        "1 if it memorises; |S₁₂|/S₁₁",
+        {"memorises": "shared.memorises", "S off its diagonal": "shared.off"},
+        "S is diagonal, and the solution does not memorise.",
+        level=1.0,
+        level_name="theorem 3.4, ⇐",
+        y_range=(-0.05, 1.1),
+    ),
+)
 EXPERIMENT = Experiment(
     remark=True,
     key="chang2025/mistake6",
@@ -38,6 +31,6 @@ EXPERIMENT = Experiment(
     primary="diagonal",
     claims=CLAIMS,
     scales=SCALES,
-    charts=charts,
+    charts=CHARTS,
     errata=("x₂ = −x₁, one unit with w1 ⊥ x₁, b = (d − 1)^¼, w2 = y/b: ⟨g₁, g₂⟩ = b² + (1 − d)/b² = 0.",),
 )

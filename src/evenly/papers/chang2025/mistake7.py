@@ -1,33 +1,26 @@
 """Correction 7: examples of a cluster do not have equal curvature."""
 
 from evenly.papers.chang2025.feature_solutions import FEATURES, SCALES, plan
-from evenly.papers.charts import mean, side_by_side
+from evenly.papers.charts import Panel
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Experiment, Measured
-from evenly.report.chart import Chart
+from evenly.papers.experiment import Experiment
 
 CLAIMS = (
-    Claim("equal", "Products within a cluster over 2√(d+1), C = 2", "C2.product", "equal", 1.0, margin=0.05),
-    Claim("half", "They are about half of it", "C2.product", "equal", 0.5, margin=0.05, corrects=True),
-    Claim("formula", "They are r² + (x_i·x_j + 1)/r²", "C2.formula_error", "equal", 0.0, margin=1e-9, corrects=True),
+    Claim("equal", "Products within a cluster over 2√(d+1), C = 2", "C2.product = 1 ± 0.05"),
+    Claim("half", "They are about half of it", "C2.product = 0.5 ± 0.05", corrects=True),
+    Claim("formula", "They are r² + (x_i·x_j + 1)/r²", "C2.formula_error = 0 ± 1e-9", corrects=True),
 )
 
-
-def charts(measured: Measured) -> list[Chart]:
-    """Products within a cluster over C."""
-    return [
-        side_by_side(
-            measured,
-            {f"C = {c}": f"C{c}.product" for c in FEATURES},
-            title="⟨gᵢ, gⱼ⟩ within a cluster over 2√(d+1)",
-            y="ratio",
-            sentence=f"For C = 2 it is {mean(measured, 'C2.product'):.2f} of what equal curvatures would give.",
-            level=1.0,
-            level_name="if Hᵢ = Hⱼ",
-        )
-    ]
-
-
+CHARTS = (
+    Panel(
+        "⟨gᵢ, gⱼ⟩ within a cluster over 2√(d+1)",
+        "ratio",
+        {f"C = {c}": f"C{c}.product" for c in FEATURES},
+        "For C = 2 it is {C2.product:.2f} of what equal curvatures would give.",
+        level=1.0,
+        level_name="if Hᵢ = Hⱼ",
+    ),
+)
 EXPERIMENT = Experiment(
     remark=True,
     key="chang2025/mistake7",
@@ -37,6 +30,6 @@ EXPERIMENT = Experiment(
     primary="half",
     claims=CLAIMS,
     scales=SCALES,
-    charts=charts,
+    charts=CHARTS,
     errata=("The proofs of theorems 3.5 and 3.6 (C.11, C.12) take H_i = H_j within a cluster.",),
 )

@@ -5,9 +5,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evenly.papers.chang2025.seeds import one_part
-from evenly.papers.charts import mean, mean_curve, side_by_side
+from evenly.papers.charts import Panel, mean, mean_curve
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Scale
+from evenly.papers.experiment import Context, Experiment, Measured, PartResult, Scale
 from evenly.report.chart import Chart, Rule
 
 if TYPE_CHECKING:
@@ -19,25 +19,14 @@ CLAIMS = (
     Claim(
         "cycle",
         "SAM on a parabola ends in the 2-cycle ηhρ/(2 − ηh) (relative error)",
-        "cycle_error",
-        "equal",
-        0.0,
-        margin=1e-6,
+        "cycle_error = 0 ± 1e-6",
         corrects=True,
     ),
-    Claim(
-        "model",
-        "The model with constant α comes to rest (|w|/ρ)",
-        "model",
-        "equal",
-        0.0,
-        margin=1e-6,
-        corrects=True,
-    ),
+    Claim("model", "The model with constant α comes to rest (|w|/ρ)", "model = 0 ± 1e-6", corrects=True),
 )
 
 
-def follow_paths(context: Context, *, seeds: Sequence[int], steps: int) -> Found:
+def follow_paths(context: Context, *, seeds: Sequence[int], steps: int) -> PartResult:
     """Where SAM ends on ½hw², and where the model with constant α does, both over ρ."""
     import torch
 
@@ -65,7 +54,7 @@ def follow_paths(context: Context, *, seeds: Sequence[int], steps: int) -> Found
             values.setdefault(name, {})[seed] = number
         for name, path in (("SAM", true), ("constant α", model)):
             paths[name].append([round(v, 6) for v in (path[:SHOWN].abs() / rho).tolist()])
-    return Found(values, {"paths": paths})
+    return PartResult(values, {"paths": paths})
 
 
 def sam_path(h: float, *, lr: float, rho: float, start: float, steps: int) -> "Tensor":
@@ -99,12 +88,8 @@ def charts(measured: Measured) -> list[Chart]:
     )
     return [
         Chart("On a parabola", "step", "|w|/ρ", [*lines, Rule(y=cycle, name="2-cycle")], sentence, y_log=False),
-        side_by_side(
-            measured,
-            {"SAM": "sam", "2-cycle": "cycle", "constant α": "model"},
-            title="Where they end",
-            y="|w|/ρ",
-            sentence=sentence,
+        Panel("Where they end", "|w|/ρ", {"SAM": "sam", "2-cycle": "cycle", "constant α": "model"}, sentence).draw(
+            measured
         ),
     ]
 

@@ -14,7 +14,7 @@ from evenly.data.toy.parity import parity
 from evenly.models import build
 from evenly.papers.chang2025 import contrastive
 from evenly.papers.chang2025.curvatures import QUANTITIES, curvatures
-from evenly.papers.experiment import Context, Found
+from evenly.papers.experiment import Context, PartResult
 from evenly.rng import generator
 from evenly.training.ensemble import Ensemble
 
@@ -33,7 +33,7 @@ def train_methods(
     width: int = 10,
     num: int = 50,
     epochs: int = 50,
-) -> Found:
+) -> PartResult:
     """Every method with every seed, from the same start on the same data, on the loss (f − y)²."""
     members = [(str(name), float(rho), seed) for name, rho in methods for seed in seeds]
     data = {seed: draw_examples(seed, num=num, dim=dim) for seed in seeds}
@@ -67,7 +67,7 @@ def train_with_contrast(
     width: int = 10,
     num: int = 50,
     epochs: int = 50,
-) -> Found:
+) -> PartResult:
     """SGD with a contrastive term of each weight on the hidden units."""
     members = [(f"contrast{weight:g}", weight, seed) for weight in weights for seed in seeds]
     data = {seed: draw_examples(seed, num=num, dim=dim) for seed in seeds}
@@ -97,7 +97,7 @@ def initial_network(seed: int, *, dim: int, width: int) -> nn.Module:
     return build("relu2", input_shape=(dim,), num_classes=2, rng=rng, width=width).double()
 
 
-def summarise(members: Sequence[tuple[str, int]], tracks: Tracks) -> Found:
+def summarise(members: Sequence[tuple[str, int]], tracks: Tracks) -> PartResult:
     """Numbers at the end and as a mean over the epochs, the line through them, and the tracks to be drawn.
 
     A run that blew up or died (no unit active) keeps what it last had, 0 if that was never a number, and is counted:
@@ -123,7 +123,7 @@ def summarise(members: Sequence[tuple[str, int]], tracks: Tracks) -> Found:
         for which in ("sigma", "sigma_printed"):
             own, other = values[f"{name}.{which}"], values[f"{first}.{which}"]
             values[f"{name}.{which}_kept"] = {seed: own[seed] / (other[seed] or 1.0) for seed in own}
-    return Found(values, {"curves": curves})
+    return PartResult(values, {"curves": curves})
 
 
 def line_fit(x_T: Tensor, y_T: Tensor) -> float:

@@ -19,10 +19,7 @@ def in_every_set(name: str, says: str, quantity: str = "", *, corrects: bool = F
     return Claim(
         name,
         f"{says} (sets in which not, %)",
-        f"{quantity or name}.violated",
-        "equal",
-        0.0,
-        margin=0.0,
+        f"{quantity or name}.violated = 0",
         corrects=corrects,
         after=True,
         note="; ".join(filter(None, [note, judged_before])),

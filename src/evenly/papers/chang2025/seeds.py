@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from evenly.papers.experiment import Found, Part
+from evenly.papers.experiment import Part, PartResult
 
 
-def one_part(seeds: Sequence[int], *, work: Callable[..., Found], **settings: Any) -> list[Part]:
+def one_part(seeds: Sequence[int], *, work: Callable[..., PartResult], **settings: Any) -> list[Part]:
     """All seeds as one piece of work."""
     return [Part("all", work, {"seeds": list(seeds), **settings})]
 
 
-def by_seed(seeds: Sequence[int], one: Callable[[int], dict[str, float]]) -> Found:
+def by_seed(seeds: Sequence[int], one: Callable[[int], dict[str, float]]) -> PartResult:
     """The numbers that `one` gives for each seed, by quantity.
 
     >>> by_seed([3, 4], lambda seed: {"square": seed**2}).values
@@ -21,4 +21,4 @@ def by_seed(seeds: Sequence[int], one: Callable[[int], dict[str, float]]) -> Fou
     for seed in seeds:
         for name, number in one(seed).items():
             values.setdefault(name, {})[seed] = number
-    return Found(values)
+    return PartResult(values)

@@ -8,7 +8,7 @@ from math import sqrt
 
 from evenly.papers.chang2025.feature_solutions import FEATURES, cube
 from evenly.papers.chang2025.seeds import by_seed
-from evenly.papers.experiment import Context, Found, Part, Scale
+from evenly.papers.experiment import Context, Part, PartResult, Scale
 
 DELTA = 0.05
 CLUSTER = "The proof takes H_i = H_j within a cluster; their product is about half of that (chang2025/mistake7)."
@@ -38,7 +38,7 @@ def measure_bounds(
     sizes: Sequence[int],
     draws: int,
     ratio: float,
-) -> Found:
+) -> PartResult:
     """How often the bound of theorem 3.5 fails, and what theorem 3.6 states beside what is measured.
 
     `broken` is the share of draws in percent for that n and C at which the bound fails most often.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evenly.papers.charts import mean
-from evenly.papers.experiment import Context, Found, Measured, Part, Scale
+from evenly.papers.experiment import Context, Measured, Part, PartResult, Scale
 from evenly.report.chart import Chart, Heat, Line
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def plan(seeds: Sequence[int], *, stride: int = 1, steps: int = 1000, repeats: i
 
 def simulate_maps(
     context: Context, *, seeds: Sequence[int], ratios: Sequence[float], stride: int, steps: int, repeats: int
-) -> Found:
+) -> PartResult:
     """A map for each seed: which share of cells diverged, and how often each line says the same, in percent."""
     import torch
 
@@ -73,7 +73,7 @@ def simulate_maps(
             values.setdefault(name, {})[seed] = number
     first = maps[seeds[0]]
     counts_MBS = torch.stack([each.diverged for each in maps.values()]).sum(0)
-    return Found(
+    return PartResult(
         values,
         {
             "num": len(seeds),

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evenly.papers.charts import mean, side_by_side
+from evenly.papers.charts import Panel
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
+from evenly.papers.experiment import Context, Experiment, Measured, Part, PartResult, Scale
 from evenly.report.chart import Chart
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ CLAIMS = (
     Claim(
         "rank",
         "Fewer components hold 99.9% of the features' variance with ρ = 0.2 than with SGD",
-        "sam0.2.rank",
-        "less",
-        "sgd.rank",
+        "sam0.2.rank < sgd.rank",
         paper=128.7,
         paper_against=148.3,
         margin=9.8,
@@ -29,9 +27,7 @@ CLAIMS = (
     Claim(
         "coherence",
         "The proxy coherence is higher with ρ = 0.2 than with SGD",
-        "sam0.2.coherence",
-        "greater",
-        "sgd.coherence",
+        "sam0.2.coherence > sgd.coherence",
         paper=1.0907,
         paper_against=1.0045,
         margin=0.043,
@@ -72,7 +68,9 @@ def networks(
     return parts
 
 
-def train_and_measure(context: Context, *, recipe: Mapping[str, Any], seed: int, name: str, examples: int) -> Found:
+def train_and_measure(
+    context: Context, *, recipe: Mapping[str, Any], seed: int, name: str, examples: int
+) -> PartResult:
     """`NAME.rank` on `examples` training examples, `NAME.coherence` on 100 that are fixed, and errors in percent."""
     from dataclasses import replace
 
@@ -96,7 +94,7 @@ def train_and_measure(context: Context, *, recipe: Mapping[str, Any], seed: int,
         "error": 100 * float(run.summary()["test.error"]),
         "train_error": 100 * float(run.metrics()[-1]["train.error"]),
     }
-    return Found({f"{name}.{quantity}": {seed: number} for quantity, number in numbers.items()}, {"run": run.id})
+    return PartResult({f"{name}.{quantity}": {seed: number} for quantity, number in numbers.items()}, {"run": run.id})
 
 
 def proxy_coherence(gram_NN: "Tensor") -> dict[str, float]:
@@ -120,15 +118,12 @@ def charts(measured: Measured) -> list[Chart]:
     names = [name for name in RHOS if f"{name}.rank" in measured.values]
     labels = {name: "SGD" if name == "sgd" else f"SAM {RHOS[name]:g}" for name in names}
     return [
-        side_by_side(
-            measured,
+        Panel(
+            title,
+            title,
             {labels[name]: f"{name}.{quantity}" for name in names},
-            title=title,
-            y=title,
-            sentence=f"{title}: "
-            + ", ".join(f"{mean(measured, f'{name}.{quantity}'):.4g} with {labels[name]}" for name in names)
-            + ".",
-        )
+            f"{title}: " + ", ".join(f"{{{name}.{quantity}:.4g}} with {labels[name]}" for name in names) + ".",
+        ).draw(measured)
         for quantity, title in (
             ("rank", "components with 99.9% of the variance"),
             ("coherence", "proxy coherence"),

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from evenly.papers.chang2025.random_sets import ROUNDING, in_every_set, random_set, violations
 from evenly.papers.chang2025.seeds import by_seed, one_part
-from evenly.papers.charts import mean, side_by_side
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Scale
-from evenly.report.chart import Chart
+from evenly.papers.charts import Panel
+from evenly.papers.experiment import Context, Experiment, PartResult, Scale
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +34,7 @@ CLAIMS = (
 
 def perturb_randomly(
     context: Context, *, seeds: Sequence[int], num: int, dim: int, batch: int, steps: int, repeats: int
-) -> Found:
+) -> PartResult:
     """At half of the exact threshold the noisy method hovers, above it both methods grow alike."""
     import torch
 
@@ -107,43 +106,36 @@ def noise_share(problem: "Problem", *, lr: float, batch: int, steps: int) -> flo
     lam_R = problem.eigenvalues_R
     eye_RR = torch.eye(problem.rank, dtype=torch.float64)
 
-    def pulled(m_RR: "Tensor") -> "Tensor":
+    def second_moment_map(m_RR: "Tensor") -> "Tensor":
         return c1 * lam_R[:, None] * m_RR * lam_R + c2 * problem.curvatures.sandwich(m_RR)
 
-    force_RR = (lr * NOISE) ** 2 * pulled(eye_RR)
+    force_RR = (lr * NOISE) ** 2 * second_moment_map(eye_RR)
     plain, noisy = eye_RR, eye_RR
     for _ in range(steps):
-        plain = plain - lr * (lam_R[:, None] + lam_R) * plain + lr**2 * pulled(plain)
-        noisy = noisy - lr * (lam_R[:, None] + lam_R) * noisy + lr**2 * pulled(noisy) + force_RR
+        plain = plain - lr * (lam_R[:, None] + lam_R) * plain + lr**2 * second_moment_map(plain)
+        noisy = noisy - lr * (lam_R[:, None] + lam_R) * noisy + lr**2 * second_moment_map(noisy) + force_RR
         size = float(plain.trace())  # both are linear in the start and the force: a common scale changes no ratio
         plain, noisy, force_RR = plain / size, noisy / size, force_RR / size
     return log10(float(noisy.trace()) / float(plain.trace()))
 
 
-def charts(measured: Measured) -> list[Chart]:
-    """The criterion over the exact threshold, and E‖w‖² below it."""
-    return [
-        side_by_side(
-            measured,
-            {"criterion / exact η": "criterion_over_exact", "simulated / closed form E‖w‖²": "below.ratio"},
-            title="Criterion and cloud",
-            y="ratio",
-            sentence=f"The criterion's η is {mean(measured, 'criterion_over_exact'):.2f} times the exact one; "
-            f"at half of that E‖w‖² is {mean(measured, 'below.ratio'):.3f} times its closed form.",
-            level=1.0,
-            level_name="stated",
-        ),
-        side_by_side(
-            measured,
-            {"SGD": "below.sgd", "random perturbation": "below.random"},
-            title="At half of the exact threshold",
-            y="log₁₀ E‖w‖² at the end",
-            sentence=f"SGD vanishes (log₁₀ E‖w‖² = {mean(measured, 'below.sgd'):.1f}), random perturbation hovers "
-            f"({mean(measured, 'below.random'):.1f}).",
-        ),
-    ]
-
-
+CHARTS = (
+    Panel(
+        "Criterion and cloud",
+        "ratio",
+        {"criterion / exact η": "criterion_over_exact", "simulated / closed form E‖w‖²": "below.ratio"},
+        "The criterion's η is {criterion_over_exact:.2f} times the exact one; at half of that E‖w‖² is "
+        "{below.ratio:.3f} times its closed form.",
+        level=1.0,
+        level_name="stated",
+    ),
+    Panel(
+        "At half of the exact threshold",
+        "log₁₀ E‖w‖² at the end",
+        {"SGD": "below.sgd", "random perturbation": "below.random"},
+        "SGD vanishes (log₁₀ E‖w‖² = {below.sgd:.1f}), random perturbation hovers ({below.random:.1f}).",
+    ),
+)
 EXPERIMENT = Experiment(
     key="chang2025/theorem3.1",
     title="Theorem 3.1: random perturbation",
@@ -155,5 +147,5 @@ EXPERIMENT = Experiment(
         "smoke": Scale((0, 1, 2), 0.1, {"steps": 100, "repeats": 200}),
         "full": Scale(tuple(range(20)), 4, {"steps": 2000, "repeats": 2000}, levels=True),
     },
-    charts=charts,
+    charts=CHARTS,
 )

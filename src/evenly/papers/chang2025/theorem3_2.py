@@ -5,9 +5,8 @@ from functools import partial
 
 from evenly.papers.chang2025.random_sets import ROUNDING, in_every_set, random_set, violations
 from evenly.papers.chang2025.seeds import by_seed, one_part
-from evenly.papers.charts import mean, side_by_side
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Scale
-from evenly.report.chart import Chart
+from evenly.papers.charts import Panel
+from evenly.papers.experiment import Context, Experiment, PartResult, Scale
 
 CLAIMS = (
     in_every_set("criterion", "The theorem's η is not below the exact one"),
@@ -28,7 +27,7 @@ CLAIMS = (
 )
 
 
-def compare_thresholds(context: Context, *, seeds: Sequence[int], num: int, dim: int, batch: int) -> Found:
+def compare_thresholds(context: Context, *, seeds: Sequence[int], num: int, dim: int, batch: int) -> PartResult:
     """SAM's two criteria beside its exact threshold, SGD's threshold, and SGD's criterion on P^½HᵢP^½."""
     import torch
 
@@ -70,28 +69,22 @@ def check(*, theorem: float, own: float, converging: float, exact: float, sgd: f
     }
 
 
-def charts(measured: Measured) -> list[Chart]:
-    """Four ratios of learning rates."""
-    return [
-        side_by_side(
-            measured,
-            {
-                "converges (C.9)": "converging_over_exact",
-                "diverges (3.2)": "theorem_over_exact",
-                "own coordinates": "own_over_exact",
-                "exact SAM / SGD": "sam_over_sgd",
-            },
-            title="Learning rates over the exact one",
-            y="ratio",
-            sentence=f"The theorem's η is {mean(measured, 'theorem_over_exact'):.2f} times the exact one, and C.9's "
-            f"{mean(measured, 'converging_over_exact'):.3f} times; in SAM's coordinates SGD's criterion is "
-            f"{mean(measured, 'own_over_exact'):.2f} times it. SAM's exact threshold is "
-            f"{mean(measured, 'sam_over_sgd'):.2f} of SGD's.",
-            level=1.0,
-        )
-    ]
-
-
+CHARTS = (
+    Panel(
+        "Learning rates over the exact one",
+        "ratio",
+        {
+            "converges (C.9)": "converging_over_exact",
+            "diverges (3.2)": "theorem_over_exact",
+            "own coordinates": "own_over_exact",
+            "exact SAM / SGD": "sam_over_sgd",
+        },
+        "The theorem's η is {theorem_over_exact:.2f} times the exact one, and C.9's {converging_over_exact:.3f} times; "
+        "in SAM's coordinates SGD's criterion is {own_over_exact:.2f} times it. SAM's exact threshold is "
+        "{sam_over_sgd:.2f} of SGD's.",
+        level=1.0,
+    ),
+)
 EXPERIMENT = Experiment(
     key="chang2025/theorem3.2",
     title="Theorem 3.2: SAM diverges above a stricter threshold",
@@ -100,7 +93,7 @@ EXPERIMENT = Experiment(
     primary="criterion",
     claims=CLAIMS,
     scales={"smoke": Scale((0, 1, 2), 0.1), "full": Scale(tuple(range(100)), 0.2, levels=True)},
-    charts=charts,
+    charts=CHARTS,
     errata=(
         "With singular H the theorem is SGD's criterion, and no ε of C.9 exists (chang2025/mistake5); these sets are "
         "not singular.",

@@ -6,9 +6,8 @@ from math import exp, lgamma, log
 
 from evenly.papers.chang2025.random_sets import ROUNDING, in_every_set, violations
 from evenly.papers.chang2025.seeds import by_seed, one_part
-from evenly.papers.charts import side_by_side
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Scale
-from evenly.report.chart import Chart
+from evenly.papers.charts import Panel
+from evenly.papers.experiment import Context, Experiment, PartResult, Scale
 
 CLAIMS = (
     in_every_set("at", "E[J²] is 1 at the stated learning rate", note="to 1e-9"),
@@ -18,7 +17,7 @@ CLAIMS = (
 )
 
 
-def count_batches(context: Context, *, seeds: Sequence[int]) -> Found:
+def count_batches(context: Context, *, seeds: Sequence[int]) -> PartResult:
     """E[J²] on the theorem's set by counting batches, at the stated learning rate and 1% beside it."""
     import torch
 
@@ -63,20 +62,15 @@ def mean_square_step(pull: float, sigma: int, rate: float) -> float:
     return total
 
 
-def charts(measured: Measured) -> list[Chart]:
-    """E[J²] at the stated learning rate and 1% beside it."""
-    return [
-        side_by_side(
-            measured,
-            {"99%": "below", "100%": "at", "101%": "above"},
-            title="E[J²] by counting batches",
-            y="E[J²]",
-            sentence="E[J²] is below 1 at 99% of the stated learning rate, 1 at it, and above 1 at 101%.",
-            level=1.0,
-        )
-    ]
-
-
+CHARTS = (
+    Panel(
+        "E[J²] by counting batches",
+        "E[J²]",
+        {"99%": "below", "100%": "at", "101%": "above"},
+        "E[J²] is below 1 at 99% of the stated learning rate, 1 at it, and above 1 at 101%.",
+        level=1.0,
+    ),
+)
 EXPERIMENT = Experiment(
     key="chang2025/theorem3.3",
     title="Theorem 3.3: a set on which stability is known exactly",
@@ -85,6 +79,6 @@ EXPERIMENT = Experiment(
     primary="at",
     claims=CLAIMS,
     scales={"smoke": Scale((0, 1, 2), 0.1), "full": Scale(tuple(range(100)), 0.1, levels=True)},
-    charts=charts,
+    charts=CHARTS,
     errata=("The proof's E[(JᵀJ)^2k] is (E JᵀJ)^k (chang2025/mistake10); the result is right.",),
 )

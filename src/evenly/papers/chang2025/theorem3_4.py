@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from evenly.papers.chang2025.feature_solutions import cube
 from evenly.papers.chang2025.seeds import by_seed, one_part
-from evenly.papers.charts import side_by_side
+from evenly.papers.charts import Panel
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Scale
-from evenly.report.chart import Chart
+from evenly.papers.experiment import Context, Experiment, PartResult, Scale
 
 if TYPE_CHECKING:
     import torch
@@ -21,23 +20,20 @@ if TYPE_CHECKING:
     from evenly.stability.solutions import Solution
 
 CLAIMS = (
-    Claim("⇒", "S of memorising solutions is diagonal", "memorising.off", "equal", 0.0, margin=1e-9),
+    Claim("⇒", "S of memorising solutions is diagonal", "memorising.off = 0 ± 1e-9"),
     Claim(
         "⇐",
         "Every solution with diagonal S memorises (1 if it does)",
-        "shared.memorises",
-        "equal",
-        1.0,
-        margin=0.0,
+        "shared.memorises = 1",
         note="on a family of solutions with one unit for two opposite examples; without this direction there is no "
         "“if and only if”, so it decides the row",
     ),
-    Claim("counterexample", "S is diagonal for them", "shared.off", "equal", 0.0, margin=1e-9, corrects=True),
-    Claim("it fits", "and they fit both examples", "shared.misfit", "equal", 0.0, margin=1e-9, corrects=True),
+    Claim("counterexample", "S is diagonal for them", "shared.off = 0 ± 1e-9", corrects=True),
+    Claim("it fits", "and they fit both examples", "shared.misfit = 0 ± 1e-9", corrects=True),
 )
 
 
-def measure_diagonals(context: Context, *, seeds: Sequence[int], num: int, dim: int) -> Found:
+def measure_diagonals(context: Context, *, seeds: Sequence[int], num: int, dim: int) -> PartResult:
     """S of memorising solutions, and solutions with diagonal S in which two examples share a unit."""
     import torch
 
@@ -83,30 +79,24 @@ def off_diagonal(solution: "Solution", x_ND: "Tensor") -> float:
     return float((s_NN - s_NN.diagonal().diag()).abs().max() / s_NN.diagonal().max())
 
 
-def charts(measured: Measured) -> list[Chart]:
-    """Entries of S beside the diagonal, and whether the solution memorises."""
-    return [
-        side_by_side(
-            measured,
-            {"memorising": "memorising.off", "one shared unit": "shared.off"},
-            title="Largest entry of S off the diagonal",
-            y="over the largest on it",
-            sentence="S is diagonal to rounding for memorising solutions, and for one unit that two examples share.",
-            y_range=(-0.05, 1.1),
-        ),
-        side_by_side(
-            measured,
-            {"one shared unit": "shared.memorises"},
-            title="Does it memorise?",
-            y="1 if no two examples share a unit",
-            sentence="Solutions with one shared unit do not memorise, though their S is diagonal.",
-            y_range=(-0.05, 1.1),
-            level=1.0,
-            level_name="theorem 3.4, ⇐",
-        ),
-    ]
-
-
+CHARTS = (
+    Panel(
+        "Largest entry of S off the diagonal",
+        "over the largest on it",
+        {"memorising": "memorising.off", "one shared unit": "shared.off"},
+        "S is diagonal to rounding for memorising solutions, and for one unit that two examples share.",
+        y_range=(-0.05, 1.1),
+    ),
+    Panel(
+        "Does it memorise?",
+        "1 if no two examples share a unit",
+        {"one shared unit": "shared.memorises"},
+        "Solutions with one shared unit do not memorise, though their S is diagonal.",
+        level=1.0,
+        level_name="theorem 3.4, ⇐",
+        y_range=(-0.05, 1.1),
+    ),
+)
 plan = partial(one_part, work=measure_diagonals)
 SCALES = {
     "smoke": Scale((0, 1, 2), 0.1, {"num": 10, "dim": 30}),
@@ -120,7 +110,7 @@ EXPERIMENT = Experiment(
     primary="⇐",
     claims=CLAIMS,
     scales=SCALES,
-    charts=charts,
+    charts=CHARTS,
     errata=(
         "⇒ holds, and is what the paper uses. ⇐ is false: the gradients of two examples that share a unit can be "
         "orthogonal (chang2025/mistake6).",

@@ -22,10 +22,10 @@ from typing import Any
 
 from evenly.errors import UsageError
 from evenly.papers.identity.normal_form import NormalForm
-from evenly.papers.identity.signatures import Parameter, parameters, relied_on
+from evenly.papers.identity.signatures import Parameter, defaults_used, parameters
 from evenly.papers.identity.source import FUNCTIONS, Sources, Thing
 
-# The interface between the work and its caller (Context, Found), which is not part of the computation.
+# The interface between the work and its caller (Context, PartResult), which is not part of the computation.
 CONTRACT = "experiment"
 WORK = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -126,24 +126,24 @@ class _Reading:
 
     def content(self, statements: Iterable[ast.stmt]) -> Identity:
         """The identity of what these statements define."""
-        made: list[Any] = []
+        forms: list[Any] = []
         for each in statements:
             if isinstance(each, FUNCTIONS):
-                made.append(self.form.function(each, defaults=False))
+                forms.append(self.form.function(each, defaults=False))
             elif isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None:
                 one = each.targets[0] if isinstance(each, ast.Assign) else each.target
                 plain = isinstance(one, ast.Name)
-                made.append(self.form.of(each.value) if plain else self.form.of(each))
+                forms.append(self.form.of(each.value) if plain else self.form.of(each))
             else:
-                made.append(self.form.of(each))
-        return Identity(_hash([made, self._methods()]), frozenset(self.outside))
+                forms.append(self.form.of(each))
+        return Identity(_hash([forms, self._methods()]), frozenset(self.outside))
 
     def expression(self, node: ast.expr) -> Any:
         """The form of an expression at the top of the module."""
         return self.form.of(node)
 
     def text(self, value: str) -> Any:
-        """The function that text such as "learning:train_recipe" refers to."""
+        """The function that text such as "train_and_measure:train_recipe" refers to."""
         work = self.behaviour._work(value)
         return None if work is None else self._inside(work, None)
 
@@ -177,7 +177,7 @@ class _Reading:
         defaults = {}
         if isinstance(next(iter(self.sources.definition(thing.top)), None), FUNCTIONS):
             takes = parameters(self.sources, thing)
-            defaults = {each.name: self.behaviour._value(each) for each in relied_on(takes, call)}
+            defaults = {each.name: self.behaviour._value(each) for each in defaults_used(takes, call)}
         return ["papers", content.digest, *thing.attributes, defaults]
 
     def _outside(self, thing: Thing, call: ast.Call | None) -> Any:
@@ -192,7 +192,7 @@ class _Reading:
         name = thing.top.dotted
         self.outside.add(name)
         number = self.met.setdefault(name, len(self.met))
-        return ["outside", number, *thing.attributes, self._set(relied_on(parameters(self.sources, thing), call))]
+        return ["outside", number, *thing.attributes, self._set(defaults_used(parameters(self.sources, thing), call))]
 
     def _methods(self) -> list[Any]:
         """The defaults that method calls rely on, by name, for the classes outside of papers that occur."""
@@ -201,7 +201,7 @@ class _Reading:
             for call in self.form.methods:
                 assert isinstance(call.func, ast.Attribute)
                 takes = parameters(self.sources, Thing(each.module, each.name, (call.func.attr,)))
-                if used := self._set(relied_on(takes, call)):
+                if used := self._set(defaults_used(takes, call)):
                     defaults.append([call.func.attr, used])
         return defaults
 

@@ -112,8 +112,8 @@ class NormalForm:
         return ["Call", called, self.of(node.args), keywords]
 
     def _constant(self, node: ast.Constant) -> Any:
-        if isinstance(node.value, str) and (found := self.text(node.value)) is not None:
-            return found
+        if isinstance(node.value, str) and (target := self.text(node.value)) is not None:
+            return target
         return ["Constant", type(node.value).__name__, repr(node.value)]
 
     def _annassign(self, node: ast.AnnAssign) -> Any:

@@ -28,11 +28,11 @@ def parameters(sources: Sources, thing: Thing) -> list[Parameter]:
     return []
 
 
-def relied_on(takes: list[Parameter], call: ast.Call | None) -> list[Parameter]:
+def defaults_used(takes: list[Parameter], call: ast.Call | None) -> list[Parameter]:
     """The parameters whose defaults a call uses; all of them if the function is passed on without being called.
 
     >>> call = ast.parse("f(1, b=2)").body[0].value
-    >>> [each.name for each in relied_on([Parameter(x, ast.Constant(0), "m") for x in "abc"], call)]
+    >>> [each.name for each in defaults_used([Parameter(x, ast.Constant(0), "m") for x in "abc"], call)]
     ['c']
     """
     left = [each for each in takes if each.default is not None]
@@ -48,9 +48,9 @@ def _of_function(node: ast.FunctionDef | ast.AsyncFunctionDef, module: str, *, s
     given = node.args
     places = [*given.posonlyargs, *given.args]
     defaults: list[ast.expr | None] = [*([None] * (len(places) - len(given.defaults))), *given.defaults]
-    found = [Parameter(each.arg, default, module) for each, default in zip(places, defaults, strict=True)][skip:]
+    parameters = [Parameter(each.arg, default, module) for each, default in zip(places, defaults, strict=True)][skip:]
     keywords = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    return found + [Parameter(each.arg, default, module, positional=False) for each, default in keywords]
+    return parameters + [Parameter(each.arg, default, module, positional=False) for each, default in keywords]
 
 
 def _method(sources: Sources, module: str, node: ast.ClassDef, name: str) -> list[Parameter]:
@@ -59,15 +59,15 @@ def _method(sources: Sources, module: str, node: ast.ClassDef, name: str) -> lis
             static = any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in statement.decorator_list)
             return _of_function(statement, module, skip=0 if static else 1)
     for base, where in _bases(sources, module, node):
-        if found := _method(sources, where, base, name):
-            return found
+        if method := _method(sources, where, base, name):
+            return method
     return []
 
 
 def _constructor(sources: Sources, module: str, node: ast.ClassDef) -> list[Parameter]:
     """The parameters of `__init__`, or the fields of a dataclass, those of its bases first."""
-    if found := _method(sources, module, node, "__init__"):
-        return found
+    if constructor := _method(sources, module, node, "__init__"):
+        return constructor
     fields: dict[str, Parameter] = {}
     for base, where in _bases(sources, module, node):
         fields |= {each.name: each for each in _constructor(sources, where, base)}
@@ -90,10 +90,10 @@ def _field_default(value: ast.expr | None) -> ast.expr | None:
 
 
 def _bases(sources: Sources, module: str, node: ast.ClassDef) -> list[tuple[ast.ClassDef, str]]:
-    found = []
+    bases = []
     for base in node.bases:
         if isinstance(base, ast.Name) and (thing := sources.find(f"{module}:{base.id}")):
             definition = next(iter(sources.definition(thing)), None)
             if isinstance(definition, ast.ClassDef):
-                found.append((definition, thing.module))
-    return found
+                bases.append((definition, thing.module))
+    return bases

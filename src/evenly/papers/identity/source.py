@@ -48,12 +48,12 @@ class Bound:
     @classmethod
     def by(cls, nodes: Iterable[ast.AST]) -> "Bound":
         """What these nodes bind in the scope they stand in; functions and classes inside have scopes of their own."""
-        found = cls()
+        bound = cls()
         waiting = list(nodes)
         while waiting:
-            found._add(waiting.pop(), waiting)
-        found.names -= found.elsewhere | found.imports.keys()
-        return found
+            bound._add(waiting.pop(), waiting)
+        bound.names -= bound.elsewhere | bound.imports.keys()
+        return bound
 
     def _add(self, node: ast.AST, waiting: list[ast.AST]) -> None:
         if isinstance(node, SCOPED):

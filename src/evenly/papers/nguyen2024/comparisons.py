@@ -1,4 +1,4 @@
-"""What the experiments on images share: their parts, their sizes and costs, the form of a claim, and their charts."""
+"""What the experiments on images share: parts, sizes and costs, claims with the paper's numbers, and charts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -6,12 +6,12 @@ from typing import Any
 
 from evenly.papers.charts import OVER_SEEDS, bars
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Found, Measured, Part, Scale
-from evenly.papers.learning import train_useful
+from evenly.papers.experiment import Context, Measured, Part, PartResult, Scale
 from evenly.papers.nguyen2024.recipes import STAND_INS, Case, Settings, recipe, until
+from evenly.papers.train_and_measure import train_useful
 from evenly.report.chart import Chart
 
-Work = Callable[..., Found]
+Work = Callable[..., PartResult]
 LEAST = 0.1  # points of test error that two runs of one recipe may differ by
 # The methods as they are recorded, and as they are shown.
 METHODS = {
@@ -54,35 +54,32 @@ _RUN_MINUTES = {
 _EXAMPLES = {"cifar10": 1.0, "cifar100": 1.0, "stl10": 0.9, "cinic10": 1.8, "tiny-imagenet": 8.0}  # in runs of CIFAR
 
 
-def below(
+def numeric_claim(
     name: str,
     says: str,
-    value: str,
-    against: str,
+    relation: str,
+    numbers: tuple[float, float],
     *,
-    numbers: tuple[float, float] | None = None,
     margin: float | None = None,
     after: bool = False,
 ) -> Claim:
-    """A claim that one number is below another, with the paper's two; ours may be half their difference off."""
-    if numbers is None:
-        return Claim(name, says, value, "less", against, after=after)
+    """A claim with the paper's two numbers; our difference may be off by half of theirs."""
     if margin is None:
         margin = max(LEAST, abs(numbers[0] - numbers[1]) / 2)
-    return Claim(name, says, value, "less", against, *numbers, margin, after=after)
+    return Claim(name, says, relation, *numbers, margin, after=after)
 
 
 def useful_lowers(*names: str) -> tuple[Claim, ...]:
     """For each name the claim that USEFUL lowers its test error."""
     return tuple(
-        below(name, f"USEFUL lowers the test error of {name.upper()}", f"{name}.useful.error", f"{name}.original.error")
+        Claim(name, f"USEFUL lowers the test error of {name.upper()}", f"{name}.useful.error < {name}.original.error")
         for name in names
     )
 
 
 #: "SGD+USEFUL yields better performance than SAM alone" (STL-10, ViT-S, the perceptron).
-BEYOND_SAM = below(
-    "beyond SAM", "SGD on USEFUL's data has a lower test error than SAM", "sgd.useful.error", "sam.original.error"
+BEYOND_SAM = Claim(
+    "beyond SAM", "SGD on USEFUL's data has a lower test error than SAM", "sgd.useful.error < sam.original.error"
 )
 
 
@@ -93,15 +90,15 @@ def plan_of(*cases: Case, work: Work = train_useful) -> Any:
 
 def parts(seeds: tuple[int, ...], *, cases: Sequence[Case], size: str, work: Work = train_useful) -> list[Part]:
     """A part for every case (or group of them) and seed; seeds in turn, so that what was interrupted is balanced."""
-    made = []
+    every_part = []
     for seed in seeds:
         for case in cases:
             if not case.group:
-                made.append(Part(f"{case.name} {seed}", work, _arguments(case, size, seed)))
+                every_part.append(Part(f"{case.name} {seed}", work, _arguments(case, size, seed)))
         for group in dict.fromkeys(case.group for case in cases if case.group):
             each = [_arguments(case, size, seed) for case in cases if case.group == group]
-            made.append(Part(f"{group} {seed}", train_in_turn, {"comparisons": each}))
-    return made
+            every_part.append(Part(f"{group} {seed}", train_in_turn, {"comparisons": each}))
+    return every_part
 
 
 def _arguments(case: Case, size: str, seed: int) -> Settings:
@@ -120,15 +117,15 @@ def _arguments(case: Case, size: str, seed: int) -> Settings:
     return arguments
 
 
-def train_in_turn(context: Context, *, comparisons: Sequence[Mapping[str, Any]]) -> Found:
+def train_in_turn(context: Context, *, comparisons: Sequence[Mapping[str, Any]]) -> PartResult:
     """Comparisons that share runs, one after the other, so that no two processes train the same run."""
     values: dict[str, Mapping[int, float]] = {}
     series: dict[str, Any] = {}
     for arguments in comparisons:
-        found = train_useful(context, **arguments)
-        values |= found.values
-        series[arguments["name"]] = found.series
-    return Found(values, series)
+        result = train_useful(context, **arguments)
+        values |= result.values
+        series[arguments["name"]] = result.series
+    return PartResult(values, series)
 
 
 def scales(
@@ -177,20 +174,20 @@ def scales(
 
 
 def changes(values: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:
-    """`NAME.METHOD.change`: an error less that on the original data; of SAM on these, less that of SGD.
+    """`NAME.METHOD.change`: the error minus that on the original data; for SAM on the original data, minus SGD's.
 
     >>> sgd = {"sgd.original.error": {0: 5.0}, "sgd.useful.error": {0: 4.5}}
     >>> changes(sgd | {"sam.original.error": {0: 4.0}})
     {'sgd.useful.change': {0: -0.5}, 'sam.original.change': {0: -1.0}}
     """
-    made = {}
+    differences = {}
     for quantity, own in values.items():
         name, _, rest = quantity.partition(".")
         method, _, what = rest.partition(".")
         plain = "sgd.original.error" if method == "original" else f"{name}.original.error"
         if what == "error" and quantity != plain and plain in values:
-            made[f"{name}.{method}.change"] = {seed: own[seed] - values[plain][seed] for seed in own}
-    return made
+            differences[f"{name}.{method}.change"] = {seed: own[seed] - values[plain][seed] for seed in own}
+    return differences
 
 
 def method_chart(measured: Measured, what: str, title: str, y: str, *, bar: bool = False) -> Chart:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from evenly.data.catalogue import load
 from evenly.data.labelled import Labelled
-from evenly.papers.experiment import Context, Found
+from evenly.papers.experiment import Context, PartResult
 from evenly.papers.nguyen2024.two_layer_dynamics import RULES, network, stack_examples
 from evenly.training.ensemble import Ensemble
 
@@ -149,7 +149,7 @@ def growth_statistics(
     lr: float = 0.1,
     rho: float = 0.02,
     assume: bool = True,
-) -> Found:
+) -> PartResult:
     """What theorems 3.2 to 3.4 say of every step until the easy feature is learned (an alignment of ½/β_e).
 
     `assume` starts from weights as the proofs assume them, else from the network's own; the times of lemma B.3 are
@@ -179,7 +179,7 @@ def growth_statistics(
             numbers |= {f"sam.{what}": value for what, value in _time_and_bound(sam, rho, rate).items()}
         for what, value in numbers.items():
             values.setdefault(f"{name}.{what}", {})[seed] = value
-    return Found(values, {"gaps": _gaps(runs)})
+    return PartResult(values, {"gaps": _gaps(runs)})
 
 
 def _member(whole: Trajectory, place: int) -> Trajectory:

@@ -5,7 +5,6 @@ from evenly.papers.experiment import Experiment
 from evenly.papers.nguyen2024.comparisons import (
     BEYOND_SAM,
     READ_OFF,
-    below,
     error_charts,
     plan_of,
     scales,
@@ -13,8 +12,8 @@ from evenly.papers.nguyen2024.comparisons import (
 )
 from evenly.papers.nguyen2024.recipes import Case
 
-TRIVIAL_AUGMENT = below(
-    "augmentation", "TrivialAugment lowers the test error of SAM", "sam+ta.original.error", "sam.original.error"
+TRIVIAL_AUGMENT = Claim(
+    "augmentation", "TrivialAugment lowers the test error of SAM", "sam+ta.original.error < sam.original.error"
 )
 SHARES = {"cifar10": 0.30, "cifar100": 0.50, "stl10": 0.50, "cinic10": 0.45, "tiny-imagenet": 0.60}
 TITLES = {
@@ -35,10 +34,7 @@ def _claims(data: str) -> tuple[Claim, ...]:
     share = Claim(
         "share",
         f"USEFUL upsamples roughly {SHARES[data]:.0%} of the examples".replace("%", " %"),
-        "sgd.useful.share",
-        "equal",
-        SHARES[data],
-        margin=0.05,
+        f"sgd.useful.share = {SHARES[data]} ± 0.05",
         note="'Roughly', says section 5.2; five points are allowed.",
     )
     return (

@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 
+from evenly.papers.claim import Claim
 from evenly.papers.experiment import Experiment, Measured
 from evenly.papers.nguyen2024 import table1
-from evenly.papers.nguyen2024.comparisons import READ_OFF, below, method_chart, plan_of, scales
-from evenly.papers.nguyen2024.table2 import NETWORK, SUFFIX, TITLE
+from evenly.papers.nguyen2024.comparisons import READ_OFF, method_chart, plan_of, scales
+from evenly.papers.nguyen2024.recipes import NETWORK, SUFFIX, TITLE
 from evenly.report.chart import Chart
 
 CLAIMS = (
-    below("useful", "USEFUL lowers the L1 norm that SGD ends with", "sgd.useful.l1", "sgd.original.l1"),
-    below("useful of SAM", "USEFUL lowers the L1 norm that SAM ends with", "sam.useful.l1", "sam.original.l1"),
-    below("sam", "SAM ends with a smaller L1 norm than SGD", "sam.original.l1", "sgd.original.l1"),
+    Claim("useful", "USEFUL lowers the L1 norm that SGD ends with", "sgd.useful.l1 < sgd.original.l1"),
+    Claim("useful of SAM", "USEFUL lowers the L1 norm that SAM ends with", "sam.useful.l1 < sam.original.l1"),
+    Claim("sam", "SAM ends with a smaller L1 norm than SGD", "sam.original.l1 < sgd.original.l1"),
 )
 
 

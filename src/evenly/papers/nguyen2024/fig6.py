@@ -9,36 +9,24 @@ from typing import Any
 
 from evenly.papers.charts import bars
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
-from evenly.papers.nguyen2024.fig2 import NETWORKS, SEEDS, SHOWN, TINY, WITH_BIAS, median_curve
+from evenly.papers.experiment import Context, Experiment, Measured, Part, PartResult, Scale
+from evenly.papers.nguyen2024.fig2 import median_curve
+from evenly.papers.nguyen2024.two_layer_settings import NETWORKS, SEEDS, SHOWN, TINY, WITH_BIAS
 from evenly.report.chart import Chart, Layer, Rule
 
 CLAIMS = (
-    Claim(
-        "gap",
-        "(G_e − G_d) − (S_e − S_d) is 0.2 to 0.3 from 250 iterations on",
-        "1.gap",
-        "greater",
-        0.0,
-        0.25,
-        margin=0.1,
-    ),
+    Claim("gap", "(G_e − G_d) − (S_e − S_d) is 0.2 to 0.3 from 250 iterations on", "1.gap > 0", 0.25, margin=0.1),
     Claim(
         "symmetry",
         "it is zero on average: swapping the names of the two features changes its sign and nothing else",
-        "1.gap",
-        "equal",
-        0.0,
-        margin=0.1,
+        "1.gap = 0 ± 0.1",
         corrects=True,
     ),
-    Claim("size", "whatever its sign, its size is far below 0.2", "1.size", "less", 0.2, corrects=True),
+    Claim("size", "whatever its sign, its size is far below 0.2", "1.size < 0.2", corrects=True),
     Claim(
         "favoured",
         "where the feature that is ahead at first is called easy, the gap is smaller in SAM",
-        "1.favoured",
-        "greater",
-        0.0,
+        "1.favoured > 0",
         corrects=True,
         note="This is what the proof of theorem 3.4 assumes of the easy feature.",
     ),
@@ -53,10 +41,10 @@ def plan(seeds: tuple[int, ...], **size: Any) -> list[Part]:
     ]
 
 
-def gap(context: Context, *, seeds: Sequence[int], name: str, **settings: Any) -> Found:
+def gap(context: Context, *, seeds: Sequence[int], name: str, **settings: Any) -> PartResult:
     """`NAME.gap`: (G_e − G_d) − (S_e − S_d), its mean from 250 iterations on; `.size` without its sign.
 
-    For `NAME.favoured` the feature with which the first weights are aligned more is called easy: the proof of theorem
+    For `NAME.favoured`, the feature that is more aligned with the initial weights counts as easy: the proof of theorem
     3.4 assumes that the easy one is ahead.
     """
     from evenly.papers.nguyen2024.two_layer_dynamics import alignment_curves
@@ -68,7 +56,7 @@ def gap(context: Context, *, seeds: Sequence[int], name: str, **settings: Any) -
     values[f"{name}.gap"] = ours
     values[f"{name}.size"] = {s: abs(number) for s, number in ours.items()}
     values[f"{name}.favoured"] = {s: number if ahead[s] else -number for s, number in ours.items()}
-    return Found(values, curves.series)
+    return PartResult(values, curves.series)
 
 
 def charts(measured: Measured) -> list[Chart]:

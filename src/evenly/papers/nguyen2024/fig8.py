@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured
-from evenly.papers.nguyen2024.comparisons import below, plan_of, scales
+from evenly.papers.experiment import Context, Experiment, Measured, PartResult
+from evenly.papers.nguyen2024.comparisons import plan_of, scales
 from evenly.papers.nguyen2024.recipes import Case
 from evenly.report.chart import Chart, Histogram
 
@@ -20,32 +20,26 @@ if TYPE_CHECKING:
     from evenly.records import Run
 
 CLAIMS = (
-    below("useful", "USEFUL: fewer examples are forgotten often", "sgd.useful.often", "sgd.original.often"),
-    below("sam", "SAM: fewer examples are forgotten often", "sam.original.often", "sgd.original.often"),
-    Claim(
-        "seldom",
-        "USEFUL: more examples are forgotten once at most",
-        "sgd.useful.seldom",
-        "greater",
-        "sgd.original.seldom",
-    ),
+    Claim("useful", "USEFUL: fewer examples are forgotten often", "sgd.useful.often < sgd.original.often"),
+    Claim("sam", "SAM: fewer examples are forgotten often", "sam.original.often < sgd.original.often"),
+    Claim("seldom", "USEFUL: more examples are forgotten once at most", "sgd.useful.seldom > sgd.original.seldom"),
 )
 _RECORDED = {"record_examples": True, "evaluate_every": 1}
 _CASES = (Case("sgd", changes=_RECORDED), Case("sam", ascent="sam", changes=_RECORDED))
 
 
-def forgetting_scores(context: Context, *, recipe: Mapping[str, Any], seed: int, name: str, **how: Any) -> Found:
-    """Train as `learning.train_useful` does, and count: `NAME.METHOD.often`, `.seldom` are percentages of examples.
+def forgetting_scores(context: Context, *, recipe: Mapping[str, Any], seed: int, name: str, **how: Any) -> PartResult:
+    """Train USEFUL, and count forgotten examples: `NAME.METHOD.often` and `.seldom` are percentages of all.
 
     Often is in a tenth of the epochs or more, at least twice; seldom is once at most. The series hold, for 0, 1, 2, …
     times, the percentage of examples that are forgotten so often.
     """
-    from evenly.papers.learning import train_useful
+    from evenly.papers.train_and_measure import train_useful
     from evenly.records import Run
 
-    found = train_useful(context, recipe=recipe, seed=seed, name=name, **how)
-    values, counts = dict(found.values), {}
-    for method, number in found.series["runs"].items():
+    trained = train_useful(context, recipe=recipe, seed=seed, name=name, **how)
+    values, counts = dict(trained.values), {}
+    for method, number in trained.series["runs"].items():
         if method == "early":
             continue
         times_N = times_forgotten(Run.open(number, context.runs), data_root=context.data_root)
@@ -53,7 +47,7 @@ def forgetting_scores(context: Context, *, recipe: Mapping[str, Any], seed: int,
         values[f"{name}.{method}.often"] = {seed: _percent(times_N >= least)}
         values[f"{name}.{method}.seldom"] = {seed: _percent(times_N <= 1)}
         counts[method] = [_percent(times_N == times) for times in range(int(times_N.max()) + 1)]
-    return Found(values, {**found.series, "forgotten": counts})
+    return PartResult(values, {**trained.series, "forgotten": counts})
 
 
 def times_forgotten(run: Run, *, data_root: str | None = None) -> Tensor:

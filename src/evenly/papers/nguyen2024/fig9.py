@@ -4,52 +4,34 @@ from functools import partial
 
 from evenly.papers.claim import Claim
 from evenly.papers.experiment import Experiment, Part, Scale
-from evenly.papers.learning import train_useful
-from evenly.papers.nguyen2024.comparisons import PAPERS_OWN, below, changes, error_charts
+from evenly.papers.nguyen2024.comparisons import PAPERS_OWN, changes, error_charts
 from evenly.papers.nguyen2024.recipes import RHO, Settings
+from evenly.papers.train_and_measure import train_useful
 
 CLAIM = "SAM and USEFUL lower the error on a balanced test set after training on spuriously correlated data."
-_BOTH = below("both", "USEFUL lowers the test error of SAM", "sam.useful.error", "sam.original.error")
+_BOTH = Claim("both", "USEFUL lowers the test error of SAM", "sam.useful.error < sam.original.error")
 _POINTS = "The paper gives the difference, not the errors: at most half of it off."
 WATERBIRDS = (
-    Claim(
-        "useful",
-        "USEFUL lowers the test error of SGD",
-        "sgd.useful.change",
-        "less",
-        0.0,
-        -5.8,
-        margin=2.9,
-        note=_POINTS,
-    ),
-    Claim(
-        "sam",
-        "SAM has a lower test error than SGD",
-        "sam.original.change",
-        "less",
-        0.0,
-        -6.21,
-        margin=3.105,
-        note=_POINTS,
-    ),
+    Claim("useful", "USEFUL lowers the test error of SGD", "sgd.useful.change < 0", -5.8, margin=2.9, note=_POINTS),
+    Claim("sam", "SAM has a lower test error than SGD", "sam.original.change < 0", -6.21, margin=3.105, note=_POINTS),
     _BOTH,
 )
-PRETRAINED = (below("useful", "USEFUL lowers the test error of SGD", "sgd.useful.error", "sgd.original.error"), _BOTH)
+PRETRAINED = (Claim("useful", "USEFUL lowers the test error of SGD", "sgd.useful.error < sgd.original.error"), _BOTH)
 CIFAR_MNIST = (
-    below("useful", "USEFUL lowers the error of SGD on balanced test data", "sgd.useful.error", "sgd.original.error"),
-    below(
+    Claim("useful", "USEFUL lowers the error of SGD on balanced test data", "sgd.useful.error < sgd.original.error"),
+    Claim(
         "beside random",
         "and it is below that of random upsampling of as many examples",
-        "sgd.useful.error",
-        "sgd.random.error",
+        "sgd.useful.error < sgd.random.error",
     ),
-    below(
-        "beside steps", "and it is below that of as many steps on the original data", "sgd.useful.error",
-        "sgd.steps.error",
+    Claim(
+        "beside steps",
+        "and it is below that of as many steps on the original data",
+        "sgd.useful.error < sgd.steps.error",
     ),
-    below("sam", "SAM has a lower error on balanced test data than SGD", "sam.original.error", "sgd.original.error"),
-    below("both", "USEFUL lowers the error of SAM on balanced test data", "sam.useful.error", "sam.original.error"),
-)  # fmt: skip
+    Claim("sam", "SAM has a lower error on balanced test data than SGD", "sam.original.error < sgd.original.error"),
+    Claim("both", "USEFUL lowers the error of SAM on balanced test data", "sam.useful.error < sam.original.error"),
+)
 
 
 def _waterbirds_recipe(size: str, ascent: str, *, pretrained: bool) -> Settings:

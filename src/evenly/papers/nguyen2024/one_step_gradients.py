@@ -12,7 +12,7 @@ from torch import Tensor
 from evenly.data.catalogue import load
 from evenly.data.labelled import Labelled
 from evenly.models import build
-from evenly.papers.experiment import Context, Found
+from evenly.papers.experiment import Context, PartResult
 from evenly.papers.nguyen2024.feature_growth import gradient, with_assumed_alignments
 from evenly.rng import key
 
@@ -60,7 +60,7 @@ def gradient_statistics(
     lr: float = 0.1,
     rho: float = 0.02,
     num_filters: int = 40,
-) -> Found:
+) -> PartResult:
     """The three statements of theorem 3.5 at four moments of early training, averaged or at the worst of them.
 
     `NAME.gd`, `.sam` are the parts of the normalised gradients along the difficult feature, `.stronger` those with it
@@ -80,7 +80,7 @@ def gradient_statistics(
         numbers["literal"] = 100 * sum(right for _, right in errors) / len(errors)
         for what, number in numbers.items():
             values.setdefault(f"{name}.{what}", {})[seed] = number
-    return Found(values)
+    return PartResult(values)
 
 
 def _with_many_filters(setting: Setting, weight_JD: Tensor, beta: float, rho: float) -> dict[str, float]:

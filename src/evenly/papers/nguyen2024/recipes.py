@@ -18,6 +18,11 @@ STAND_INS: Mapping[str, Settings] = {
 }
 # Epochs of separation that the paper names; where it names none, the rule decides.
 SEPARATED = {"cifar10": 8, "cifar100": 20}
+# The network of each data set, and what keys and titles add for it.
+NETWORK = {"cifar10": "preact-resnet18", "cifar100": "preact-resnet34"}
+SUFFIX = {"cifar10": "", "cifar100": "-cifar100"}
+# CIFAR-10 goes unnamed: at the small size other data stand in for it.
+TITLE = {"cifar10": "", "cifar100": ", CIFAR-100"}
 
 
 @dataclass(frozen=True)

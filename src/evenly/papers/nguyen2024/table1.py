@@ -1,46 +1,41 @@
 """Table 1: how sharp the minimum is that SGD, SGD on USEFUL's data and SAM end in."""
 
 from evenly.papers.experiment import Experiment, Measured
-from evenly.papers.nguyen2024.comparisons import below, method_chart, plan_of, scales
+from evenly.papers.nguyen2024.comparisons import method_chart, numeric_claim, plan_of, scales
 from evenly.papers.nguyen2024.recipes import Case
 from evenly.report.chart import Chart
 
 CLAIMS = (
-    below(
+    numeric_claim(
         "useful",
         "λmax is smaller after SGD on USEFUL's data than after SGD",
-        "sgd.useful.lambda_max",
-        "sgd.original.lambda_max",
-        numbers=(41.8, 53.8),
+        "sgd.useful.lambda_max < sgd.original.lambda_max",
+        (41.8, 53.8),
     ),
-    below(
+    numeric_claim(
         "sam",
         "λmax is smaller after SAM than after SGD",
-        "sam.original.lambda_max",
-        "sgd.original.lambda_max",
-        numbers=(12.4, 53.8),
+        "sam.original.lambda_max < sgd.original.lambda_max",
+        (12.4, 53.8),
         margin=15.0,
     ),
-    below(
+    numeric_claim(
         "bulk",
         "λmax/λ5 is smaller after SGD on USEFUL's data than after SGD",
-        "sgd.useful.lambda_ratio_5",
-        "sgd.original.lambda_ratio_5",
-        numbers=(1.5, 3.8),
+        "sgd.useful.lambda_ratio_5 < sgd.original.lambda_ratio_5",
+        (1.5, 3.8),
     ),
-    below(
+    numeric_claim(
         "bulk of SAM",
         "λmax/λ5 is smaller after SAM than after SGD",
-        "sam.original.lambda_ratio_5",
-        "sgd.original.lambda_ratio_5",
-        numbers=(2.4, 3.8),
+        "sam.original.lambda_ratio_5 < sgd.original.lambda_ratio_5",
+        (2.4, 3.8),
     ),
-    below(
+    numeric_claim(
         "smallest bulk",
         "λmax/λ5 is smallest after SGD on USEFUL's data: also below SAM's",
-        "sgd.useful.lambda_ratio_5",
-        "sam.original.lambda_ratio_5",
-        numbers=(1.5, 2.4),
+        "sgd.useful.lambda_ratio_5 < sam.original.lambda_ratio_5",
+        (1.5, 2.4),
         after=True,
     ),
 )

@@ -1,14 +1,10 @@
 """Table 2: SGD on the original data, on randomly upsampled data, and on USEFUL's; also with a network for two cores."""
 
+from evenly.papers.claim import Claim
 from evenly.papers.experiment import Experiment, Part, Scale
-from evenly.papers.learning import train_useful
-from evenly.papers.nguyen2024.comparisons import MACHINERY, below, error_charts, plan_of, scales
-from evenly.papers.nguyen2024.recipes import Case, Settings
-
-NETWORK = {"cifar10": "preact-resnet18", "cifar100": "preact-resnet34"}
-SUFFIX = {"cifar10": "", "cifar100": "-cifar100"}
-# CIFAR-10 goes unnamed: at the small size other data stand in for it.
-TITLE = {"cifar10": "", "cifar100": ", CIFAR-100"}
+from evenly.papers.nguyen2024.comparisons import MACHINERY, error_charts, numeric_claim, plan_of, scales
+from evenly.papers.nguyen2024.recipes import NETWORK, SUFFIX, TITLE, Case, Settings
+from evenly.papers.train_and_measure import train_useful
 
 
 def selection(table: str, data: str, ascent: str, *, plain: float, random: float, useful: float) -> Experiment:
@@ -21,19 +17,17 @@ def selection(table: str, data: str, ascent: str, *, plain: float, random: float
         claim=f"USEFUL lowers the test error of {name.upper()}, and random upsampling of as many examples does not.",
         plan=plan_of(case),
         claims=(
-            below(
+            numeric_claim(
                 "useful",
                 f"{name.upper()} on USEFUL's data has a lower test error than on the original data",
-                f"{name}.useful.error",
-                f"{name}.original.error",
-                numbers=(useful, plain),
+                f"{name}.useful.error < {name}.original.error",
+                (useful, plain),
             ),
-            below(
+            numeric_claim(
                 "random",
                 f"{name.upper()} on USEFUL's data has a lower test error than on randomly upsampled data",
-                f"{name}.useful.error",
-                f"{name}.random.error",
-                numbers=(useful, random),
+                f"{name}.useful.error < {name}.random.error",
+                (useful, random),
             ),
         ),
         scales=scales(case),
@@ -92,11 +86,8 @@ AIRBENCH = Experiment(
     claim="USEFUL lowers the test error of SGD, and random upsampling of as many examples does not.",
     plan=plan_airbench,
     claims=tuple(
-        below(
-            name,
-            f"SGD on USEFUL's data has a lower test error than {words}",
-            "sgd.useful.error",
-            f"sgd.{control}.error",
+        Claim(
+            name, f"SGD on USEFUL's data has a lower test error than {words}", f"sgd.useful.error < sgd.{control}.error"
         )
         for name, control, words in (
             ("useful", "original", "on the original data"),

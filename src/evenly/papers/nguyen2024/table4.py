@@ -1,17 +1,16 @@
 """Table 4: USEFUL with SAM and ASAM, with and without TrivialAugment."""
 
 from evenly.papers.experiment import Experiment
-from evenly.papers.nguyen2024.comparisons import below, error_charts, plan_of, scales
+from evenly.papers.nguyen2024.comparisons import error_charts, numeric_claim, plan_of, scales
 from evenly.papers.nguyen2024.recipes import Case
 
 NUMBERS = {"sam": (4.04, 4.23), "asam": (4.09, 4.33), "sam+ta": (3.49, 4.06), "asam+ta": (3.46, 3.93)}
 CLAIMS = tuple(
-    below(
+    numeric_claim(
         name,
         f"{name.upper()} on USEFUL's data has a lower test error than on the original data",
-        f"{name}.useful.error",
-        f"{name}.original.error",
-        numbers=numbers,
+        f"{name}.useful.error < {name}.original.error",
+        numbers,
     )
     for name, numbers in NUMBERS.items()
 )

@@ -1,9 +1,8 @@
 """Table 5: the hard examples shown twice, or their loss counted twice."""
 
 from evenly.papers.experiment import Experiment
-from evenly.papers.nguyen2024.comparisons import below, error_charts, plan_of, scales
-from evenly.papers.nguyen2024.recipes import Case
-from evenly.papers.nguyen2024.table2 import NETWORK, SUFFIX, TITLE
+from evenly.papers.nguyen2024.comparisons import error_charts, numeric_claim, plan_of, scales
+from evenly.papers.nguyen2024.recipes import NETWORK, SUFFIX, TITLE, Case
 
 
 def _experiment(data: str, **numbers: tuple[float, float]) -> Experiment:
@@ -15,12 +14,11 @@ def _experiment(data: str, **numbers: tuple[float, float]) -> Experiment:
         claim="Showing the hard examples twice is better than doubling their loss.",
         plan=plan_of(*cases),
         claims=tuple(
-            below(
+            numeric_claim(
                 name,
                 f"with {name.upper()}, upsampling has a lower test error than upweighting the same examples",
-                f"{name}.useful.error",
-                f"{name}.upweight.error",
-                numbers=pair,
+                f"{name}.useful.error < {name}.upweight.error",
+                pair,
             )
             for name, pair in numbers.items()
         ),

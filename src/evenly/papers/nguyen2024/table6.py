@@ -1,9 +1,8 @@
 """Table 6: the hard examples found by clusters of outputs, by a quantile of the loss, or by misclassification."""
 
 from evenly.papers.experiment import Experiment
-from evenly.papers.nguyen2024.comparisons import below, error_charts, plan_of, scales
-from evenly.papers.nguyen2024.recipes import Case
-from evenly.papers.nguyen2024.table2 import NETWORK, SUFFIX, TITLE
+from evenly.papers.nguyen2024.comparisons import error_charts, numeric_claim, plan_of, scales
+from evenly.papers.nguyen2024.recipes import NETWORK, SUFFIX, TITLE, Case
 
 
 def _experiment(data: str, *, quantile: float, misclassified: float, useful: float) -> Experiment:
@@ -14,12 +13,11 @@ def _experiment(data: str, *, quantile: float, misclassified: float, useful: flo
         claim="Clusters of early outputs choose better examples than a quantile of the loss or misclassification.",
         plan=plan_of(case),
         claims=tuple(
-            below(
+            numeric_claim(
                 other,
                 f"SGD has a lower test error with examples chosen by clusters than by {words}",
-                "sgd.useful.error",
-                f"sgd.{other}.error",
-                numbers=(useful, theirs),
+                f"sgd.useful.error < sgd.{other}.error",
+                (useful, theirs),
             )
             for other, words, theirs in (
                 ("quantile", "a quantile of the loss", quantile),

@@ -2,8 +2,8 @@
 
 from evenly.papers.claim import Claim
 from evenly.papers.experiment import Experiment
-from evenly.papers.nguyen2024.fig2 import BETAS
-from evenly.papers.nguyen2024.theorem3_2 import INITIAL, charts, growth_claims, plan, scales
+from evenly.papers.nguyen2024.theorem3_2 import CHARTS, INITIAL, growth_claims, plan, scales
+from evenly.papers.nguyen2024.two_layer_settings import BETAS
 
 EXPERIMENT = Experiment(
     key="nguyen2024/theorem3.3",
@@ -16,9 +16,7 @@ EXPERIMENT = Experiment(
             Claim(
                 f"later at {beta}",
                 f"SAM learns the easy feature later than GD (β_d = {beta})",
-                f"{beta}.sam.time",
-                "greater",
-                f"{beta}.gd.time",
+                f"{beta}.sam.time > {beta}.gd.time",
             )
             for beta in BETAS
         ),
@@ -26,17 +24,14 @@ EXPERIMENT = Experiment(
             Claim(
                 f"{feature} between at {beta}",
                 f"⟨w, v⟩ − ρ ≤ ⟨w_ε, v⟩ ≤ ⟨w, v⟩ for every filter and step, {shown} (β_d = {beta})",
-                f"{beta}.sam.between.{feature}",
-                "equal",
-                100.0,
-                margin=0.5,
+                f"{beta}.sam.between.{feature} = 100 ± 0.5",
             )
             for beta in BETAS
             for feature, shown in (("easy", "easy"), ("hard", "difficult"))
         ),
     ),
     scales=scales(6, iterations=60, lr=1.0),
-    charts=charts,
+    charts=CHARTS,
     errata=(
         "Lemma A.10's second line writes α times a mean over all N examples where the sum is over the αN that have the "
         "easy patch; lemma A.12's upper bound repeats the alignment itself. Equations 44 and 9 are right.",

@@ -2,8 +2,8 @@
 
 from evenly.papers.claim import Claim
 from evenly.papers.experiment import Experiment, Measured
-from evenly.papers.nguyen2024.fig2 import BETAS, COLOURS, SHOWN
 from evenly.papers.nguyen2024.theorem3_2 import INITIAL, plan, scales
+from evenly.papers.nguyen2024.two_layer_settings import BETAS, COLOURS, SHOWN
 from evenly.report.chart import Chart, Line
 
 LINES = (
@@ -21,10 +21,7 @@ CLAIMS = (
         Claim(
             f"{name} at {beta}",
             f"{says} for every t ≤ T₀ (β_d = {beta})",
-            f"{beta}.{quantity}",
-            "equal",
-            100.0,
-            margin=0.5,
+            f"{beta}.{quantity} = 100 ± 0.5",
             after=after,
         )
         for beta in BETAS
@@ -34,9 +31,7 @@ CLAIMS = (
         Claim(
             f"as drawn at {beta}",
             f"with weights as they are drawn the gap is smaller in SAM, too, on average until T₀ (β_d = {beta})",
-            f"drawn {beta}.gap.sam",
-            "less",
-            f"drawn {beta}.gap.gd",
+            f"drawn {beta}.gap.sam < drawn {beta}.gap.gd",
             corrects=True,
             note="The theorem's assumptions do not hold of weights as they are drawn.",
         )
@@ -47,7 +42,7 @@ CLAIMS = (
 
 def charts(measured: Measured) -> list[Chart]:
     """The gap between the features, a curve for every seed; with β_d = 0.4 it looks the same."""
-    made = []
+    panels = []
     for part, start in (("β_d = 0.2", "weights as assumed"), ("drawn β_d = 0.2", "weights as drawn")):
         gaps = measured.series[part]["gaps"]
         stride = gaps["stride"][0][0]
@@ -57,8 +52,8 @@ def charts(measured: Measured) -> list[Chart]:
             for number, row in enumerate(gaps[rule])
         ]
         sentence = "Best easy minus best difficult alignment of GD and SAM, a curve for every seed."
-        made.append(Chart(f"β_d = 0.2, {start}", "iteration", "gap", layers, sentence))
-    return made
+        panels.append(Chart(f"β_d = 0.2, {start}", "iteration", "gap", layers, sentence))
+    return panels
 
 
 EXPERIMENT = Experiment(

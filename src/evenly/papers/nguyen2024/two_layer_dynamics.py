@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from evenly.data.catalogue import load
 from evenly.data.labelled import Labelled, Splits
 from evenly.models import build
-from evenly.papers.experiment import Context, Found
+from evenly.papers.experiment import Context, PartResult
 from evenly.rng import key
 from evenly.training.ensemble import Ensemble
 
@@ -63,7 +63,7 @@ def alignment_curves(
     every: int = 10,
     lr: float = 0.1,
     rho: float = 0.02,
-) -> Found:
+) -> PartResult:
     """Train every seed by GD and by SAM from the same weights on the same data, as one ensemble.
 
     `NAME.RULE.easy`, `.hard`, `.accuracy` (percent) are after `horizon` iterations, with `.end` after all;
@@ -100,7 +100,7 @@ def alignment_curves(
         }
         for what, numbers_S in quantities.items():
             values[f"{name}.{rule}.{what}"] = dict(zip(seeds, numbers_S.tolist(), strict=True))
-    return Found(values, {"steps": steps, "curves": {rule: _summary(seen[rule]) for rule in RULES}})
+    return PartResult(values, {"steps": steps, "curves": {rule: _summary(seen[rule]) for rule in RULES}})
 
 
 def _train(

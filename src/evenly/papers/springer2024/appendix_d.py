@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evenly.errors import UsageError
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
+from evenly.papers.experiment import Context, Experiment, Measured, Part, PartResult, Scale
 from evenly.papers.springer2024.toy import OPEN, SEEDS, TINY, arguments
 from evenly.report.chart import Chart, Layer, Line, Points
 
@@ -20,58 +20,31 @@ CLAIMS = (
     Claim(
         "eq. 25",
         "log(λ̃/λ) and ρ‖∇f‖ agree over examples that are fitted (λ < 0.01): median relative error",
-        "sam.error_fitted",
-        "equal",
-        0.0,
-        margin=0.02,
+        "sam.error_fitted = 0 ± 0.02",
     ),
-    Claim("eq. 27", "and so they do when only the head is displaced", "lsam.error_fitted", "equal", 0.0, margin=0.02),
-    Claim(
-        "norm",
-        "LSAM: ‖∇_v f‖ is the norm of the representation, relative error",
-        "norm.error",
-        "equal",
-        0.0,
-        margin=1e-4,
-    ),
-    Claim("eq. 33", "‖∇f‖² of linear networks, relative error", "linear", "equal", 0.0, margin=1e-9),
+    Claim("eq. 27", "and so they do when only the head is displaced", "lsam.error_fitted = 0 ± 0.02"),
+    Claim("norm", "LSAM: ‖∇_v f‖ is the norm of the representation, relative error", "norm.error = 0 ± 1e-4"),
+    Claim("eq. 33", "‖∇f‖² of linear networks, relative error", "linear = 0 ± 1e-9"),
     Claim(
         "eq. 29, misprint",
         "‖∇f‖² of a two-layer linear network is not what eq. 29 prints, relative error",
-        "two_layer.printed",
-        "greater",
-        1e-9,
+        "two_layer.printed > 1e-9",
         corrects=True,
         note="‖v‖²‖x‖ misses a square",
     ),
-    Claim(
-        "eq. 29, mended", "with ‖v‖²‖x‖², relative error", "two_layer.squared", "equal", 0.0, margin=1e-9, corrects=True
-    ),
+    Claim("eq. 29, mended", "with ‖v‖²‖x‖², relative error", "two_layer.squared = 0 ± 1e-9", corrects=True),
     Claim(
         "eq. 39, misprint",
         "‖∇f‖² of ReLU networks is not what eq. 39 gives, relative error",
-        "relu.printed",
-        "greater",
-        1e-9,
+        "relu.printed > 1e-9",
         corrects=True,
         note="a_j as printed has neither v nor the last mask",
     ),
-    Claim(
-        "eq. 39, mended",
-        "with a_j = ‖A_{j−1}W_{j−2}ᵀ ⋯ W₁ᵀA₁v‖², relative error",
-        "relu",
-        "equal",
-        0.0,
-        margin=1e-9,
-        corrects=True,
-    ),
+    Claim("eq. 39, mended", "with a_j = ‖A_{j−1}W_{j−2}ᵀ ⋯ W₁ᵀA₁v‖², relative error", "relu = 0 ± 1e-9", corrects=True),
     Claim(
         "logistic",
         "for the logistic loss (1 − λ)ρ‖∇f‖ holds for all examples: median relative error",
-        "sam.error_logistic",
-        "equal",
-        0.0,
-        margin=0.02,
+        "sam.error_logistic = 0 ± 0.02",
         corrects=True,
         note="eq. 25 is for the exponential loss; the experiments use the logistic one",
     ),
@@ -86,7 +59,7 @@ def plan(seeds: Sequence[int], *, epochs: int = 20, **size: int) -> list[Part]:
     ]
 
 
-def closed_forms(context: Context, *, seeds: Sequence[int], layers: int) -> Found:
+def closed_forms(context: Context, *, seeds: Sequence[int], layers: int) -> PartResult:
     """‖∇f‖² of random networks by autograd beside the appendix's formulas: the largest error of each over the mean.
 
     `two_layer.printed` is eq. 29 as it stands, ‖Wx‖² + ‖v‖²‖x‖; `two_layer.squared` has ‖x‖². `linear` is eq. 33 and
@@ -113,12 +86,12 @@ def closed_forms(context: Context, *, seeds: Sequence[int], layers: int) -> Foun
         for name, relu, as_printed in (("linear", False, False), ("relu", True, False), ("relu.printed", True, True)):
             exact = by_autograd(v_H, weights, x_ND, relu=relu)
             values[name][seed] = worst_error(layer_sum(v_H, weights, x_ND, relu=relu, printed=as_printed), exact)
-    return Found(dict(values))
+    return PartResult(dict(values))
 
 
 def toy_reweighting(
     context: Context, *, seeds: Sequence[int], chi: float, rho: float, epochs: int, sizes: Mapping[str, int]
-) -> Found:
+) -> PartResult:
     """log(λ̃/λ) of every training example of the toy under its own ascent, beside ρ‖∇f‖ (eq. 25) and ρ‖φ‖ (eq. 27).
 
     `KIND.correlation` of measured and predicted over the examples (KIND `sam` or `lsam`); `.error` the median relative
@@ -158,7 +131,7 @@ def toy_reweighting(
                 values["norm.error"][seed] = worst_error(predicted, norm)
             if place == 0:
                 series[kind] = {"measured": _round(truth), "predicted": _round(predicted)}
-    return Found(dict(values), series)
+    return PartResult(dict(values), series)
 
 
 def _round(values: "Tensor") -> list[float]:

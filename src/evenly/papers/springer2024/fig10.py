@@ -25,9 +25,7 @@ CLAIMS = tuple(
     Claim(
         f"{kind} noise, {noise_on}",
         f"{kind} noise on {features}: ρ = 1 errs less than SGD, in the mean over three levels, %",
-        f"{kind}.{noise_on}.{at('hard', rho=1)}",
-        "less",
-        f"{kind}.{noise_on}.{at('hard', rho=0)}",
+        f"{kind}.{noise_on}.{at('hard', rho=1)} < {kind}.{noise_on}.{at('hard', rho=0)}",
         note=UNSAID,
     )
     for kind in NOISES

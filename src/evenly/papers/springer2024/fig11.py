@@ -26,9 +26,7 @@ CLAIMS = (
         Claim(
             f"batch {size}",
             f"batches of {size}: the hard probing error at ρ = 1 is below SGD's, %",
-            at("hard", batch=size, rho=1),
-            "less",
-            at("hard", batch=size, rho=0),
+            f"{at('hard', batch=size, rho=1)} < {at('hard', batch=size, rho=0)}",
             note=UNSAID,
         )
         for size in BATCHES[:3]
@@ -36,27 +34,20 @@ CLAIMS = (
     Claim(
         "degrades",
         "LSAM's improvement at ρ = 1, in points, is smaller in batches of 100 than in batches of 5",
-        at("gain", batch=100),
-        "less",
-        at("gain", batch=5),
+        f"{at('gain', batch=100)} < {at('gain', batch=5)}",
         note="with equal epochs a batch of 100 takes a twentieth of the steps",
     ),
     Claim(
         "best ρ",
         "the best ρ in batches of 100 is that in batches of 5, up to one step of the grid",
-        at("best_place", batch=100),
-        "equal",
-        at("best_place", batch=5),
-        margin=1.0,
+        f"{at('best_place', batch=100)} = {at('best_place', batch=5)} ± 1",
         after=True,
         note="“similar across batch sizes”: places of ρ in 0, 0.1, 0.2, 0.5, 1, 2; a step from 1 to 2 is a factor of 2",
     ),
     Claim(
         "sensitive",
         "errors of the five batch sizes lie further apart at ρ = 2 than at ρ = 0.1, in points",
-        at("range", rho=2),
-        "greater",
-        at("range", rho=0.1),
+        f"{at('range', rho=2)} > {at('range', rho=0.1)}",
         after=True,
         note="“for large ρ, the probing error of the hard feature is more sensitive to batch size”",
     ),

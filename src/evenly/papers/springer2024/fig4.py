@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Found, Measured, Part
+from evenly.papers.experiment import Context, Measured, Part, PartResult
 from evenly.papers.springer2024.toy import RHO, arguments, experiment
 from evenly.report.chart import Chart, Histogram, Rule
 
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 EDGES = [round(-1 + 0.1 * i, 1) for i in range(41)]  # of the histograms: −1 to 3
 
 CLAIMS = (
-    Claim("easy", "the easy feature's rate is lowered: the median of ṽ_easy/v_easy", "easy_factor", "less", 1.0),
-    Claim("hard", "the hard feature's rate is raised: the median of ṽ_hard/v_hard", "hard_factor", "greater", 1.0),
-    Claim("share", "the hard feature's share is larger in ṽ than in v", "phantom_share", "greater", "real_share"),
+    Claim("easy", "the easy feature's rate is lowered: the median of ṽ_easy/v_easy", "easy_factor < 1"),
+    Claim("hard", "the hard feature's rate is raised: the median of ṽ_hard/v_hard", "hard_factor > 1"),
+    Claim("share", "the hard feature's share is larger in ṽ than in v", "phantom_share > real_share"),
     Claim(
         "less lowered",
         "the hard feature's rate keeps more of itself than the easy one's",
-        "hard_factor",
-        "greater",
-        "easy_factor",
+        "hard_factor > easy_factor",
         corrects=True,
         note="what the share needs: the hard rate need not rise, only fall less",
     ),
@@ -38,7 +36,7 @@ def plan(seeds: Sequence[int], **size: int) -> list[Part]:
 
 def learning_rate_factors(
     context: Context, *, seeds: Sequence[int], chi: float, rho: float, epochs: int, sizes: Mapping[str, int]
-) -> Found:
+) -> PartResult:
     """The factors ṽ/v of both learning rates, and the hard feature's share in their sum, over batches.
 
     Medians over the batches of every epoch of training; the series holds the histograms of all seeds together.
@@ -63,7 +61,7 @@ def learning_rate_factors(
         toy.seed: float((measured["hard_factor"][:, k] > 1).double().mean()) for k, toy in enumerate(toys)
     }
     series = {name: histogram_shares(each) for name, each in measured.items()}
-    return Found(values, {"edges": EDGES, **series})
+    return PartResult(values, {"edges": EDGES, **series})
 
 
 def histogram_shares(values: "Tensor") -> list[float]:

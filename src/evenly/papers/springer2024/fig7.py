@@ -7,7 +7,7 @@ import numpy as np
 
 from evenly.papers import charts
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Found, Measured, Part
+from evenly.papers.experiment import Context, Measured, Part, PartResult
 from evenly.papers.springer2024.quantities import at
 from evenly.papers.springer2024.toy import MEDIANS, RHOS, UNSAID, arguments, experiment, radius_chart
 from evenly.report.chart import Chart, Layer, Line, Points
@@ -22,9 +22,7 @@ CLAIMS = (
         Claim(
             effect,
             f"{says}: points of hard probing error gained on SGD at v*_hard = {STARS[-1]:g}",
-            f"{effect}.gain",
-            "greater",
-            0.0,
+            f"{effect}.gain > 0",
             note=UNSAID,
         )
         for effect, says in (
@@ -36,19 +34,13 @@ CLAIMS = (
     Claim(
         "comparable",
         "each effect alone gains about as much as the other, in points",
-        "importance.gain",
-        "equal",
-        "rate.gain",
-        margin=10.0,
+        "importance.gain = rate.gain ± 10",
     ),
     *(
         Claim(
             f"all of LSAM, ρ = {rho:g}",
             f"both together have the error of LSAM with ρ = {rho:g} at its ratio (excess in points)",
-            f"both.{at('gap', rho=rho)}",
-            "equal",
-            0.0,
-            margin=5.0,
+            f"both.{at('gap', rho=rho)} = 0 ± 5",
             after=True,
             note="by interpolation over v*_hard at LSAM's median ratio over training. Declared first as the mean "
             "of signed gaps over all ρ > 0, in which opposite gaps cancel",
@@ -72,7 +64,7 @@ def interventions(
     stars: Sequence[float],
     epochs: int,
     sizes: Mapping[str, int],
-) -> Found:
+) -> PartResult:
     """The hard probing error of LSAM and of the three interventions, against the ratio of the two weights.
 
     `lsam.rho=R.hard`, `.ratio` (as in figure 3); `importance.star=S.hard`, `rate.…`, `both.…`, in percent. `NAME.gain`
@@ -98,7 +90,7 @@ def interventions(
         for effect in EFFECTS:
             values[f"{effect}.gain"][seed] = plain - values[f"{effect}.{at('hard', star=stars[-1])}"][seed]
         values["lsam.gain"][seed] = plain - values[f"lsam.{at('hard', rho=rhos[-1])}"][seed]
-    return Found(dict(values), {"rhos": list(rhos), "stars": list(stars)})
+    return PartResult(dict(values), {"rhos": list(rhos), "stars": list(stars)})
 
 
 def gaps_at_equal_ratios(values: Values) -> dict[str, dict[int, float]]:

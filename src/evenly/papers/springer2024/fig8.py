@@ -16,7 +16,7 @@ def chart(measured: Measured) -> list[Chart]:
 EXPERIMENT = Experiment(
     key="springer2024/fig8",
     title="Lorenz curves during training, toy (figure 8)",
-    claim="That importance is spread more evenly at the phantom weights holds during all of training.",
+    claim="Importance is spread more evenly at the phantom weights throughout training.",
     plan=toy_importance.plan,
     primary=f"within, epoch {EPOCHS[-1]}",
     claims=tuple(claim for epoch in EPOCHS for claim in lorenz_claims(epoch)),

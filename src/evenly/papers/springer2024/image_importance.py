@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from evenly.errors import DataError
-from evenly.papers.experiment import Context, Found, Part, Scale
+from evenly.papers.experiment import Context, Part, PartResult, Scale
 from evenly.papers.springer2024.image_training import CELEBA, DIGITS, PRETRAINED, SMOKE_SAYS, WATERBIRDS
 from evenly.papers.springer2024.quantities import at
 
@@ -62,7 +62,7 @@ def image_importance(
     shown_epochs: Sequence[int] | None = None,
     weights: str | None = None,
     splits: Mapping[str, str] | None = None,
-) -> Found:
+) -> PartResult:
     """Importance at the real and the phantom weights of networks trained by SGD and by SAM, after some epochs.
 
     Quantities have the names of the toy's, `epoch=E.sam.phantom_gini` and so on; `shown_epochs` are other numbers for
@@ -123,4 +123,4 @@ def image_importance(
                     "map": importance_map(w_N, parts_N2),
                     "map_by_attribute": importance_map(w_N, own_parts_N2),
                 }
-    return Found(values, series)
+    return PartResult(values, series)

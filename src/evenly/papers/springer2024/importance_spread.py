@@ -24,15 +24,15 @@ def spread(weights_N: Tensor, parts_N2: Tensor, *, kind: str) -> dict[str, float
     values = {f"{kind}_gini": gini(weights_N)}
     for column, name in enumerate(("easy", "hard")):
         own_N = parts_N2[:, column]
-        values[f"{name}_poor_{kind}"] = held_by_poor(weights_N, own_N)
+        values[f"{name}_poor_{kind}"] = share_of_poorer_half(weights_N, own_N)
         values[f"{name}_rank_{kind}"] = rank_correlation(own_N.tolist(), weights_N.tolist())
     return values
 
 
-def held_by_poor(weights_N: Tensor, contribution_N: Tensor) -> float:
+def share_of_poorer_half(weights_N: Tensor, contribution_N: Tensor) -> float:
     """The share of all weight that the half of the examples with the least contribution holds.
 
-    >>> round(held_by_poor(torch.tensor([0.1, 0.4, 0.5, 1.0]), torch.tensor([0.0, 1.0, 2.0, 3.0])), 6)
+    >>> round(share_of_poorer_half(torch.tensor([0.1, 0.4, 0.5, 1.0]), torch.tensor([0.0, 1.0, 2.0, 3.0])), 6)
     0.25
     """
     poor = contribution_N.argsort()[: len(contribution_N) // 2]

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from evenly.diagnostics import fit_probe
-from evenly.papers.experiment import Context, Found
+from evenly.papers.experiment import Context, PartResult
 from evenly.papers.springer2024.quantities import at
 from evenly.papers.springer2024.spiral_networks import SpiralNetworks, Toy
 from evenly.rng import generator
@@ -28,7 +28,7 @@ def errors_by_radius(
     kind: str = "",
     noise_on: str = "both",
     sizes: Mapping[str, int],
-) -> Found:
+) -> PartResult:
     """Train by LSAM for every seed and ρ, and probe: `PREFIX.rho=R.hard` and so on, in percent.
 
     With several `levels` of a noise these are `PREFIX.level=L.rho=R.hard`, and `PREFIX.rho=R.hard` is their mean.
@@ -51,7 +51,7 @@ def errors_by_radius(
             hard = [values[f"{prefix}.{at('hard', rho=rho)}"][seed] for rho in rhos]
             values[f"{prefix}.trend"][seed] = rank_correlation(rhos, hard)
             values[f"{prefix}.gain"][seed] = hard[0] - hard[rhos.index(1.0)]
-    return Found(dict(values), {"rhos": list(rhos), "levels": list(levels)})
+    return PartResult(dict(values), {"rhos": list(rhos), "levels": list(levels)})
 
 
 def probing_errors(networks: SpiralNetworks) -> dict[str, list[float]]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.papers import charts
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
+from evenly.papers.experiment import Context, Experiment, Measured, Part, PartResult, Scale
 from evenly.papers.springer2024 import image_training
 from evenly.papers.springer2024.best_settings import Values, best_settings
 from evenly.papers.springer2024.quantities import at
@@ -54,12 +54,10 @@ def claims(name: str, lr: float, rho: float) -> tuple[Claim, ...]:
             Claim(
                 what,
                 f"SAM has {'the same' if same else 'a lower'} {says} {'as' if same else 'than'} SGD, %",
-                f"sam.{what}",
-                "equal" if same else "less",
-                f"sgd.{what}",
-                paper=sam,
-                paper_against=sgd,
-                margin=image_training.margin(sgd, sam, floor=0.1, most=2.0),
+                f"sam.{what} {'=' if same else '<'} sgd.{what}",
+                sam,
+                sgd,
+                image_training.margin(sgd, sam, floor=0.1, most=2.0),
                 note="up to 0.1, the last digit that the paper prints" if same else "",
             )
         )
@@ -68,18 +66,14 @@ def claims(name: str, lr: float, rho: float) -> tuple[Claim, ...]:
         Claim(
             "hard, by loss",
             "the hard feature also when the settings of both are chosen by validation loss, %",
-            "sam_by_loss.hard",
-            "less",
-            "sgd_by_loss.hard",
+            "sam_by_loss.hard < sgd_by_loss.hard",
             corrects=True,
             note="the other reading of “based on the validation set”",
         ),
         Claim(
             f"hard, ρ = {rho:g}",
             f"the hard feature also without any choice: ρ = {rho:g} beside SGD, both of learning rate {lr:g}, %",
-            at("hard", lr=lr, rho=rho),
-            "less",
-            at("hard", lr=lr, rho=0),
+            f"{at('hard', lr=lr, rho=rho)} < {at('hard', lr=lr, rho=0)}",
             corrects=True,
             after=True,
             note=image_training.SWEEP_NOTE,
@@ -113,7 +107,7 @@ def sweep_errors(
     weights: str | None = None,
     splits: Mapping[str, str] | None = None,
     refits: int = 5,
-) -> Found:
+) -> PartResult:
     """Train for every learning rate and ρ, and probe both features.
 
     `lr=L.rho=R.hard`, `.easy` and `.test` are errors in percent; `.chosen_by`, by which the learning rate of SGD and
@@ -135,7 +129,7 @@ def sweep_errors(
             rows[lr, rho] = image_training.run_errors(run) | probing_errors_of(trained, where, seed=seed, refits=refits)
             ids[at(lr=lr, rho=rho)] = run.id
     values = {at(name, lr=lr, rho=rho): {seed: v} for (lr, rho), row in rows.items() for name, v in row.items()}
-    return Found(values, {"rates": list(rates), "rhos": list(rhos), "runs": ids})
+    return PartResult(values, {"rates": list(rates), "rhos": list(rhos), "runs": ids})
 
 
 def probing_errors_of(seen: "TrainedModel", where: Mapping[str, str], *, seed: int, refits: int) -> dict[str, float]:
@@ -165,23 +159,20 @@ def choose_settings(values: Values) -> dict[str, dict[int, float]]:
 def chart(measured: Measured) -> list[Chart]:
     """Test and probing errors of SGD and SAM, and the hard error of the whole sweep."""
     columns = {"test": "test", "easy probe": "easy", "hard probe": "hard"}
-    bars = [
-        charts.bars(measured, {label: f"{name}.{what}" for label, what in columns.items()}, name=name.upper(), bar=True)
-        for name in ("sgd", "sam")
-    ]
+    errors = charts.Panel(
+        "Errors, settings chosen by held-out probing",
+        "error (%)",
+        {name.upper(): {label: f"{name}.{what}" for label, what in columns.items()} for name in ("sgd", "sam")},
+        f"SGD beside SAM. {image_training.EVERY_SEED}",
+        bar=True,
+    )
     sweep = next(iter(measured.series.values()))
     lines = [
         charts.curve(measured, f"lr {lr:g}", sweep["rhos"], [at("hard", lr=lr, rho=rho) for rho in sweep["rhos"]])
         for lr in sweep["rates"]
     ]
     return [
-        Chart(
-            "Errors, settings chosen by held-out probing",
-            "",
-            "error (%)",
-            bars,
-            f"SGD beside SAM. {image_training.EVERY_SEED}",
-        ),
+        errors.draw(measured),
         Chart("The sweep", "ρ (0 is SGD)", "hard probing error (%)", lines, "The hard feature's error for every ρ."),
     ]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from evenly.papers import charts
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Found, Measured, Part, Scale
+from evenly.papers.experiment import Context, Experiment, Measured, Part, PartResult, Scale
 from evenly.papers.springer2024 import image_training
 from evenly.papers.springer2024.best_settings import Values, best_settings
 from evenly.papers.springer2024.quantities import at
@@ -50,9 +50,7 @@ def claims(name: str) -> tuple[Claim, ...]:
             Claim(
                 f"{domain}, ρ = {rho:g}",
                 f"{domain} also without any choice: ρ = {rho:g} beside SGD, both of learning rate {lr:g}, accuracy",
-                f"{domain}.{at('accuracy', lr=lr, rho=rho)}",
-                "greater",
-                f"{domain}.{at('accuracy', lr=lr, rho=0)}",
+                f"{domain}.{at('accuracy', lr=lr, rho=rho)} > {domain}.{at('accuracy', lr=lr, rho=0)}",
                 corrects=True,
                 after=True,
                 note=image_training.SWEEP_NOTE,
@@ -67,9 +65,7 @@ def _accuracy_claim(prefix: str, where: str, numbers: Sequence[float] | None) ->
     return Claim(
         prefix,
         f"{where}: a probe reads the class from SAM's features better than from SGD's, accuracy",
-        f"{prefix}.sam.accuracy",
-        "greater",
-        f"{prefix}.sgd.accuracy",
+        f"{prefix}.sam.accuracy > {prefix}.sgd.accuracy",
         paper=sam,
         paper_against=sgd,
         margin=None if sgd is None or sam is None else image_training.margin(sgd, sam, floor=0.001, most=0.02),
@@ -110,7 +106,7 @@ def transfer_accuracies(
     weights: str | None = None,
     splits: Mapping[str, str] | None = None,
     refits: int = 1,
-) -> Found:
+) -> PartResult:
     """Train on the other domains, probe on the one held out.
 
     `DOMAIN.lr=L.rho=R.accuracy`, a share as in the paper, is that of a linear probe of the label, fitted on the target
@@ -138,7 +134,7 @@ def transfer_accuracies(
             )
             row = {"accuracy": 1 - probe.error, **image_training.run_errors(run)}
             values |= {f"{domain}.{at(what, lr=lr, rho=rho)}": {seed: number} for what, number in row.items()}
-    return Found(values, {"rates": list(rates), "rhos": list(rhos)})
+    return PartResult(values, {"rates": list(rates), "rhos": list(rhos)})
 
 
 def choose_settings(values: Values) -> dict[str, dict[int, float]]:
@@ -155,19 +151,14 @@ def choose_settings(values: Values) -> dict[str, dict[int, float]]:
 def chart(measured: Measured) -> list[Chart]:
     """The accuracy of the probe in every domain left out."""
     domains = [name.removesuffix(".sgd.accuracy") for name in measured.values if name.endswith(".sgd.accuracy")]
-    bars = [
-        charts.bars(measured, {d: f"{d}.{name}.accuracy" for d in domains}, name=name.upper(), bar=True)
-        for name in ("sgd", "sam")
-    ]
-    return [
-        Chart(
-            "Accuracy of a probe in the domain left out",
-            "",
-            "accuracy",
-            bars,
-            f"SGD beside SAM. {image_training.EVERY_SEED}",
-        )
-    ]
+    panel = charts.Panel(
+        "Accuracy of a probe in the domain left out",
+        "accuracy",
+        {name.upper(): {domain: f"{domain}.{name}.accuracy" for domain in domains} for name in ("sgd", "sam")},
+        f"SGD beside SAM. {image_training.EVERY_SEED}",
+        bar=True,
+    )
+    return [panel.draw(measured)]
 
 
 def experiment(name: str, title: str, minutes: float, small: Mapping[str, Scale] | None = None) -> Experiment:

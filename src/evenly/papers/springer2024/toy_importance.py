@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.papers.experiment import Context, Found, Part, Scale
+from evenly.papers.experiment import Context, Part, PartResult, Scale
 from evenly.papers.springer2024.quantities import at
 from evenly.papers.springer2024.toy import OPEN, RHO, SEEDS, SMOKE, TINY, arguments
 
@@ -45,7 +45,7 @@ def toy_importance(
     rho: float,
     at_epochs: Sequence[int],
     sizes: Mapping[str, int],
-) -> Found:
+) -> PartResult:
     """Importance at the real and at the phantom weights of networks trained by SGD and by LSAM, after some epochs.
 
     `epoch=E.lsam.phantom_gini` and so on, as `spread` names them, and of `sgd`. Both networks have the phantom of the
@@ -75,4 +75,4 @@ def toy_importance(
                     "lorenz": lorenz_points(weights_KN[own]),
                     "map": importance_map(weights_KN[own].flatten(), parts_KN2[own].flatten(0, 1)),
                 }
-    return Found(dict(values), series)
+    return PartResult(dict(values), series)

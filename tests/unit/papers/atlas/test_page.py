@@ -10,8 +10,8 @@ from evenly.errors import UsageError
 from evenly.papers.atlas.advice import FEATURES
 from evenly.papers.atlas.cells import cells
 from evenly.papers.atlas.cures import CURES
-from evenly.papers.atlas.declared import TASKS
 from evenly.papers.atlas.page import write_atlas
+from evenly.papers.atlas.task_list import TASKS
 
 KEYS = ("atlas/lacking-20", "atlas/conflicting-5", "atlas/noisy-10")
 EFFECTS = ({"useful8+noise": -14.0}, {"jtt": -8.0, "label-smoothing": 4.0}, {"useful8": 20.0})

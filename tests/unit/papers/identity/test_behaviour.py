@@ -91,8 +91,8 @@ HARMLESS: dict[str, Edit] = {
     ),
     "a function moved to another module": lambda root: moved(root),
     "a module renamed": lambda root: (
-        (root / "papers/learning.py").rename(root / "papers/lessons.py")
-        and renamed_everywhere(root, "papers.learning", "papers.lessons")
+        (root / "papers/train_and_measure.py").rename(root / "papers/lessons.py")
+        and renamed_everywhere(root, "papers.train_and_measure", "papers.lessons")
     ),
     "an import under another name": lambda root: (
         edit(root, DYNAMICS, "import key", "import key as derived") or edit(root, DYNAMICS, "key(seed", "derived(seed")
@@ -184,9 +184,9 @@ PACKAGE = {
     "outside.py": "RATE = 0.1\ndef soften(x, *, by=RATE, deep=3, extra=None): return x\n"
     "class Tool:\n    def __init__(self, size=2): pass\n    def use(self, x, times=4): return x\n",
     "papers/__init__.py": "",
-    "papers/experiment.py": "class Found: pass\n",
-    "papers/work.py": "from evenly.outside import Tool, soften\nfrom evenly.papers.experiment import Found\n"
-    "def work(context, *, a, b=2):\n    tool = Tool()\n    return Found(soften(tool.use(a)), even(b))\n"
+    "papers/experiment.py": "class PartResult: pass\n",
+    "papers/work.py": "from evenly.outside import Tool, soften\nfrom evenly.papers.experiment import PartResult\n"
+    "def work(context, *, a, b=2):\n    tool = Tool()\n    return PartResult(soften(tool.use(a)), even(b))\n"
     "def even(n): return n == 0 or odd(n - 1)\ndef odd(n): return n != 0 and even(n - 1)\n"
     "class Shape:\n    side: int = 2\n    def area(self): return self.side * Shape().side\n"
     "def shaped(context, *, many=3): return [Shape().area() for _ in range(many)]\n"
@@ -220,7 +220,7 @@ def small(tmp_path: Path) -> Path:
         ("papers/work.py", "z=1", "z=2", "lazily"),
         ("papers/work.py", "lambda y, z=1: y + z", "lambda a, z=1: a - z", "lazily"),
         ("papers/work.py", "here.even(3)", "here.odd(3)", "lazily"),
-        ("papers/experiment.py", "class Found: pass", "class Found:\n    more = 1", ""),
+        ("papers/experiment.py", "class PartResult: pass", "class PartResult:\n    more = 1", ""),
     ],
 )
 def test_what_a_piece_of_work_reaches_decides_and_nothing_else(small: Path, file: str, old: str, new: str, stale: str):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from evenly.papers.experiment import Context, Found
+from evenly.papers.experiment import Context, PartResult
 from evenly.recipe import Recipe, Until
 from evenly.records import Run
 from evenly.typed import from_mapping
@@ -21,7 +21,7 @@ def train_recipe(
     split: str = "test",
     measures: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
-) -> Found:
+) -> PartResult:
     """Train one recipe with one seed: `NAME.error` in percent, `NAME.cost` in gradients, and each measurement.
 
     `measures` are those of `evenly measure`: `sharpness` gives `NAME.lambda_max`, and so on. `options` go to it.
@@ -31,7 +31,7 @@ def train_recipe(
     wanted = replace(_recipe(recipe), seed=seed)
     run = train(wanted, runs=context.runs, data_root=context.data_root)
     values = _values(run, name, split, seed) | _measurements(context, run, name, seed, measures, options)
-    return Found(values, {"curves": _curves(run), "run": run.id})
+    return PartResult(values, {"curves": _curves(run), "run": run.id})
 
 
 def train_useful(
@@ -46,7 +46,7 @@ def train_useful(
     split: str = "test",
     measures: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
-) -> Found:
+) -> PartResult:
     """Train one recipe by USEFUL and by each control with one seed: `NAME.METHOD.error` in percent, `.share`, `.cost`.
 
     `NAME.early` is the epoch of the separation.
@@ -79,7 +79,7 @@ def train_useful(
             # Not the last epoch: a network that fits everything by then is separated at an earlier one.
             values[f"{name}.early"] = {seed: float(early.summary()["separated_at"])}
             series["curves"]["early"], series["runs"]["early"] = _curves(early), early.id
-    return Found(values, series)
+    return PartResult(values, series)
 
 
 def _recipe(mapping: Mapping[str, Any]) -> Recipe:

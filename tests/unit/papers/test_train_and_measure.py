@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from evenly.papers.experiment import Context
-from evenly.papers.learning import train_useful
+from evenly.papers.train_and_measure import train_useful
 from evenly.records import Run
 
 RECIPE = {

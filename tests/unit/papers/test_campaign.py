@@ -1,0 +1,72 @@
+"""A campaign does what is worth most, passes over what it cannot do, and says so."""
+
+import logging
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evenly.errors import SetupError
+from evenly.papers import campaign
+from evenly.papers.catalogue import CATALOGUE
+from evenly.papers.experiment import Experiment
+from evenly.sweep.launch import JobsFailed
+from evenly.sweep.where import Where
+
+
+def wanted(key: str, value: float, **more: object) -> Experiment:
+    """An experiment whose smoke scale a campaign would run."""
+    experiment = CATALOGUE[key]
+    scale = replace(experiment.scales["smoke"], value=value, wanted=3, **more)
+    return replace(experiment, scales={"smoke": scale})
+
+
+@pytest.fixture
+def catalogue(monkeypatch: pytest.MonkeyPatch) -> dict[str, Experiment]:
+    first, second = wanted("chang2025/mistake9", 9.0), wanted("chang2025/theorem3.3", 1.0)
+    known = {first.key: first, second.key: second}
+    monkeypatch.setattr(campaign, "CATALOGUE", known)
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    return known
+
+
+def test_what_is_worth_most_an_hour_comes_first_and_a_row_with_all_seeds_is_left(catalogue, tmp_path: Path):
+    steps = campaign.steps(tmp_path)
+    assert [step.experiment.key for step in steps] == list(catalogue)
+    for num, words in ((1, "1 row could grow"), (2, "2 rows could grow")):
+        assert campaign.summary(steps[:num]).startswith(words)
+    rows = list(campaign.run(ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1)))
+    assert {(row["key"], len(row["seeds"])) for row in rows} == {(key, n) for key in catalogue for n in (2, 3)}
+    assert campaign.steps(tmp_path) == []
+
+
+def test_an_experiment_without_its_data_is_passed_over_with_the_command_that_gets_them(
+    catalogue, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    catalogue["chang2025/mistake9"] = wanted("chang2025/mistake9", 9.0, data=("cifar10",))
+    with caplog.at_level(logging.WARNING):
+        rows = list(
+            campaign.run(ledger=tmp_path, runs=tmp_path / "runs", data_root=str(tmp_path), where=Where(at_once=1))
+        )
+    assert {row["key"] for row in rows} == {"chang2025/theorem3.3"}
+    assert "chang2025/mistake9 at smoke is skipped" in caplog.text
+    assert "evenly data get cifar10" in caplog.text
+
+
+@pytest.mark.parametrize("full", [SetupError, JobsFailed], ids=["in this process", "in a process of its own"])
+def test_a_full_disk_is_told_and_the_next_experiment_is_run(
+    full, catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    grow = campaign.grow
+
+    def out_of_space(experiment: Experiment, *arguments: object, **more: object) -> object:
+        if experiment.key == "chang2025/mistake9":
+            raise full("runs/part cannot be written: No space left on device. Free some space and repeat.")
+        return grow(experiment, *arguments, **more)
+
+    monkeypatch.setattr(campaign, "grow", out_of_space)
+    with caplog.at_level(logging.WARNING):
+        rows = list(campaign.run(ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1)))
+    assert {row["key"] for row in rows} == {"chang2025/theorem3.3"}
+    assert "is skipped: runs/part cannot be written: No space left" in caplog.text
