@@ -26,7 +26,7 @@ def dot(a: Params, b: Params) -> Tensor:
     11.0
     """
     products = torch._foreach_mul([_wide(t) for t in a], [_wide(t) for t in b])
-    return _reduce(sum_of([product.sum() for product in products]))
+    return whole(sum_of([product.sum() for product in products]))
 
 
 def norm(a: Params) -> Tensor:
@@ -37,7 +37,7 @@ def norm(a: Params) -> Tensor:
     >>> norm([torch.full((4,), 300.0, dtype=torch.float16)]).item()  # its square overflows in half precision
     600.0
     """
-    return _reduce(torch.linalg.vector_norm(torch.stack(_together(_norms(a)))))
+    return whole(torch.linalg.vector_norm(torch.stack(_together(_norms(a)))))
 
 
 def length(a: Params, *, few: int = _FEW) -> float:
@@ -59,7 +59,7 @@ def length(a: Params, *, few: int = _FEW) -> float:
         return math.hypot(*([n.item() for n in each] if len(each) <= few else torch.stack(each).tolist()))
     norms = _norms(a)
     if is_shard(norms[0]):
-        return float(_reduce(torch.linalg.vector_norm(torch.stack(norms))))
+        return float(whole(torch.linalg.vector_norm(torch.stack(norms))))
     return math.hypot(*torch.stack(_together(norms)).tolist())
 
 
@@ -202,17 +202,27 @@ def is_shard(t: Tensor) -> bool:
     return type(t) not in _PLAIN and hasattr(t, "device_mesh")
 
 
-def sharded_like(whole: Tensor, t: Tensor) -> Tensor:
-    """A whole tensor, present on every rank, in the layout of t: sharded if t is.
+def whole(t: Tensor) -> Tensor:
+    """A tensor with all its shards, which all ranks gather together; any other tensor as it is.
+
+    >>> whole(torch.ones(2))
+    tensor([1., 1.])
+    """
+    full: Tensor = cast(Any, t).full_tensor() if is_shard(t) else t
+    return full
+
+
+def sharded_like(full: Tensor, t: Tensor) -> Tensor:
+    """A full tensor, present on every rank, in the layout of t: sharded if t is.
 
     >>> sharded_like(torch.ones(2), torch.zeros(2))
     tensor([1., 1.])
     """
     if not is_shard(t):
-        return whole
+        return full
     from torch.distributed.tensor import distribute_tensor
 
-    return distribute_tensor(whole, cast(Any, t).device_mesh, cast(Any, t).placements)
+    return distribute_tensor(full, cast(Any, t).device_mesh, cast(Any, t).placements)
 
 
 def _norms(a: Params) -> list[Tensor]:
@@ -245,9 +255,3 @@ def _local(t: Tensor) -> Tensor:
     """The part on this rank of a sharded tensor (DTensor); any other tensor as it is."""
     local: Tensor = cast(Any, t).to_local() if is_shard(t) else t
     return local
-
-
-def _reduce(t: Tensor) -> Tensor:
-    """A scalar that is still a partial result on every rank (DTensor), summed up; any other as it is."""
-    full: Tensor = cast(Any, t).full_tensor() if is_shard(t) else t
-    return full

@@ -12,7 +12,7 @@ from evenly.errors import UsageError
 from evenly.optim import SharpnessAware
 from evenly.rules import RULES
 
-LOOK_FIRST = [name for name, known in RULES.items() if getattr(evenly, known.kind).rule_type.looks_first]
+NEED_GRADIENT = [name for name, known in RULES.items() if getattr(evenly, known.kind).rule_type.needs_gradient]
 
 
 def build(name: str, model, **options):
@@ -302,6 +302,18 @@ def test_lsam_of_a_compiled_model_is_that_of_the_model() -> None:
         torch.testing.assert_close(p, q)
 
 
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("given", [False, True])
+def test_a_loss_that_reaches_none_of_the_parameters_is_refused_at_the_first_step(name: str, given: bool) -> None:
+    """Otherwise SAM would be plain SGD in silence: another model, or one whose parameters were replaced."""
+    model, (x, y) = network(), data()
+    sam = build(name, model, **({"backward": Tensor.backward} if given else {}))
+    model.load_state_dict(network(1).state_dict(), assign=True)
+    with pytest.raises(UsageError, match=r"depends on none of the 4 parameters"):
+        sam.backward(lambda: F.cross_entropy(model(x), y))
+    build(name, model).backward(lambda: F.cross_entropy(model(x), y))
+
+
 def test_an_optimizer_that_evaluates_the_closure_itself_is_refused() -> None:
     model = network()
     with pytest.raises(UsageError, match="LBFGS evaluates the closure itself"):
@@ -339,7 +351,7 @@ def test_options_that_would_do_nothing_are_refused(made, message: str) -> None:
         made(network())
 
 
-@pytest.mark.parametrize("name", [n for n in LOOK_FIRST if n not in ("usam", "asam")])
+@pytest.mark.parametrize("name", [n for n in NEED_GRADIENT if n not in ("usam", "asam")])
 def test_adaptive_rules_do_not_change_when_a_relu_network_is_rescaled(name: str) -> None:
     """ASAM's point, for every rule that climbs in a ball."""
     x, y = data()

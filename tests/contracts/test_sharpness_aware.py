@@ -30,7 +30,7 @@ def builder(name: str):
 
 
 FAMILY = {name: builder(name) for name in RULES}
-LOOK_FIRST = [name for name, known in RULES.items() if getattr(evenly, known.kind).rule_type.looks_first]
+NEED_GRADIENT = [name for name, known in RULES.items() if getattr(evenly, known.kind).rule_type.needs_gradient]
 every_variant = pytest.mark.parametrize("build", FAMILY.values(), ids=FAMILY)
 
 
@@ -127,7 +127,7 @@ def test_rho_zero_is_bit_equal_to_a_plain_backward(build) -> None:
     assert all(torch.equal(a, b) for a, b in zip(model.buffers(), twin.buffers(), strict=True))
 
 
-@pytest.mark.parametrize("name", LOOK_FIRST)
+@pytest.mark.parametrize("name", NEED_GRADIENT)
 def test_the_loss_returned_is_the_one_at_the_weights(name: str) -> None:
     model, x, y = mlp()
     plain = F.cross_entropy(model(x), y)
@@ -142,7 +142,7 @@ def test_batchnorm_statistics_and_counter_advance_once_a_step(build) -> None:
     for _ in range(3):
         sam.backward(lambda: F.cross_entropy(model(x), y))
     assert model.norm.num_batches_tracked == 3
-    if build in [FAMILY[name] for name in LOOK_FIRST]:  # The others make their only pass at displaced weights.
+    if build in [FAMILY[name] for name in NEED_GRADIENT]:  # The others make their only pass at displaced weights.
         for _ in range(3):
             twin(x)
         assert torch.equal(model.norm.running_mean, twin.norm.running_mean)
@@ -177,7 +177,7 @@ def test_any_other_buffer_that_a_pass_writes_to_advances_once(build) -> None:
     twin(x)
     assert model[0].seen == 1
     assert model[0].last == 1
-    if build in [FAMILY[name] for name in LOOK_FIRST]:
+    if build in [FAMILY[name] for name in NEED_GRADIENT]:
         assert all(torch.equal(a, b) for a, b in zip(model.buffers(), twin.buffers(), strict=True))
 
 
@@ -243,7 +243,7 @@ def test_a_first_gradient_that_is_not_finite_skips_the_ascent_and_is_counted(bui
 
     sam.backward(closure)
     assert all(torch.isfinite(p).all() for p in model.parameters())
-    if build not in [FAMILY[name] for name in LOOK_FIRST]:
+    if build not in [FAMILY[name] for name in NEED_GRADIENT]:
         return  # Their only pass is the bad one.
     assert sam.skipped == 1
     F.cross_entropy(twin(x), y).backward()
@@ -284,7 +284,7 @@ def test_sparse_gradients_stay_sparse_and_equal_dense_ones(build) -> None:
         dense.zero_grad()
         a.backward(lambda: F.cross_entropy(model(x), y))
         b.backward(lambda: F.cross_entropy(dense(x), y))
-    if not (a.rule.combines and a.rule.looks_first):
+    if not (a.rule.combines and a.rule.needs_gradient):
         assert model[0].weight.grad.is_sparse
     for p, q in zip(model.parameters(), dense.parameters(), strict=True):
         torch.testing.assert_close(p.grad.to_dense(), q.grad)

@@ -150,6 +150,91 @@ def small_groups(rank: int) -> dict[str, Tensor]:
     return {"weights": flat(model), "counter": model.module[1].num_batches_tracked.float().reshape(1)}
 
 
+class Experts(nn.Module):
+    """The examples of a batch all go to one expert; another layer is never used, and the types are mixed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.experts = nn.ModuleList(nn.Linear(6, 8) for _ in range(2))
+        self.unused, self.head = nn.Linear(2, 2), nn.Linear(8, 3, dtype=torch.float64)
+
+    def forward(self, x: Tensor, which: Tensor) -> Tensor:
+        return self.head(torch.tanh(self.experts[int(which[0])](x)).double())
+
+
+def train_experts(model: nn.Module, sam, share: slice) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    for step in range(6):
+        (x, y), which = data(step), torch.arange(2 * BATCH) // BATCH * (step % 3 > 0)
+        sam.backward(lambda x, y, w: F.cross_entropy(model(x, w), y), x[share], y[share], which[share])
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=step % 2 == 0)
+
+
+def experts(rank: int) -> dict[str, Tensor]:
+    """Ranks that use different parameters of different types."""
+    result = {}
+    for name in FAMILY:
+        model = DistributedDataParallel(Experts(), find_unused_parameters=True, gradient_as_bucket_view=True)
+        train_experts(model, FAMILY[name](model), share_of(rank))
+        assert model.module.unused.weight.grad is None
+        result[name] = flat(model)
+    return result
+
+
+def infinite(rank: int) -> dict[str, Tensor]:
+    """In two steps rank 1 meets infinite inputs; the optimizer leaves those steps out, as a GradScaler does."""
+    result = {}
+    for name in FAMILY:
+        model = DistributedDataParallel(network())
+        sam, optimizer = FAMILY[name](model), torch.optim.SGD(model.parameters(), lr=0.05)
+        for step in range(6):
+            x, y = (t[share_of(rank)] for t in data(step))
+            broken = step in (2, 3)
+            sam.backward(lambda x=x / (0 if broken and rank else 1), y=y, m=model: F.cross_entropy(m(x), y))
+            if not broken:
+                optimizer.step()
+            optimizer.zero_grad()
+        result[name] = flat(model)
+        result[f"{name} remembers"] = torch.cat([torch.zeros(1), *(t.flatten() for t in sam.memory.known.values())])
+    return result
+
+
+def sharded_scripts(rank: int) -> dict[str, Tensor]:
+    """FSDP2 with micro-batches that are not to be reduced, a leaf outside it, and a state that rank 0 saved."""
+    from torch.distributed.fsdp import fully_shard
+
+    result = {}
+    for name in FAMILY:
+        model, twin = network(), network()
+        for module in (model[0], model, twin[0], twin):
+            fully_shard(module)
+        outside = torch.zeros(6, requires_grad=True)
+        steps = [(model, FAMILY[name](model, m="all", backward=Tensor.backward))]
+        for step in range(4):
+            if step == 2:
+                file = [io.BytesIO()]
+                torch.save(steps[0][1].state_dict(), file[0])
+                dist.broadcast_object_list(file, src=0)
+                file[0].seek(0)
+                twin.load_state_dict(model.state_dict())
+                steps.append((twin, FAMILY[name](twin, m="all")))
+                steps[1][1].load_state_dict(torch.load(file[0], weights_only=True))
+            for net, sam in steps:
+                for micro in range(2):
+                    x, y = (t[share_of(rank)] for t in data(10 * step + micro))
+                    net.set_requires_gradient_sync(micro == 1)
+                    sam.backward(lambda x=x, y=y, n=net, o=outside: F.cross_entropy(n(x + o), y))
+                torch.optim.SGD(net.parameters(), lr=0.05).step()
+                net.zero_grad()
+        for which, net in (("", model), (" resumed", twin)):
+            result[name + which] = torch.cat([p.full_tensor().detach().flatten() for p in net.parameters()])
+        dist.all_reduce(outside.grad)
+        result[f"{name} outside"] = outside.grad / 2
+    return result
+
+
 def sharded(rank: int) -> dict[str, Tensor]:
     """FSDP2: parameters lie on both ranks, norms are over all shards."""
     from torch.distributed.device_mesh import init_device_mesh
@@ -183,6 +268,9 @@ WORK = {
     "resumed": resumed,
     "static": static_graph,
     "refused": refused,
+    "experts": experts,
+    "infinite": infinite,
+    "sharded scripts": sharded_scripts,
 }
 
 
@@ -227,7 +315,7 @@ def test_two_ranks_of_32_equal_one_rank_with_groups_of_32_for_every_rule(ranks) 
         model = network()
         train(model, build(model, m=BATCH), 20, slice(None))
         torch.testing.assert_close(one[name], flat(model), rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
-        if getattr(evenly, RULES[name].kind).rule_type.looks_first:
+        if getattr(evenly, RULES[name].kind).rule_type.needs_gradient:
             whole = network()
             train(whole, build(whole), 20, slice(None))
             assert not torch.allclose(flat(whole), flat(model), rtol=1e-4, atol=1e-5), f"{name}: m makes no difference"
@@ -270,6 +358,44 @@ def test_fsdp2_equals_one_process(ranks) -> None:
         model = network()
         train(model, FAMILY[name](model), 10, slice(None))
         torch.testing.assert_close(weights, flat(model), rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_ranks_that_use_different_parameters_equal_one_process_with_groups(name: str, ranks) -> None:
+    one, other = ranks["experts"]
+    assert torch.equal(one[name], other[name])
+    model = Experts()
+    train_experts(model, FAMILY[name](model, m=BATCH), slice(None))
+    torch.testing.assert_close(one[name], flat(model), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_an_infinite_gradient_on_one_rank_leaves_all_ranks_equal_and_what_they_remember_finite(
+    name: str, ranks
+) -> None:
+    one, other = ranks["infinite"]
+    for key in (name, f"{name} remembers"):
+        assert torch.equal(one[key], other[key])
+        assert one[key].isfinite().all()
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_fsdp2_with_accumulation_resume_and_leaves_outside_equals_one_process(name: str, ranks) -> None:
+    one, other = ranks["sharded scripts"]
+    model, outside = network(), torch.zeros(6, requires_grad=True)
+    sam = FAMILY[name](model)
+    for step in range(4):
+        for micro in range(2):
+            x, y = data(10 * step + micro)
+            sam.backward(lambda x=x, y=y: F.cross_entropy(model(x + outside), y))
+        if step == 1:
+            first = outside.grad.clone()
+        torch.optim.SGD(model.parameters(), lr=0.05).step()
+        model.zero_grad()
+    expected = {name: flat(model), f"{name} resumed": flat(model), f"{name} outside": 2 * outside.grad - first}
+    for key, value in expected.items():
+        assert torch.equal(one[key], other[key])
+        torch.testing.assert_close(one[key], value, rtol=1e-4, atol=1e-5)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def stepped(name: str, where: str, factors: list[float], *, scaled: bool = False
             scaler.step(optimizer)
             scaler.update()
             grads = []
-        sam.begin()  # ends the step: its lessons are learned
+        sam.begin()  # ends the step, which updates the memory
         memory = [t.cpu().clone() for _, t in sorted(sam.memory.known.items())]
         found.append((grads, memory, [p.detach().cpu().clone() for p in model.parameters()]))
     return found

@@ -77,6 +77,7 @@ def test_a_hub_folder_holds_weights_config_and_a_card_and_is_read_back(run: Run,
     card = (out / "README.md").read_text()
     assert card.startswith("---\nlibrary_name:")
     assert all(f"## {part}" in card for part in ("Data", "Method", "Results", "Limits"))
+    assert "10 classes apart: `0`, `1`, " in card
     assert f"| test | {run.summary()['test.error'] * 100:.2f} |" in card
     one, other = evenly.load_run(out), evenly.load_run(run.path)
     torch.testing.assert_close(one.predict(images()).probabilities, other.predict(images()).probabilities)

@@ -1,5 +1,6 @@
 """LSAM in one pass: bit for bit what two passes give, on models of many shapes."""
 
+import copy
 import math
 
 import pytest
@@ -180,6 +181,31 @@ def test_options_go_with_it(options: dict) -> None:
         b.backward(lambda x, y: loss_of(twin, x, y), x, y)
     for p, q in zip(model.parameters(), twin.parameters(), strict=True):
         assert torch.equal(p.grad, q.grad)
+
+
+def test_a_head_with_buffers_advances_them_once() -> None:
+    torch.manual_seed(0)
+    head = nn.utils.parametrizations.spectral_norm(nn.Linear(6, 3))
+    model, x = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), head), torch.randn(5, 4)
+    twin = copy.deepcopy(model)
+    twin(x)
+    evenly.LSAM(model, rho=0.3).backward(lambda: model(x).square().mean())
+    for a, b in zip(model.buffers(), twin.buffers(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_random_numbers_after_the_head_are_repeated_too() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(4, 6), nn.Dropout(0.5), nn.Linear(6, 3)), torch.randn(5, 4)
+    masks = []
+
+    def closure() -> Tensor:
+        out = F.dropout(model(x), 0.5)
+        masks.append(out == 0)
+        return out.square().mean()
+
+    evenly.LSAM(model, rho=0.3, same_dropout=True).backward(closure)
+    assert torch.equal(*masks)
 
 
 def test_nothing_stays_on_the_modules_and_no_graph_is_kept() -> None:

@@ -1,1 +1,1 @@
-"""SAM inside other people's training loops: Lightning and Transformers. Nothing else imports this package."""
+"""Other frameworks: SAM in Lightning and Transformers, and trained networks as files that other programs read."""

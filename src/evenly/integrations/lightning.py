@@ -63,7 +63,7 @@ class SharpnessAwareTraining(Callback):
         pl_module.training_step = training_step  # type: ignore[method-assign]
 
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Any) -> None:
-        """Lightning clears gradients after the next `training_step`: the rule is told here that its step is over."""
+        """Lightning clears gradients only after the next `training_step`, so end the rule's step here."""
         if self.sam is not None:
             self.sam.end_step()
 

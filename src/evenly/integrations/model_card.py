@@ -4,14 +4,15 @@ import json
 from typing import Any
 
 from evenly import __version__
-from evenly.recipe import Recipe, from_record
+from evenly.recipe import Recipe
 from evenly.training.prediction import TrainedRun
+from evenly.training.recorded_recipe import recorded_recipe
 
 
 def model_card(trained: TrainedRun) -> str:
     """The card in the form that the Hugging Face Hub shows: YAML in front, then Markdown."""
     record, run = trained.record, trained.run
-    recipe = from_record(run.recipe) if run is not None else None
+    recipe = recorded_recipe(run) if run is not None else None
     summary = run.summary() if run is not None else {}
     front = {
         "library_name": "evenly",
@@ -21,7 +22,8 @@ def model_card(trained: TrainedRun) -> str:
     name = record.data.get("name", "data")
     lines = ["---", *(f"{key}: {json.dumps(value)}" for key, value in front.items()), "---", ""]
     lines += [f"# {record.name} on {name}", ""]
-    lines += [f"A network that tells {len(trained.classes)} classes apart: {', '.join(trained.classes)}.", ""]
+    classes = ", ".join(f"`{each}`" for each in trained.classes)  # a name may hold a comma
+    lines += [f"A network that tells {len(trained.classes)} classes apart: {classes}.", ""]
     lines += ["## Use", "", "```python", "import evenly", "", 'trained = evenly.load_run("this folder")']
     lines += ['print(trained.predict("image.jpg"))', "```", ""]
     lines += [f"Inputs: {_inputs(trained)}. Outputs: logits, in the order of the classes above.", ""]

@@ -53,8 +53,9 @@ class SharpnessAwareTraining(Loops):  # type: ignore[misc]  # a mixin: what it c
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
-        if self.sam is not None and self.args.should_save:
-            torch.save(self.sam.state_dict(), os.path.join(output_dir, FILE))
+        state = None if self.sam is None else self.sam.state_dict()  # All processes gather their shards.
+        if state is not None and self.args.should_save:
+            torch.save(state, os.path.join(output_dir, FILE))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)

@@ -31,10 +31,12 @@ class Result(NamedTuple):
         return self.loss.detach() if self.rest is None else (self.loss.detach(), *self.rest)
 
 
-def evaluate(closure: Callable[..., Any], batch: tuple[Any, ...], params: Sequence[Tensor]) -> Result:
+def evaluate(closure: Callable[..., Any], batch: tuple[Any, ...], watched: Tensor | None) -> Result:
     """Call the closure; return its loss, checked to be differentiable, and whatever else it returned.
 
-    >>> evaluate(lambda: 1.0, (), [torch.zeros(1)])
+    The closure must not change the `.grad` of the `watched` parameter.
+
+    >>> evaluate(lambda: 1.0, (), None)
     Traceback (most recent call last):
     evenly.errors.UsageError: the closure returned float, not a tensor: return the loss, as in ...
     """
@@ -43,8 +45,7 @@ def evaluate(closure: Callable[..., Any], batch: tuple[Any, ...], params: Sequen
             f"backward was given a {type(closure).__name__}, but the loss is computed more than once: give a function: "
             "sam.backward(lambda: F.cross_entropy(model(x), y))"
         )
-    first = params[0]
-    before = first.grad
+    before = None if watched is None else watched.grad
     version = None if before is None else before._version
     if torch.is_grad_enabled():
         loss = closure(*batch)
@@ -67,7 +68,7 @@ def evaluate(closure: Callable[..., Any], batch: tuple[Any, ...], params: Sequen
             "the loss needs no gradient: do not detach it, take it out of torch.no_grad(), and check that the model "
             "has parameters with requires_grad=True"
         )
-    if first.grad is not before or (before is not None and before._version != version):
+    if watched is not None and (watched.grad is not before or (before is not None and before._version != version)):
         raise UsageError(
             "the closure changed .grad: it called backward or zero_grad itself. Return the loss only, and call "
             "optimizer.zero_grad() outside; closures that do call backward go to evenly.optim.SharpnessAware"
@@ -148,8 +149,8 @@ def add_to_grad(params: Sequence[Tensor], gradients: Sequence[Tensor | None], we
     whole = not isinstance(weight, Tensor) and weight == 1.0  # a number on a device is not read
     for p, new in zip(params, gradients, strict=True):
         if new is not None:
-            old, new = p.grad, new if whole else new * weight
-            p.grad = new if old is None else old + new
+            new = new if whole else new * weight
+            p.grad = new if p.grad is None else p.grad + new
 
 
 def repeat_random_numbers(params: Sequence[Tensor]) -> Callable[[], contextlib.AbstractContextManager[None]]:

@@ -1,5 +1,6 @@
 """The gradient at displaced weights: `backward(closure)` of every rule, which changes nothing but `.grad`."""
 
+import contextlib
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -27,6 +28,7 @@ from evenly.optim.step import Collector, Step
 
 Closure = Callable[..., Any]
 _HOOKS = attrgetter("_post_accumulate_grad_hooks")
+_NOTHING = contextlib.nullcontext()
 
 
 class DisplacedGradient:
@@ -137,6 +139,8 @@ class DisplacedGradient:
         self.aside: list[Tensor] | None = None
         self._left: tuple[int, weakref.ref[Tensor], int, int] | None = None
         self._located = False
+        #: Whether a loss has ever had a gradient for any of the parameters.
+        self._reached = False
 
     @property
     def skipped(self) -> int:
@@ -191,17 +195,23 @@ class DisplacedGradient:
 
     def _loss(self, closure: Closure, batch: Batch) -> tuple[Tensor, tuple[Any, ...] | None]:
         if self.scaler is not None:
-            raise UsageError("scaler=...: the framework that calls backward scales the loss itself; drop scaler")
+            raise UsageError(
+                "scaler=...: a loss whose backward someone else calls (a framework, or hooks on accumulated gradients) "
+                "is not scaled here; drop scaler"
+            )
         collected = Collector()
         result = self.take(ClosurePasses(closure, self.params, self.replicas, self.scale_loss), batch, collected)
         leaves, gradients = collected.pairs(self.params)
+        self._reached |= any(g is not None for g in collected.own)
+        self._refuse_unreached()
         loss = WithGradients.apply(result.loss.detach(), self.note, gradients, *leaves)  # type: ignore[no-untyped-call]
         return loss, result.rest
 
     def take(self, passes: Any, batch: Batch, into: Collector | None = None) -> Any:
         """Make the passes of one call; `into` collects the gradients that otherwise go to `.grad`."""
         step, micro = self.begin()
-        result = Step(self, passes, step, micro).take(batch, into)
+        with self.replicas.reducing() if self.replicas.sharded else _NOTHING:
+            result = Step(self, passes, step, micro).take(batch, into)
         self.num_steps, self.micro = step + 1, micro
         return result
 
@@ -212,7 +222,7 @@ class DisplacedGradient:
         if self._accumulates():
             return self.num_steps - 1, self.micro + 1
         if self.rule.remembers:
-            self.memory.end_step(check=not self.rule.sees_lesson)
+            self.memory.end_step(check=not self.rule.ascent_checks_input)
         return self.num_steps, 0
 
     def scale_loss(self, loss: Tensor) -> Tensor:
@@ -232,7 +242,18 @@ class DisplacedGradient:
             g = p.grad
             if g is not None:
                 self._left = (i, weakref.ref(g), g._version, p._version)
+                self._reached = True
                 return
+        self._refuse_unreached()
+
+    def _refuse_unreached(self) -> None:
+        """Refuse a loss without a gradient for any parameter, unless an earlier one had some: it would be plain SGD."""
+        if not self._reached:
+            raise UsageError(
+                f"the loss depends on none of the {len(self.params)} parameters of {type(self).__name__}: build it "
+                "from the model that the closure calls, after all that replaces parameters (adapters, to_empty, "
+                "load_state_dict(assign=True))"
+            )
 
     def end_step(self) -> None:
         """Make the next call begin a new step, for loops that clear `.grad` only after their closure has run."""
@@ -272,7 +293,8 @@ class DisplacedGradient:
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to continue bit for bit: the step, the skipped ascents, the rule's memory.
 
-        It is the same on every process. The settings are included for reading, and checked when the state is loaded.
+        It is the same on every process; under FSDP2 all must call this, since shards are gathered. The settings are
+        included for reading, and checked when the state is loaded.
         """
         return {
             "step": self.num_steps,

@@ -1,5 +1,6 @@
 """SAM of the last layer in one pass through the body, whose features do not change with the ascent."""
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -30,11 +31,11 @@ def one_pass_suffices(sam: DisplacedGradient, last: LastLayer) -> bool:
     """Whether one pass through the body is enough for this step.
 
     Two passes, with the same result, are needed where the batch is divided, parameters are sharded, torch.compile hides
-    the head, or a framework calls backward itself.
+    the head, a framework calls backward itself, or random numbers are repeated: the body may have drawn some.
     """
     if sam.m is not None or sam.fraction < 1 or sam.replicas.sharded or sam.weight_decay or sam.radii:
         return False
-    if sam.own_backward is not None or _is_compiled(sam.model, last.head):
+    if sam.same_dropout or sam.own_backward is not None or _is_compiled(sam.model, last.head):
         return False
     step, _ = sam.begin()
     if step % sam.every or radius_at(sam._rho, step) == 0:
@@ -49,9 +50,11 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
     if not at:
         raise UsageError(f"the head {last.head_name!r} is frozen, so there is nothing to displace")
     replay = last.replay
+    watch = sam.statistics.watch_step() if sam.statistics else None
+    watched = None if sam.replicas.rebuckets else sam.params[0]
     try:
         with replay.recording(), sam.replicas.no_sync():
-            result = evaluate(closure, batch, sam.params)
+            result = evaluate(closure, batch, watched)
         grads = gradients(sam.scale_loss(result.loss), [sam.params[i] for i in at])
         here = [(i, t) for i, t in zip(at, grads, strict=True) if t is not None]
         w = [sam.params[i] for i, _ in here]
@@ -69,8 +72,8 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
         home = tree.displace(w, ascent.direction, size) if ascent is not None and moves else None
         torch.clear_autocast_cache()
         try:
-            with replay.replaying(), sam.statistics.freeze():
-                again = evaluate(closure, batch, sam.params)
+            with replay.replaying(), watch.later_pass() if watch is not None else contextlib.nullcontext():
+                again = evaluate(closure, batch, watched)
             _differentiate(sam.scale_loss(again.loss), last)
         finally:
             if home is not None:
@@ -78,6 +81,8 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
                 torch.clear_autocast_cache()
     finally:
         replay.forget()
+        if watch is not None:
+            watch.restore()
     sam.num_steps, sam.micro = step + 1, micro
     sam.note()
     return result.detach()

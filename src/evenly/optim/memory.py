@@ -41,45 +41,50 @@ class Memory:
         self.learned: dict[int, Tensor] = {}
         self.counts: dict[int, int] = {}
         self.length: float | None = None
+        #: The vector last recalled, and where.
+        self._recalled: tuple[list[int], Known] | None = None
 
     def recall(self, at: list[int], like: Params | None = None) -> list[Tensor] | None:
         """The vector at these parameters, with zeros for new ones; None if all are new."""
         known = self.known
         if not known:
             return None
-        vectors = [known.get(i) for i in at]
-        gaps = [k for k, t in enumerate(vectors) if t is None]
-        if len(gaps) == len(at):
+        if self._recalled is not None and self._recalled[0] == at:
+            return self._recalled[1]
+        new = set(at) - known.keys()
+        if len(new) == len(at):
             return None
-        for k in gaps:
-            vectors[k] = torch.zeros_like((like or [])[k])
-        vector = Known(vectors)  # type: ignore[arg-type]  # without gaps now
-        if self.length is not None and not gaps and len(at) == len(known):
+        vector = Known(known[i] if i not in new else torch.zeros_like((like or [])[k]) for k, i in enumerate(at))
+        if self.length is not None and not new and len(at) == len(known):
             vector.known_length = self.length
+        self._recalled = (at, vector)
         return vector
 
-    def add(self, rule: Rule, space: Space, at: list[int], lesson: Params, *, step: int = 0) -> None:
+    def add(self, rule: Rule, space: Space, at: list[int], memory_input: Params, *, step: int = 0) -> None:
         """Learn from a group, and keep the result until the step is over."""
         known = self.known
-        new = [k for k, i in enumerate(at) if i not in known]  # A parameter seen for the first time has no memory yet.
-        old = [k for k, i in enumerate(at) if i in known] if new else list(range(len(at)))
-        for places in (new, old):
-            if places:
-                part = lesson if len(places) == len(at) else [lesson[k] for k in places]
-                before = None if places is new else [known[at[k]] for k in places]
-                learned = rule.learn(Point(space, [], None, before, step), part)
-                for k, t in zip(places, learned, strict=True):
-                    i = at[k]
-                    self.learned[i] = t if i not in self.learned else self.learned[i] + t
-                    self.counts[i] = self.counts.get(i, 0) + 1
+        new = set(at) - known.keys()  # A parameter seen for the first time has no memory yet.
+        if 0 < len(new) < len(at):
+            for places in ([k for k, i in enumerate(at) if (i in new) is first] for first in (True, False)):
+                self.add(rule, space, [at[k] for k in places], [memory_input[k] for k in places], step=step)
+            return
+        before = None if new else [known[i] for i in at]
+        learned = dict(zip(at, rule.update_memory(Point(space, [], None, before, step), memory_input), strict=True))
+        if not self.learned:
+            self.learned, self.counts = learned, dict.fromkeys(at, 1)
+            return
+        for i, t in learned.items():
+            self.learned[i] = t if i not in self.learned else self.learned[i] + t
+            self.counts[i] = self.counts.get(i, 0) + 1
 
     def end_step(self, *, check: bool) -> None:
         """Keep the mean of what was learned, if it is finite; without `check` it is known to be, except on a device."""
         if not self.learned:
             return
-        counts = self.counts
-        mean = {i: t if counts[i] == 1 else t / counts[i] for i, t in self.learned.items()}
-        self.learned, self.counts, self.length = {}, {}, None
+        mean, counts = self.learned, self.counts
+        if set(counts.values()) != {1}:
+            mean = {i: t / counts[i] for i, t in mean.items()}
+        self.learned, self.counts, self.length, self._recalled = {}, {}, None, None
         values = list(mean.values())
         if on_one_device(values):
             self.known.update(self._finite(mean, torch.isfinite(tree.norm(values))))
@@ -99,13 +104,20 @@ class Memory:
         return {i: torch.where(good, t, self.known[i]) for i, t in mean.items()}
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain dictionaries."""
-        return {"known": dict(self.known), "learned": dict(self.learned), "counts": dict(self.counts)}
+        """Plain dictionaries of whole tensors; shards are gathered, which all processes must do together."""
+        known, learned = ({i: _gathered(t) for i, t in each.items()} for each in (self.known, self.learned))
+        return {"known": known, "learned": learned, "counts": dict(self.counts)}
 
     def load_state_dict(self, state: dict[str, Any], params: Params) -> None:
-        """Load a state onto the devices of the parameters; JSON may have turned its keys into strings."""
+        """Load a state onto the devices and shards of the parameters; JSON may have turned its keys into strings."""
         for name in ("known", "learned"):
-            mine = {int(i): t.to(params[int(i)].device).clone() for i, t in state[name].items()}
+            given = {int(i): t for i, t in state[name].items()}
+            mine = {i: tree.sharded_like(t.to(params[i].device).clone(), params[i]) for i, t in given.items()}
             setattr(self, name, mine)
         self.counts = {int(i): int(n) for i, n in state["counts"].items()}
-        self.length = None
+        self.length = self._recalled = None
+
+
+def _gathered(t: Tensor) -> Tensor:
+    """The whole of a sharded tensor, on the host: all of them together may not fit on a device."""
+    return tree.whole(t).cpu() if tree.is_shard(t) else t

@@ -87,7 +87,7 @@ def check(
         raise UsageError(f"weight_decay={weight_decay}: this rule climbs no objective; leave weight_decay out")
     if adaptive and not (rule.normalises and rule.climbs):
         raise UsageError("adaptive=True stretches the ball that a rule climbs in, and this rule has none; leave it out")
-    if fraction < 1 and not rule.looks_first:
+    if fraction < 1 and not rule.needs_gradient:
         raise UsageError(f"fraction={fraction}: this rule makes no pass before it moves; leave fraction out")
     if fraction < 1 and same_dropout:
         raise UsageError("same_dropout with fraction < 1: masks of different sizes cannot be the same; drop one")

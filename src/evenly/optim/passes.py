@@ -8,9 +8,7 @@ from torch import Tensor
 
 from evenly.optim.closures import Result, differentiate, evaluate, gradients, other_leaves
 from evenly.optim.groups import Batch
-from evenly.optim.replicas import Replicas
-
-Gradients = list[Tensor | None]
+from evenly.optim.replicas import Gradients, Replicas
 
 
 class Passes(Protocol):
@@ -36,14 +34,15 @@ class ClosurePasses:
         self, closure: Callable[..., Any], params: list[Tensor], replicas: Replicas, scale: Callable[[Tensor], Tensor]
     ) -> None:
         self.closure, self.params, self.replicas, self.scale = closure, params, replicas, scale
+        self.watched = None if replicas.rebuckets else params[0]
 
     def gradients(self, batch: Batch, inputs: Sequence[int]) -> tuple[Result, Gradients]:
         """By `autograd.grad`; by a backward pass for a sharded model, which hides its leaves."""
         if self.replicas.sharded:
-            return self._set_aside(batch)
+            return self._set_aside(batch)[:2]
         params = self.params
         with self.replicas.no_sync():
-            result = evaluate(self.closure, batch, params)
+            result = evaluate(self.closure, batch, self.watched)
         live = [i for i in inputs if params[i].requires_grad]
         grads: Gradients = [None] * len(params)
         for i, g in zip(live, gradients(self.scale(result.loss), [params[i] for i in live]), strict=True):
@@ -53,10 +52,10 @@ class ClosurePasses:
     def leaf_gradients(self, batch: Batch) -> tuple[Result, Gradients, list[Tensor], Gradients]:
         """By `autograd.grad` for every leaf of the graph."""
         if self.replicas.sharded:
-            return (*self._set_aside(batch), [], [])
+            return self._set_aside(batch)
         params = self.params
         with self.replicas.no_sync():
-            result = evaluate(self.closure, batch, params)
+            result = evaluate(self.closure, batch, self.watched)
         others = other_leaves(result.loss, {id(p) for p in params})
         live = [i for i, p in enumerate(params) if p.requires_grad]
         both = gradients(self.scale(result.loss), [*(params[i] for i in live), *others])
@@ -68,23 +67,23 @@ class ClosurePasses:
     def gradients_apart(self, batch: Batch, weight: float) -> tuple[Result, Gradients]:
         """With the parameters' `.grad` set aside during the pass."""
         with self.replicas.no_sync():
-            result = evaluate(self.closure, batch, self.params)
+            result = evaluate(self.closure, batch, self.watched)
             with set_aside(self.params):
                 differentiate(self.scale(result.loss), weight)
                 return result, [p.grad for p in self.params]
 
     def accumulate(self, batch: Batch, weight: float) -> Result:
         """An ordinary backward pass."""
-        result = evaluate(self.closure, batch, self.params)
+        result = evaluate(self.closure, batch, self.watched)
         differentiate(self.scale(result.loss), weight)
         return result
 
-    def _set_aside(self, batch: Batch) -> tuple[Result, Gradients]:
-        result = evaluate(self.closure, batch, self.params)
+    def _set_aside(self, batch: Batch) -> tuple[Result, Gradients, list[Tensor], Gradients]:
+        result = evaluate(self.closure, batch, self.watched)
         others = other_leaves(result.loss, {id(p) for p in self.params})
         with set_aside([*self.params, *others]):
             differentiate(self.scale(result.loss))
-            return result, [p.grad for p in self.params]
+            return result, [p.grad for p in self.params], others, [leaf.grad for leaf in others]
 
 
 class BackwardPasses:
@@ -129,11 +128,13 @@ def set_aside(leaves: Sequence[Tensor]) -> Any:
     >>> w.grad
     tensor([1.])
     """
-    held = [p.grad for p in leaves]
-    for p in leaves:
+    held = [(p, p.grad) for p in leaves if p.grad is not None]
+    for p, _ in held:
         p.grad = None
     try:
         yield
     finally:
-        for p, old in zip(leaves, held, strict=True):
+        for p in leaves:
+            p.grad = None
+        for p, old in held:
             p.grad = old

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 from evenly.errors import UsageError, did_you_mean
 
+Forward = Callable[..., Any]
+
 
 def find_head(model: nn.Module, head: nn.Module | str | None) -> tuple[str, nn.Module]:
     """The module named or given as `head`, or else the last linear layer, with its name.
@@ -69,6 +71,10 @@ class Replay:
                     f"the head {name!r} shares a parameter with {used[id(p)]!r}, so displacing it would change the "
                     f"features too: use SAM(model, where={name + '.*'!r}), which makes two passes"
                 )
+        #: Every module whose forward is wrapped.
+        self.modules = [head, *self.roots, *(module for _, module in self.before)]
+        self._wrapped: list[Forward] = []
+        self._wrappers: dict[bool, list[Forward]] = {}
         self.reached = 0
         self.features: list[Tensor] = []
         self.kept: dict[int, deque[Any]] = {}
@@ -93,8 +99,11 @@ class Replay:
     def recording(self) -> Iterator[None]:
         """Within the context, keep the outputs of the modules before the head."""
         self.reached, self.features, self.kept = 0, [], {}
-        with self._patch(self._record, records=True):
+        own = self._patch(records=True)
+        try:
             yield
+        finally:
+            self._restore(own)
         if not self.reached:
             raise UsageError(
                 f"the head {self.name!r} was never reached: the closure must call the model, the head must be the "
@@ -105,14 +114,66 @@ class Replay:
     @contextlib.contextmanager
     def replaying(self) -> Iterator[None]:
         """Within the context, the modules before the head return their kept outputs."""
-        with self._patch(self._replay, records=False):
+        own = self._patch(records=False)
+        try:
             yield
+        finally:
+            self._restore(own)
 
     def forget(self) -> None:
         """Drop the features, and with them the graph behind them."""
         self.features, self.kept = [], {}
 
-    def _record(self, name: str, module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
+    def _patch(self, *, records: bool) -> list[Forward | None]:
+        """Put wrappers in place of the forwards, and return what `_restore` needs."""
+        self._past_head = self._as_one = False
+        forwards = [module.forward for module in self.modules]
+        if forwards != self._wrapped:  # Building the wrappers takes longer than a tiny head.
+            self._wrappers = {records: self._wrap(records) for records in (True, False)}
+            self._wrapped = forwards
+        own = [vars(module).get("forward") for module in self.modules]
+        for module, wrapper in zip(self.modules, self._wrappers[records], strict=True):
+            vars(module)["forward"] = wrapper
+        return own
+
+    def _restore(self, own: list[Forward | None]) -> None:
+        for module, forward in zip(self.modules, own, strict=True):
+            if forward is None:
+                vars(module).pop("forward", None)  # A module may have two names.
+            else:
+                vars(module)["forward"] = forward
+
+    def _wrap(self, records: bool) -> list[Forward]:
+        """A wrapper for the forward of every module: the head, the roots around it, the modules before it."""
+        wrap = self._record if records else self._replay
+        roots = [self._split(root, records) for root in self.roots]
+        if roots:
+            roots[0] = self._restart(roots[0])
+        before = [wrap(name, module, module.forward) for name, module in self.before]
+        return [self._watch_head(self.head.forward), *roots, *before]
+
+    def _watch_head(self, forward: Forward) -> Forward:
+        def watched_head(features: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._inside:
+                raise UsageError(
+                    f"the head {self.name!r} is called inside {self._inside[-1]!r}: name the outermost layer with "
+                    "head=, or use SAM(model, where=...), which makes two passes"
+                )
+            self._past_head = True
+            self.reached += 1
+            self.features.append(features)
+            return forward(features, *args, **kwargs)
+
+        return watched_head
+
+    def _restart(self, forward: Forward) -> Forward:
+        def root_forward(*args: Any, **kwargs: Any) -> Any:
+            self._past_head = False  # Another call of the model within the closure.
+            return forward(*args, **kwargs)
+
+        return root_forward
+
+    def _record(self, name: str, module: nn.Module, forward: Forward) -> Forward:
         def recording_forward(*args: Any, **kwargs: Any) -> Any:
             self._inside.append(name)
             try:
@@ -125,7 +186,7 @@ class Replay:
 
         return recording_forward
 
-    def _replay(self, name: str, module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
+    def _replay(self, name: str, module: nn.Module, forward: Forward) -> Forward:
         def replaying_forward(*args: Any, **kwargs: Any) -> Any:
             if self._past_head:
                 return forward(*args, **kwargs)
@@ -142,17 +203,17 @@ class Replay:
             )
         return left.popleft()
 
-    def _split_forward(self, root: nn.Sequential, records: bool) -> Callable[..., Any]:
-        """The forward of a Sequential that contains the head: the members before the head are kept as one output."""
-        members: list[nn.Module] = list(root)
-        forward: Callable[..., Any] = root.forward
-        way = {id(self.head), *map(id, self.roots)}
-        start = next((i for i, member in enumerate(members) if id(member) in way), 0)
-        if not start:
+    def _split(self, root: nn.Module, records: bool) -> Forward:
+        """The forward of a root; a plain Sequential keeps the members before the head as one output."""
+        forward: Forward = root.forward
+        if not (isinstance(root, nn.Sequential) and type(root).forward is nn.Sequential.forward):
             return forward
+        way = {id(self.head), *map(id, self.roots)}
 
         def split_forward(x: Any) -> Any:
-            if self._past_head:
+            members: list[nn.Module] = list(root)  # Its modules may be replaced between steps.
+            start = next((i for i, member in enumerate(members) if id(member) in way), 0)
+            if self._past_head or not start:
                 return forward(x)
             if records:
                 self._as_one = True
@@ -168,51 +229,6 @@ class Replay:
 
         return split_forward
 
-    @contextlib.contextmanager
-    def _patch(
-        self, wrap: Callable[[str, nn.Module, Callable[..., Any]], Callable[..., Any]], *, records: bool
-    ) -> Iterator[None]:
-        """Wrap the modules before the head within the context, and unwrap them after it."""
-        self._past_head = self._as_one = False
-        head_forward = self.head.forward
-
-        def watched_head(features: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._inside:
-                raise UsageError(
-                    f"the head {self.name!r} is called inside {self._inside[-1]!r}: name the outermost layer with "
-                    "head=, or use SAM(model, where=...), which makes two passes"
-                )
-            self._past_head = True
-            self.reached += 1
-            self.features.append(features)
-            return head_forward(features, *args, **kwargs)
-
-        def restarting(forward: Callable[..., Any]) -> Callable[..., Any]:
-            def root_forward(*args: Any, **kwargs: Any) -> Any:
-                self._past_head = False  # Another call of the model within the closure.
-                return forward(*args, **kwargs)
-
-            return root_forward
-
-        patched: list[tuple[nn.Module, Any]] = []
-
-        def patch(module: nn.Module, forward: Callable[..., Any]) -> None:
-            patched.append((module, module.__dict__.get("forward")))
-            module.__dict__["forward"] = forward
-
-        try:
-            patch(self.head, watched_head)
-            for root in self.roots:
-                if isinstance(root, nn.Sequential) and type(root).forward is nn.Sequential.forward:
-                    patch(root, self._split_forward(root, records))
-            if self.roots:
-                patch(self.roots[0], restarting(self.roots[0].forward))
-            for name, module in self.before:
-                patch(module, wrap(name, module, module.forward))
-            yield
-        finally:
-            for module, own in reversed(patched):
-                if own is None:
-                    module.__dict__.pop("forward", None)
-                else:
-                    module.__dict__["forward"] = own
+    # The wrappers belong to this object and its modules: a copy builds its own.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_wrapped": [], "_wrappers": {}}

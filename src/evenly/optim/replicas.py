@@ -2,7 +2,7 @@
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -11,6 +11,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from evenly import tree
 from evenly.errors import UsageError
+
+Gradients = list[Tensor | None]
 
 _PART_OF_A_MODEL = (
     "FSDP2 shards a part of the parameters only ({whole} is whole), so ranks would climb by different lengths: call "
@@ -38,6 +40,7 @@ class Replicas:
             self.wrappers = [outer]
         shards = [name for name, p in named.items() if tree.is_shard(p)]
         self.sharded = bool(shards)
+        self._sharding: list[Any] = [m for m in modules if hasattr(m, "set_requires_gradient_sync")] if shards else []
         if shards and len(shards) < len(named):
             raise UsageError(_PART_OF_A_MODEL.format(whole=next(name for name in named if name not in shards)))
         self._mesh = next((p.device_mesh for p in named.values() if tree.is_shard(p)), None)  # type: ignore[attr-defined]
@@ -60,6 +63,11 @@ class Replicas:
         return torch.distributed.get_rank(self.group) if self.wrappers else 0
 
     @property
+    def rebuckets(self) -> bool:
+        """Whether a forward pass may move `.grad` to other memory, because DDP keeps gradients in its buckets."""
+        return any(wrapper.gradient_as_bucket_view for wrapper in self.wrappers)
+
+    @property
     def unidentified(self) -> bool:
         """Whether there are other processes, but nothing in the model that shares gradients with them."""
         if self.wrappers or self.sharded or not torch.distributed.is_available():
@@ -77,23 +85,78 @@ class Replicas:
                 stack.enter_context(_bypass(wrapper) if wrapper.static_graph else wrapper.no_sync())
             yield
 
-    def mean(self, gradients: list[Tensor | None]) -> list[Tensor | None]:
-        """The gradients averaged over ranks in one message; bit-identical on every rank."""
-        present = [g for g in gradients if g is not None]
-        if not self.wrappers or not present:
+    @contextlib.contextmanager
+    def reducing(self) -> Iterator[None]:
+        """Within the context, every pass of a sharded model reduces its gradients, even between micro-batches.
+
+        `set_requires_gradient_sync(False)` would leave the gradient of a pass where SAM cannot see it.
+        """
+        parts = [part for module in self._sharding for part in _reduced_together(module)]
+        held = [(part, part.reduce_grads, part.all_reduce_grads) for part in parts]
+        for part in parts:
+            part.reduce_grads = part.all_reduce_grads = True
+        try:
+            yield
+        finally:
+            for part, scatters, reduces in held:
+                part.reduce_grads, part.all_reduce_grads = scatters, reduces
+
+    def mean(self, gradients: Gradients, params: list[Tensor], among: Iterable[int] | None = None) -> Gradients:
+        """The gradients (of the parameters `among` all) averaged over ranks, bit-identical on every rank.
+
+        As in DDP, a rank whose examples do not reach a parameter counts as zero; None is left where no rank has one.
+        """
+        if not self.wrappers:
             return gradients
-        flat = torch.cat([g.to_dense().reshape(-1) if g.is_sparse else g.reshape(-1) for g in present])
-        torch.distributed.all_reduce(flat, group=self.group)
-        flat /= self.count
-        parts = iter(torch.split(flat, [g.numel() for g in present]))
-        return [None if g is None else next(parts).view(g.shape).clone() for g in gradients]
+        totals = self._totals(gradients, params, among)
+        return [None if total is None else total[0] / self.count for total in totals]
+
+    def mean_of_present(self, vectors: Gradients, params: list[Tensor], among: Iterable[int] | None) -> Gradients:
+        """The same over the ranks that have each vector."""
+        totals = self._totals(vectors, params, among)
+        return [None if total is None else total[0] / total[1] for total in totals]
+
+    def _totals(
+        self, vectors: Gradients, params: list[Tensor], among: Iterable[int] | None
+    ) -> list[tuple[Tensor, Tensor] | None]:
+        """The sum of each vector over ranks and how many ranks have it, in one message for each type of parameter."""
+        totals: list[tuple[Tensor, Tensor] | None] = [None] * len(params)
+        learning = [i for i in (range(len(params)) if among is None else among) if params[i].requires_grad]
+        for dtype in dict.fromkeys(params[i].dtype for i in learning):
+            at = [i for i in learning if params[i].dtype is dtype]
+            has = torch.tensor([vectors[i] is not None for i in at], dtype=dtype, device=params[at[0]].device)
+            message = torch.cat([*(_flat(vectors[i], params[i]) for i in at), has])
+            torch.distributed.all_reduce(message, group=self.group)
+            *sums, counts = torch.split(message, [*(params[i].numel() for i in at), len(at)])
+            complete = all(vectors[i] is not None for i in at)  # then the counts need not be read, which would wait
+            somewhere = [True] * len(at) if complete else counts.real.bool().tolist()
+            for i, total, count, exists in zip(at, sums, counts.real, somewhere, strict=True):
+                if exists:
+                    totals[i] = total.view(params[i].shape), count
+        return totals
 
     # A process group cannot be copied; the wrappers that hold it handle that themselves.
     def __deepcopy__(self, memo: dict[int, Any]) -> "Replicas":
         twin = object.__new__(Replicas)
         twin.wrappers = copy.deepcopy(self.wrappers, memo)
+        twin._sharding = copy.deepcopy(self._sharding, memo)
         twin.sharded, twin._mesh = self.sharded, self._mesh
         return twin
+
+
+def _flat(vector: Tensor | None, param: Tensor) -> Tensor:
+    """The vector in one dimension; zeros if there is none."""
+    if vector is None:
+        return param.new_zeros(param.numel())
+    return (vector.to_dense() if vector.is_sparse else vector).reshape(-1)
+
+
+def _reduced_together(module: Any) -> list[Any]:
+    """The groups of parameters that FSDP2 reduces together; older versions of torch have one for each module."""
+    state = module._get_fsdp_state()
+    if hasattr(state, "_fsdp_param_groups"):
+        return list(state._fsdp_param_groups)
+    return [state._fsdp_param_group] if state._fsdp_param_group is not None else []
 
 
 def _lightning_wrapper(model: object) -> DistributedDataParallel | None:

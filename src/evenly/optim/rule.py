@@ -32,20 +32,21 @@ class Rule:
     """SAM (Foret et al., 2021); other rules override what differs.
 
     Fields are the settings of a rule. Methods are pure, except that `descent` may write over the last gradient. Only
-    one vector, `memory`, lives between steps. `learn` makes it from a lesson; the results of an optimizer step are
-    averaged over its perturbation groups, processes and micro-batches, so it must be linear in the lesson.
+    one vector, `memory`, lives between steps. `update_memory` computes it from `memory_input`; the results of an
+    optimizer step are averaged over its perturbation groups, processes and micro-batches, so it must be linear in the
+    input.
     """
 
     #: Whether the gradient at the weights is needed before moving.
-    looks_first: ClassVar[bool] = True
+    needs_gradient: ClassVar[bool] = True
     #: Whether the displacement has length ρ, whatever the length of the direction.
     normalises: ClassVar[bool] = True
     #: Whether `descent` combines the gradient at the displaced weights with others.
     combines: ClassVar[bool] = False
     #: Whether the rule has a memory.
     remembers: ClassVar[bool] = False
-    #: Whether a finite displacement proves that the lesson is finite, so that no check is needed.
-    sees_lesson: ClassVar[bool] = False
+    #: Whether a finite displacement proves that `memory_input` is finite, so that no check is needed.
+    ascent_checks_input: ClassVar[bool] = False
     #: Whether the rule ascends an objective, to which `weight_decay` can be added.
     climbs: ClassVar[bool] = True
     #: η of ASAM's stretched ball; None is the round ball.
@@ -75,13 +76,13 @@ class Rule:
         """
         return here.g_adv
 
-    def lesson(self, here: Point) -> Vector | None:
-        """What to learn from this step; None for nothing."""
+    def memory_input(self, here: Point) -> Vector | None:
+        """The input of `update_memory` from a step that displaces; None for no update."""
         return None
 
-    def learn(self, here: Point, lesson: Vector) -> Vector:
-        """The memory after a lesson; `here.memory` is None before the first."""
-        return lesson
+    def update_memory(self, here: Point, memory_input: Vector) -> Vector:
+        """The memory after this input; `here.memory` is None before the first."""
+        return memory_input
 
     def __post_init__(self) -> None:
         for setting in fields(self):

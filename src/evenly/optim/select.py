@@ -78,7 +78,7 @@ def as_reusable(model: nn.Module | Tensor | Iterable[Any]) -> Any:
 def select(model: nn.Module | Iterable[Any], named: Named, where: Where) -> Named:
     """The parameters that `where` chooses: None for all, a module, a type of module, a name pattern, or a function.
 
-    A name pattern is a shell pattern over parameter names ("layer4.*", "*.weight"); several choices in a list or
+    A name pattern is a shell pattern over parameter names (`layer4.*`, `*.weight`); several choices in a list or
     tuple are united.
 
     >>> net = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2), nn.Linear(2, 1))

@@ -14,9 +14,9 @@ from evenly.optim.ascent import Ascent
 from evenly.optim.closures import Result, add_to_grad, repeat_random_numbers
 from evenly.optim.device_space import Skips, loss_scale, space_of
 from evenly.optim.memory import Memory
-from evenly.optim.passes import Gradients, Passes
+from evenly.optim.passes import Passes
 from evenly.optim.radius import GroupRadii, radius_at
-from evenly.optim.replicas import Replicas
+from evenly.optim.replicas import Gradients, Replicas
 from evenly.optim.rule import Point, Rule
 from evenly.optim.scratch import Scratch
 from evenly.optim.statistics import RunningStatistics, StepWatch
@@ -108,14 +108,15 @@ class Step:
                 watch.restore()
         if len(results) == 1:
             return results[0]
-        rest = [list(each) for each in zip(*(r.rest for r in results), strict=True)] if results[0].rest else None
-        return Result(torch.stack([r.loss.detach() for r in results]).mean(), None if rest is None else tuple(rest))
+        rests = [r.rest for r in results if r.rest is not None]
+        rest = tuple(list(each) for each in zip(*rests, strict=True)) if rests else None
+        return Result(torch.stack([r.loss.detach() for r in results]).mean(), rest)
 
     def _plain(self, batch: groups.Batch, into: Collector | None) -> Result:
         if into is None:
             return self.passes.accumulate(batch, 1.0)
         result, g, others, theirs = self.passes.leaf_gradients(batch)
-        into.add(self.owner.replicas.mean(g), others, theirs, 1.0)
+        into.add(self.owner.replicas.mean(g, self.owner.params), others, theirs, 1.0)
         return result
 
     def _group(
@@ -131,6 +132,7 @@ class Step:
         owner, rule, replicas = self.owner, self.owner.rule, self.owner.replicas
         draws = repeat_random_numbers(owner.params) if owner.same_dropout else _draw_freely
         displaces = rule.displaces(self.step)
+        asked = owner.moved if displaces and not rule.combines else range(len(owner.params))
         part = owner.fraction < 1 and displaces
         first: Result | None = None
         second: Result | None = None
@@ -138,22 +140,22 @@ class Step:
         g_adv: Gradients | None = None
         home, here = None, None
         at: list[int] = []
-        if rule.looks_first:
+        if rule.needs_gradient:
             # With a part of the batch the running statistics are left to the pass that sees all of it.
             with draws(), watch.later_pass() if watch is not None and (place or part) else _NOTHING:
                 if displaces:
                     early = groups.first_part(batch, owner.fraction) if part else batch
-                    everything = rule.combines or owner.whole
-                    first, g = self.passes.gradients(early, range(len(owner.params)) if everything else owner.moved)
+                    first, g = self.passes.gradients(early, asked)
                 else:
                     first, g = self._last(batch, num, into)
-            g = self._unscale(replicas.mean(g) if spans else g)
+            g = self._unscale(replicas.mean(g, owner.params, asked) if spans else g)
         if displaces:
-            group = 0 if spans else (self.micro * replicas.count + replicas.rank) * num + place
+            share = self.micro if spans else self.micro * replicas.count + replicas.rank
+            group = share * num + place
             here, at, home = self._climb(g, group)
             if not (rule.combines or rule.remembers):
                 g = here = None  # Free its memory for the second pass.
-            again = watch is not None and ((rule.looks_first and not part) or place > 0)
+            again = watch is not None and ((rule.needs_gradient and not part) or place > 0)
             try:
                 with draws(), watch.later_pass() if watch is not None and again else _NOTHING:
                     if rule.combines or into is not None:
@@ -165,17 +167,17 @@ class Step:
                 if home is not None:
                     tree.restore(home)
                     torch.clear_autocast_cache()
-            g_adv = self._unscale(replicas.mean(g_adv) if spans and g_adv is not None else g_adv)
+            g_adv = self._unscale(replicas.mean(g_adv, owner.params) if spans and g_adv is not None else g_adv)
         left = g_adv
         if rule.combines:
             left, here, at = self._combine(g, g_adv, here, at, shared=into is not None)
         if left is not None:
-            left = left if spans else replicas.mean(left)
+            left = left if spans else replicas.mean(left, owner.params)
             if into is not None:
                 into.add(left, [], [], 1.0 / num)
             else:
                 add_to_grad(owner.params, left, self.loss_scale / num)
-        if rule.remembers and here is not None:
+        if rule.remembers and displaces:
             self._learn(here, at, spans)
         result = first if first is not None else second
         assert result is not None
@@ -276,16 +278,24 @@ class Step:
                 result[i] = t
         return result, here, at
 
-    def _learn(self, here: Point, at: list[int], spans: bool) -> None:
-        """Learn from this group, averaged over ranks; nothing if its displacement was not finite."""
-        owner = self.owner
-        lesson = owner.rule.lesson(here)
-        if lesson is not None and not spans and owner.replicas.wrappers:
-            lesson = owner.replicas.mean(lesson)
-        ascent = here.ascent
+    def _learn(self, here: Point | None, at: list[int], spans: bool) -> None:
+        """Learn from this group; nothing if it has no gradient or its displacement was not finite.
+
+        Every rank learns the mean of what the groups of all ranks have to teach, whether its own has any or not.
+        """
+        owner, params = self.owner, self.owner.params
+        ascent = None if here is None else here.ascent
         skipped = ascent is not None and not isinstance(ascent.size, Tensor) and not math.isfinite(ascent.size)
-        if lesson is not None and not skipped:
-            owner.memory.add(owner.rule, here.space, at, lesson, step=self.step)
+        memory_input = None if here is None or skipped else owner.rule.memory_input(here)
+        if owner.replicas.wrappers and not spans:
+            own = {} if memory_input is None else dict(zip(at, memory_input, strict=True))
+            among = None if owner.rule.combines else owner.moved
+            mean = owner.replicas.mean_of_present([own.get(i) for i in range(len(params))], params, among)
+            at = [i for i, t in enumerate(mean) if t is not None]
+            memory_input = [t for t in mean if t is not None]
+        if memory_input:
+            space = space_of(params) if here is None else here.space
+            owner.memory.add(owner.rule, space, at, memory_input, step=self.step)
 
     def _unscale(self, g: Gradients | None) -> Any:
         if g is None or (isinstance(self.loss_scale, float) and self.loss_scale == 1.0):

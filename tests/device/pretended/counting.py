@@ -20,7 +20,7 @@ _FREE = (
 # Operators whose result has a size, or a value on the host, that only the device knows.
 _WAITING = {
     "_local_scalar_dense", "nonzero", "bincount", "masked_select", "_unique2", "unique_dim", "unique_consecutive",
-    "is_nonzero", "equal", "_is_all_true", "_is_any_true",
+    "is_nonzero", "equal", "allclose", "_is_all_true", "_is_any_true",
 }  # fmt: skip
 _COPIES = ("_to_copy", "copy_", "_foreach_copy_")
 
@@ -52,6 +52,9 @@ class Count(TorchDispatchMode):
             return out
         if any(t.is_cuda and t.dtype == torch.float64 for t in made):
             self.float64[f"{name} at {_line()}"] += 1
+        if name == "lift_fresh":  # torch.tensor(…, device=): its copy from the host is not dispatched
+            self._copy("_to_copy", [made[0].cpu()], made, non_blocking=False)
+            return out
         if name in _COPIES:
             self._copy(name, given, made, kwargs.get("non_blocking", False) or (len(args) > 2 and args[2] is True))
             return out

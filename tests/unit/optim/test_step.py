@@ -202,3 +202,13 @@ def test_lsam_keeps_of_a_sequential_body_what_a_plain_pass_keeps_and_calls_it_on
     assert calls == [0]
     assert not any(lsam.replay.kept.values())
     lsam.replay.forget()
+
+
+def test_lsam_runs_a_module_that_was_replaced_between_steps() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    lsam, x = evenly.LSAM(model), torch.randn(5, 3)
+    lsam.backward(lambda: model(x).square().mean())
+    model[1] = nn.Tanh()
+    with torch.no_grad():
+        loss = model(x).square().mean()
+    assert lsam.backward(lambda: model(x).square().mean()) == loss

@@ -20,21 +20,21 @@ class Friendly(Rule):
     """Remembers m, the running mean of the gradients before this one, as in the authors' code."""
 
     remembers: ClassVar[bool] = True
-    sees_lesson: ClassVar[bool] = True
+    ascent_checks_input: ClassVar[bool] = True
     sigma: float = 1.0
     decay: float = 0.9
 
     def direction(self, here: Point) -> Vector:
-        """D = g − σ m; the first step has no m and is SAM's."""
+        """The direction d = g − σ m; the first step has no m and equals SAM's."""
         return here.g if here.memory is None else here.space.add(here.g, here.memory, -self.sigma)
 
-    def lesson(self, here: Point) -> Vector:
-        """G."""
+    def memory_input(self, here: Point) -> Vector:
+        """The gradient g."""
         return here.g
 
-    def learn(self, here: Point, lesson: Vector) -> Vector:
-        """M ← λ m + (1 − λ) g, beginning at the first g."""
-        return lesson if here.memory is None else here.space.blend(here.memory, lesson, 1 - self.decay)
+    def update_memory(self, here: Point, memory_input: Vector) -> Vector:
+        """Update m ← λ m + (1 − λ) g; the first m is the first g."""
+        return memory_input if here.memory is None else here.space.blend(here.memory, memory_input, 1 - self.decay)
 
 
 class FriendlySAM(DisplacedGradient):

@@ -35,7 +35,7 @@ class Look(Rule):
         size = here.space.ratio(self.alpha * here.space.length(here.g), here.space.length(here.memory))
         return here.space.mix(here.g, 1.0, here.memory, size)
 
-    def lesson(self, here: Point) -> Vector | None:
+    def memory_input(self, here: Point) -> Vector | None:
         """g_v, in the steps that look."""
         return None if here.g_adv is None else orthogonal(here.space, here.g_adv, here.g)
 

@@ -20,7 +20,7 @@ from evenly.rules import RULES
 class Momentum(Rule):
     """Remembers v, the optimizer's momentum; the optimizer moves against it."""
 
-    looks_first, combines, remembers, climbs = False, True, True, False
+    needs_gradient, combines, remembers, climbs = False, True, True, False
     momentum: float = 0.9
     weight_decay: float | None = None
 
@@ -33,14 +33,14 @@ class Momentum(Rule):
         d, e = self.weight_decay, here.ascent
         return here.g_adv if d is None or e is None else here.space.mix(here.g_adv, 1.0, e.direction, d * e.size)
 
-    def lesson(self, here: Point) -> Vector:
+    def memory_input(self, here: Point) -> Vector:
         """∇L(w + ε) + λ (w + ε)."""
         return here.left if self.weight_decay is None else here.space.add(here.left, here.w, self.weight_decay)
 
-    def learn(self, here: Point, lesson: Vector) -> Vector:
-        """V ← μ v + lesson; the first is copied, since `.grad` is the caller's to change."""
+    def update_memory(self, here: Point, memory_input: Vector) -> Vector:
+        """Update v ← μ v + the new input; the first is copied, because the caller may change `.grad`."""
         v = here.memory
-        return here.space.scale(lesson, 1.0) if v is None else here.space.add(lesson, v, self.momentum)
+        return here.space.scale(memory_input, 1.0) if v is None else here.space.add(memory_input, v, self.momentum)
 
 
 class MSAM(DisplacedGradient):

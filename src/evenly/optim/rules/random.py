@@ -19,7 +19,7 @@ from evenly.rules import RULES
 class Random(Rule):
     """Noise of a fixed size, drawn afresh every step."""
 
-    looks_first, normalises, climbs = False, False, False
+    needs_gradient, normalises, climbs = False, False, False
     seed: int = 0
 
     def ascent(self, here: Point, rho: Number) -> Ascent:

@@ -20,20 +20,20 @@ class VarianceSuppressed(Rule):
     """Remembers d, the running mean of the gradients."""
 
     remembers: ClassVar[bool] = True
-    sees_lesson: ClassVar[bool] = True
+    ascent_checks_input: ClassVar[bool] = True
     theta: float = 0.4
 
     def direction(self, here: Point) -> Vector:
-        """D with this gradient in it."""
-        return self.learn(here, here.g)
+        """The direction d, updated with this gradient."""
+        return self.update_memory(here, here.g)
 
-    def lesson(self, here: Point) -> Vector:
-        """G."""
+    def memory_input(self, here: Point) -> Vector:
+        """The gradient g."""
         return here.g
 
-    def learn(self, here: Point, lesson: Vector) -> Vector:
-        """D ← (1 − θ) d + θ g, beginning at the first g."""
-        return lesson if here.memory is None else here.space.blend(here.memory, lesson, self.theta)
+    def update_memory(self, here: Point, memory_input: Vector) -> Vector:
+        """Update d ← (1 − θ) d + θ g; the first d is the first g."""
+        return memory_input if here.memory is None else here.space.blend(here.memory, memory_input, self.theta)
 
 
 class VaSSO(DisplacedGradient):

@@ -23,7 +23,7 @@ class Weighted(Rule):
     gamma: float = 0.9
 
     def descent(self, here: Point) -> Vector:
-        """G + γ/(1 − γ) (g_adv − g)."""
+        """The gradient g + γ/(1 − γ) (g_adv − g)."""
         weight = self.gamma / (1 - self.gamma)
         return here.space.mix(here.g_adv, weight, here.g, 1 - weight)
 
