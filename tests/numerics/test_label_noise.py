@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from evenly.data import load
-from evenly.data.even import evenly_over
+from evenly.data.class_balanced_rows import evenly_over
 from evenly.data.planted import other_class
 from evenly.models import build
 from evenly.models.seeding import seeding

@@ -174,7 +174,7 @@ def test_small_classes_are_split_together_as_each_is_alone(options: dict[str, An
     logits[labels == 7] = 1.0  # nothing to split
     together = separate(logits, labels, max_accuracy=1, **options)
     for split in together.splits:
-        if not split.divided:
+        if not split.has_both_parts:
             continue
         members = labels == split.label
         alone = separate(logits[members], labels[members], max_accuracy=1, **options)
@@ -189,7 +189,7 @@ def test_small_classes_are_split_together_as_each_is_alone(options: dict[str, An
         if "among" not in options:
             assert split.inertia == pytest.approx(direct_inertia(points.numpy(), alone.hard.numpy()), rel=1e-4)
             assert split.inertia <= 1.05 * KMeans(2, n_init=10, random_state=0).fit(points.numpy()).inertia_
-    assert not next(split for split in together.splits if split.label == 7).divided
+    assert not next(split for split in together.splits if split.label == 7).has_both_parts
 
 
 def test_silhouettes_of_padded_clouds_are_those_of_scikit_learn() -> None:

@@ -29,7 +29,7 @@ class Symmetric(Protocol):
 
     @property
     def size(self) -> int:
-        """P."""
+        """The size of the matrix, P."""
 
     @property
     def dtype(self) -> torch.dtype:

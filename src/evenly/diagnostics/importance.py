@@ -52,10 +52,6 @@ class Importance:
         """The Lorenz curve of the phantom weights."""
         return lorenz(self.phantom)
 
-    def phantom_ratio(self, name: str) -> Tensor:
-        """ṽ/v of a tracked parameter for every group: SAM's change of its learning rate (figure 4)."""
-        return self.phantoms[name] / self.tracked[name]
-
 
 def importance(
     model: nn.Module,
@@ -90,7 +86,7 @@ def importance(
     >>> _ = nn.init.constant_(model.weight, 1.0)
     >>> data = (torch.tensor([[1.0], [3.0]]), torch.tensor([1, 1]))
     >>> weighed = importance(model, data, rho=1.0, track=["weight"])  # the ascent takes the weight to 0: λ̃ = ½
-    >>> weighed.phantom.tolist(), round(weighed.real_gini, 3), weighed.phantom_ratio("weight").tolist()
+    >>> weighed.phantom.tolist(), round(weighed.real_gini, 3), weighed.phantoms["weight"].tolist()
     ([0.5, 0.5], 0.35, [[[0.0]]])
     """
     if rule is None and not rho >= 0:

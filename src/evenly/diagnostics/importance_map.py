@@ -43,7 +43,7 @@ def lorenz_curves(weights: Importance) -> dict[str, list[float]] | None:
 
 
 def has_both_features(part: Labelled, splits: Splits) -> bool:
-    """Whether the data name an easy and a hard feature, and have a split on which the two can be told apart."""
+    """Whether the data name an easy and a hard feature, and have a split on which the two vary independently."""
     both = {"easy", "hard"}
     return both <= set(part.attributes) and "balanced" in splits and both <= set(splits["balanced"].attributes)
 

@@ -70,7 +70,7 @@ def measure(
     if examples < 1:
         raise UsageError(f"examples = {examples}: give 1 or more.")
     if not isinstance(rng, torch.Generator):
-        raise UsageError(f"rng = {rng!r} is no generator: give rng=torch.Generator().manual_seed(0).")
+        raise UsageError(f"rng = {rng!r} is not a generator: give rng=torch.Generator().manual_seed(0).")
     seed = int(torch.randint(2**62, (), generator=rng, device=rng.device))
     splits = as_splits(data, model)
     part = even_part(splits.train, examples, generator(seed, "examples"))

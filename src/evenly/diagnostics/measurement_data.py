@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from evenly.curvature.chunks import EXPECTED, Data, as_chunks
-from evenly.data.even import evenly_over
+from evenly.data.class_balanced_rows import evenly_over
 from evenly.data.labelled import Labelled, Splits, scale_pixels
 from evenly.errors import DataError, UsageError
 from evenly.models.observation import observing

@@ -61,7 +61,7 @@ def reweighting(
             assert y is not None
             return _log_odds_of_one(f, y)
 
-        def moved(step_P: Tensor, x: Tensor) -> Tensor:
+        def output_at(step_P: Tensor, x: Tensor) -> Tensor:
             parts = torch.split(step_P, [named[name].numel() for name in names])
             there = {n: named[n].detach() + part.view(named[n].shape) for n, part in zip(names, parts, strict=True)}
             own = {name: buffer.clone() for name, buffer in buffers.items()}
@@ -74,7 +74,7 @@ def reweighting(
             norm_N = torch.linalg.vector_norm(slope_NP, dim=1)
             step_NP = -rho * slope_NP / norm_N.clamp_min(torch.finfo(slope_NP.dtype).tiny)[:, None]
             with torch.no_grad():
-                before_N, after_N = log_odds(model(x), y), log_odds(vmap(moved, randomness="same")(step_NP, x), y)
+                before_N, after_N = log_odds(model(x), y), log_odds(vmap(output_at, randomness="same")(step_NP, x), y)
             measured.append(F.logsigmoid(-after_N) - F.logsigmoid(-before_N))
             predicted.append(rho * norm_N)
             logistic.append(torch.sigmoid(before_N) * rho * norm_N)

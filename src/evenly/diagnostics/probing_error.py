@@ -149,7 +149,10 @@ def balanced_groups(data: Labelled, *, attribute: str, over: Sequence[str] | Non
         raise UsageError(f"balance = {balance!r}: give 'require', 'subsample' or 'ignore'.")
     target_N = data.attribute(attribute)
     if int(target_N.min()) == int(target_N.max()):
-        raise DataError(f"attribute {attribute!r} has one value, {int(target_N[0])}, in {data.name} {data.split}.")
+        raise DataError(
+            f"attribute {attribute!r} has one value, {int(target_N[0])}, in {data.name} {data.split}: a probe needs "
+            "two. Choose another attribute or split."
+        )
     if balance == "ignore":
         return None
     names = list(over) if over is not None else _default_attributes(data, attribute)

@@ -87,7 +87,7 @@ def _coefficient(sigma: Partition, sampling: Sampling, num: int, size: int, left
         if sampling == "bernoulli":
             probability = (size / num) ** len(pi)
         else:
-            probability = _draws(pi, size, left, same=same) / max(_falling(num, len(pi)), 1)
+            probability = _draws(pi, size, left, same=same) / max(_falling_factorial(num, len(pi)), 1)
         total += moebius * probability
     return total * float(num) ** len(sigma) / float(size) ** length
 
@@ -95,11 +95,11 @@ def _coefficient(sigma: Partition, sampling: Sampling, num: int, size: int, left
 def _draws(pi: Partition, size: int, left: int, *, same: bool) -> float:
     """In how many ways distinct draws of a group (or of two groups) can fill the blocks."""
     if same:
-        return _falling(size, len(pi))
+        return _falling_factorial(size, len(pi))
     if _mixes(pi, left):
         return 0
     before = sum(block[0] < left for block in pi)
-    return _falling(size, before) * _falling(size, len(pi) - before)
+    return _falling_factorial(size, before) * _falling_factorial(size, len(pi) - before)
 
 
 def _mixes(pi: Partition, left: int) -> bool:
@@ -118,7 +118,7 @@ def _merged_counts(pi: Partition, sigma: Partition) -> list[int] | None:
     return counts
 
 
-def _falling(num: int, k: int) -> float:
+def _falling_factorial(num: int, k: int) -> float:
     return float(prod(num - i for i in range(k)))
 
 

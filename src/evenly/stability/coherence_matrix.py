@@ -50,12 +50,6 @@ class Coherence:
         """λmax(Tr HᵢHⱼ)/maxᵢ λmax(Hᵢ): the σ of the paper's table 1; it scales with the curvature, σ does not."""
         return self.lambda_max_s_without_root / self.largest_example
 
-    @property
-    def num_pairs(self) -> int:
-        """How many unordered pairs there are, each example with itself included."""
-        num = len(self.matrix_NN)
-        return num * (num + 1) // 2
-
 
 def coherence(problem: Problem, *, rho_over_alpha: float = 0.0) -> Coherence:
     """The coherence matrix and measure of a problem; with ρ/α > 0, those of SAM.
@@ -89,8 +83,8 @@ def coherence_of_hessians(hessians: Tensor) -> Coherence:
 
     >>> h = torch.tensor([[[1.0]], [[-2.0]]])
     >>> c = coherence_of_hessians(h)
-    >>> c.undefined_pairs, c.num_pairs, c.sigma
-    (1, 3, None)
+    >>> c.undefined_pairs, c.sigma
+    (1, None)
     """
     if hessians.ndim != 3 or hessians.shape[1] != hessians.shape[2] or not hessians.numel():
         raise DataError(f"Hessians must be N×P×P and not empty, not {tuple(hessians.shape)}.")
@@ -120,8 +114,8 @@ def _check_kind(problem: object) -> None:
         return
     cubic = isinstance(problem, Tensor) and problem.ndim == 3
     call = "coherence_of_hessians(tensor)" if cubic else "coherence(Problem.from_factors(tensor))"
-    made = "Hessians, N×P×P" if cubic else "per-example gradients or factors, N×P"
-    raise UsageError(f"coherence: a {type(problem).__name__} is no Problem. Of {made}: {call}.")
+    expected = "Hessians, N×P×P" if cubic else "per-example gradients or factors, N×P"
+    raise UsageError(f"coherence: a {type(problem).__name__} is not a Problem. Make one of {expected}: {call}.")
 
 
 def _largest(symmetric: Tensor) -> float:

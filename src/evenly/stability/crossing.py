@@ -29,7 +29,7 @@ def first_crossing(gradient: GradientMap, optimizer: LinearOptimizer) -> float:
     """The smallest η at which the spectral radius of the second-moment map of (w, u) is 1.
 
     >>> one = torch.tensor([1.0], dtype=torch.float64)
-    >>> noisy = GradientMap(one, lambda m: m, one, True)  # A = 0 or 2
+    >>> noisy = GradientMap(one, lambda m: m, one)  # A = 0 or 2
     >>> first_crossing(noisy, LinearOptimizer())  # 2λ/(λ² + variance)
     1.0
     """
@@ -42,8 +42,11 @@ def first_crossing(gradient: GradientMap, optimizer: LinearOptimizer) -> float:
     high, matrix, guess = limit, start, min(_guess(gradient, optimizer), 0.9 * limit)
     while True:
         lr, matrix = _newton(gradient, optimizer, guess, high, matrix)
-        # Another eigenvalue may have overtaken the one that Newton's method followed: a fresh start finds the largest.
-        mu, fresh, _ = _radius(gradient, optimizer, lr, start, 1e-3)
+        if lr >= (1 - 1e-12) * limit:  # the noise hardly matters, and μ is all rounding so close to its pole
+            mu, fresh = 0.0, matrix
+        else:
+            # Another eigenvalue may have overtaken the one that Newton's method followed: a fresh start finds the top.
+            mu, fresh, _ = _radius(gradient, optimizer, lr, start, 1e-3)
         if mu > 1 + 1e-5:
             high, guess, matrix = lr, lr * (1 - 1e-9), fresh
             continue
@@ -69,8 +72,11 @@ def _guess(gradient: GradientMap, optimizer: LinearOptimizer) -> float:
 def _newton(
     gradient: GradientMap, optimizer: LinearOptimizer, lr: float, high: float, matrix: Tensor
 ) -> tuple[float, Tensor]:
-    """A root of log μ below `high`, by Newton's method in log η that falls back to bisection."""
-    low, tol = 0.0, 1e-2
+    """A root of log μ below `high`, by Newton's method in log η/(η̄ − η) that falls back to bisection.
+
+    μ has a pole at the mean's threshold η̄, near which log μ is a straight line in this coordinate.
+    """
+    low, tol, limit = 0.0, 1e-2, optimizer.mean_threshold(gradient.mean_R)
     for _ in range(100):
         mu, matrix, slope = _radius(gradient, optimizer, lr, matrix, tol)
         # A rough μ may be too small, hardly too large.
@@ -80,10 +86,10 @@ def _newton(
             high = min(high, lr)
         step = -log(mu) / slope if mu > 0 and slope > 0 else 0.0
         if abs(step) < 1e-6 and tol <= 1e-5:  # the next Newton step would be about the square of this one
-            return lr * exp(step), matrix
+            return _moved(lr, step, limit), matrix
         if high - low <= 1e-13 * high:
             return high, matrix
-        trial = lr * exp(max(-2.0, min(2.0, step))) if step else 0.0
+        trial = _moved(lr, max(-2.0, min(2.0, step)), limit) if step else 0.0
         lr = trial if low < trial < high else ((low + high) / 2 if low else high / 2)
         tol = max(1e-6, min(tol, abs(step) / 3))
     raise ArithmeticError(f"the crossing did not settle: μ = {mu} at lr = {lr}.")
@@ -92,7 +98,7 @@ def _newton(
 def _radius(
     gradient: GradientMap, optimizer: LinearOptimizer, lr: float, matrix: Tensor, tol: float
 ) -> tuple[float, Tensor, float]:
-    """μ at one η with its eigenmatrix X, and d log μ / d log η = ⟨X, Q′∘X⟩/⟨X, Q∘X⟩.
+    """μ at one η with its eigenmatrix X, and ⟨X, Q′∘X⟩/⟨X, Q∘X⟩, the slope of log μ in log η/(η̄ − η).
 
     Where Q > 0 the map is symmetric in the coordinates Q^½∘X, otherwise its left eigenmatrix is Q∘X: either way μ is
     right to the square of X's error.
@@ -108,9 +114,19 @@ def _radius(
         mu = float((qx_RR * gradient.covariance(qx_RR)).sum() / (x_RR * qx_RR).sum())
     x_RR = (x_RR + x_RR.mT) / 2
     nudge = 1e-5
-    moved_RR = optimizer.response(gradient.mean_R, lr * (1 - nudge))
+    limit = optimizer.mean_threshold(gradient.mean_R)
+    moved_RR = optimizer.response(gradient.mean_R, _moved(lr, -nudge, limit))
     slope = float((x_RR.square() * (q_RR - moved_RR)).sum() / (x_RR.square() * q_RR).sum()) / nudge
     return mu, x_RR, slope
+
+
+def _moved(lr: float, step: float, limit: float) -> float:
+    """The η whose log η/(η̄ − η) is larger by `step`.
+
+    >>> _moved(1.0, log(2), 2.0)  # η/(η̄ − η) from 1 to 2
+    1.3333333333333333
+    """
+    return limit / (1 + (limit - lr) / lr * exp(-step))
 
 
 def _earlier_crossing(gradient: GradientMap, optimizer: LinearOptimizer, lr: float, matrix: Tensor) -> float | None:

@@ -28,22 +28,12 @@ class Growth:
     """Growth per step over the second half of the runs: mean over the repeats and its standard error.
 
     Five standard errors of ten repeats are passed by chance about once in 3,000 cells. The rate nears the exponent from
-    above where many coordinates grow alike, because ‖w‖ follows the largest: `vanishes` is the safer verdict.
+    above where many coordinates grow alike, because ‖w‖ follows the largest: a negative rate is the safer verdict. A
+    stable method with its own noise hovers near 0.
     """
 
     rate: Tensor
     standard_error: Tensor
-
-    def diverges(self, *, errors: float = 5.0) -> Tensor:
-        """Where the rate is above 0 by more than `errors` standard errors."""
-        return self.rate > errors * self.standard_error
-
-    def vanishes(self, *, errors: float = 5.0) -> Tensor:
-        """Where the rate is below 0 by more than `errors` standard errors; cells that do neither are undecided.
-
-        A stable method with its own noise does neither: it hovers.
-        """
-        return self.rate < -errors * self.standard_error
 
 
 def growth(log_half_K: Tensor, log_end_K: Tensor, *, steps: int) -> Growth:

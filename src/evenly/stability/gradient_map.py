@@ -19,10 +19,11 @@ from evenly.errors import UsageError, did_you_mean
 from evenly.stability import same_batch
 from evenly.stability.batch_moments import group_size
 from evenly.stability.curvatures import Diagonal
-from evenly.stability.problem import Problem
+from evenly.stability.problem import Problem, check_ratio
 from evenly.stability.sampling import Sampling, second_moment
 
 Ascent = Literal["full", "batch"]
+NO_NOISE = 1e-12  # a variance of A_t below this share of ‖Ā‖² is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,14 @@ class GradientMap:
     mean_R: Tensor
     covariance: Callable[[Tensor], Tensor]
     variance_R: Tensor | None
-    random: bool
+
+    @property
+    def random(self) -> bool:
+        """Whether A_t varies: a full batch, one example and equal examples leave it as it is."""
+        if self.variance_R is not None:
+            return bool(self.variance_R.any())
+        noise = self.covariance(self.mean_R.new_ones(len(self.mean_R)).diag()).trace()
+        return bool(noise > NO_NOISE * self.mean_R.square().sum())
 
 
 def gradient_map(
@@ -53,17 +61,18 @@ def gradient_map(
     >>> mapped.mean_R.tolist(), mapped.variance_R.tolist()
     ([2.0], [1.0])
     """
-    if ascent not in get_args(Ascent):
-        raise UsageError(f"ascent = {ascent!r} is not known. {did_you_mean(ascent, get_args(Ascent))}")
-    group_size(batch, m)
+    check_ascent(ascent, rho_over_alpha=rho_over_alpha, batch=batch, m=m)
+    if crossing not in get_args(same_batch.Crossing):
+        raise UsageError(
+            f"crossing = {crossing!r} is not known. {did_you_mean(crossing, get_args(same_batch.Crossing))}"
+        )
     if ascent == "batch" and rho_over_alpha:
-        problem.sam(rho_over_alpha)  # refuses a bad ratio
         moments = same_batch.Words(sampling, problem.population, batch, m, crossing)
         if isinstance(problem.curvatures, Diagonal):
             mean_R, variance_R = same_batch.diagonal_moments(problem.curvatures, moments, rho_over_alpha)
-            return GradientMap(mean_R, lambda m_RR: m_RR * variance_R.diag(), variance_R, bool(variance_R.any()))
+            return GradientMap(mean_R, lambda m_RR: m_RR * variance_R.diag(), variance_R)
         mean_R, covariance = same_batch.factored_moments(problem, moments, rho_over_alpha)
-        return GradientMap(mean_R, covariance, None, moments.random)
+        return GradientMap(mean_R, covariance, None)
     there = problem.sam(rho_over_alpha)
     c1, c2 = second_moment(sampling, num_examples=problem.population, batch=batch)
     lam_R, curvatures = there.eigenvalues_R, there.curvatures
@@ -75,4 +84,19 @@ def gradient_map(
     variances_R = None
     if isinstance(curvatures, Diagonal):
         variances_R = ((c1 - 1) * lam_R.square() + c2 * curvatures.values_NR.square().mean(0)).clamp_min(0)
-    return GradientMap(lam_R, covariance_of_sgd, variances_R, c2 > 0)
+    return GradientMap(lam_R, covariance_of_sgd, variances_R)
+
+
+def check_ascent(ascent: str, *, rho_over_alpha: float, batch: int, m: int | None) -> None:
+    """Refuse an unknown ascent, a bad ratio, and groups that do not divide the batch or do not climb.
+
+    >>> check_ascent("full", rho_over_alpha=0.1, batch=4, m=2)
+    Traceback (most recent call last):
+    evenly.errors.UsageError: m = 2: groups climb on their own examples. Give ascent='batch', or leave m out.
+    """
+    if ascent not in get_args(Ascent):
+        raise UsageError(f"ascent = {ascent!r} is not known. {did_you_mean(ascent, get_args(Ascent))}")
+    check_ratio(rho_over_alpha)
+    group_size(batch, m)
+    if m is not None and rho_over_alpha and ascent == "full":
+        raise UsageError(f"m = {m}: groups climb on their own examples. Give ascent='batch', or leave m out.")

@@ -12,7 +12,7 @@ from torch import Tensor
 from evenly.errors import UsageError
 from evenly.stability.batch_moments import group_size
 from evenly.stability.curvatures import Diagonal
-from evenly.stability.gradient_map import Ascent
+from evenly.stability.gradient_map import Ascent, check_ascent
 from evenly.stability.mean_square import check_lr
 from evenly.stability.method import Method, split_method
 from evenly.stability.outcomes import batch_values
@@ -113,6 +113,7 @@ class _Walk:
         m: int | None = None,
     ) -> None:
         check_batch(sampling, num_examples=problem.drawable(sampling), batch=batch)
+        check_ascent(ascent, rho_over_alpha=rho_over_alpha, batch=batch, m=m)
         self.ratio = rho_over_alpha if ascent == "batch" else 0.0
         self.problem = problem.sam(rho_over_alpha) if ascent == "full" else problem
         self.sampling, self.batch = sampling, batch
@@ -144,9 +145,11 @@ def coordinates(problem: Problem, *, batch: int, **method: Unpack[Method]) -> li
     """
     optimizer, rest = split_method(method)
     sampling, ratio = rest.get("sampling", "bernoulli"), rest.get("rho_over_alpha", 0.0)
-    same = rest.get("ascent", "full") == "batch"
+    ascent, m = rest.get("ascent", "full"), rest.get("m")
+    check_ascent(ascent, rho_over_alpha=ratio, batch=batch, m=m)
+    same = ascent == "batch"
     there = problem if same else problem.sam(ratio)
-    grouped = same and ratio and group_size(batch, rest.get("m")) < batch
+    grouped = same and ratio and group_size(batch, m) < batch
     if not isinstance(there.curvatures, Diagonal) or not optimizer.plain or grouped:
         raise UsageError(
             "this set is not diagonal, or the method has momentum or groups: give rng= (a torch.Generator) to estimate "

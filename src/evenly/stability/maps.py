@@ -95,9 +95,15 @@ def stability_map(
     for batch in batches:
         check_batch("bernoulli", num_examples=num_examples, batch=batch)
     if not sigmas or not batches or not all(1 <= sigma <= num_examples for sigma in sigmas):
-        raise UsageError(f"sigmas must lie in 1..{num_examples} and neither sigmas nor batches be empty.")
+        raise UsageError(
+            f"sigmas = {list(sigmas)}, batches = {list(batches)}: give at least one of each, and σ from 1 to the "
+            f"number of examples, {num_examples}."
+        )
     if not all(ratio >= 0 for ratio in rho_over_alpha) or not noise >= 0 or not sharpness > 0:
-        raise UsageError("rho_over_alpha and noise must be at least 0, and sharpness positive.")
+        raise UsageError(
+            f"rho_over_alpha = {list(rho_over_alpha)}, noise = {noise}, sharpness = {sharpness}: the first two must be "
+            "at least 0, and the sharpness positive."
+        )
     if steps < 2 or repeats < 2:
         raise UsageError(f"steps = {steps}, repeats = {repeats}: give at least 2 of each.")
     sams = [MapMethod(f"SAM ρ/α={ratio:g}", rho_over_alpha=ratio) for ratio in rho_over_alpha]
@@ -200,7 +206,7 @@ def _jump_singles(
 
 
 def _xlog(times: Tensor, factor: Tensor) -> Tensor:
-    """Times · log factor, with 0 · log 0 = 0."""
+    """The product times · log(factor), with 0 · log 0 = 0."""
     return torch.where(times > 0, times * factor.log(), 0.0)
 
 

@@ -94,7 +94,8 @@ def mean_square_threshold(
 def mean_square_radius(problem: Problem, *, lr: float, batch: int, **method: Unpack[Method]) -> float:
     """The factor by which the second moment changes per step in the long run; arguments as `mean_square_threshold`.
 
-    The spectral radius of E[J_t ⊗ J_t], J_t the step of w, or of (w, u) with momentum.
+    The spectral radius of E[J_t ⊗ J_t] on the range of H, J_t the step of w, or of (w, u) with momentum. Where nothing
+    curves, only decay moves the weights.
 
     >>> round(mean_square_radius(Problem.from_diagonal(torch.tensor([[1.0]])), lr=0.5, batch=1), 9)
     0.25

@@ -156,8 +156,7 @@ class Problem:
         >>> Problem.from_diagonal(torch.tensor([[2.0]])).sam(0.5).lambda_max
         4.0
         """
-        if not rho_over_alpha >= 0 or rho_over_alpha == float("inf"):
-            raise UsageError(f"rho_over_alpha = {rho_over_alpha}: give the ratio ρ/α as a number of at least 0.")
+        check_ratio(rho_over_alpha)
         if rho_over_alpha == 0:
             return self
         p_R = 1 + rho_over_alpha * self.eigenvalues_R
@@ -225,6 +224,12 @@ class Problem:
     def trace(self) -> float:
         """Tr H."""
         return float(self.eigenvalues_R.sum()) if self.truncation is None else self.truncation.trace
+
+
+def check_ratio(rho_over_alpha: float) -> None:
+    """Refuse a ρ/α that is not a finite number of at least 0."""
+    if not 0 <= rho_over_alpha < float("inf"):
+        raise UsageError(f"rho_over_alpha = {rho_over_alpha}: give the ratio ρ/α as a number of at least 0.")
 
 
 def _gram_shape(gram: Tensor, num_outputs: int) -> tuple[int, int]:

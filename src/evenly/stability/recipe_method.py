@@ -53,9 +53,6 @@ def method_of(
         notes.append("The run showed chosen examples more often; here every example counts once.")
     if recipe.augment and any(not step.startswith("normalise") for step in recipe.augment):
         notes.append("The run augmented its examples; here they are taken as they are in evaluation.")
-    notes.append(
-        "Batches are taken as independent draws without replacement; the run went through all examples once an epoch."
-    )
     return RunMethod(f"{ascent_name}{name}", settings, recipe.batch_size, rho, adam_eps, tuple(notes))
 
 
@@ -104,9 +101,7 @@ def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tu
     if rule == "none" or chosen.radius == 0:
         return None, "", notes
     if rule == "random":
-        notes.append(
-            "A random perturbation has the threshold of SGD; below it the weights hover and do not come to rest."
-        )
+        notes.append("A random perturbation has the threshold of SGD; below it the weights hover and do not converge.")
         return None, f"random perturbation {chosen.radius:g} with ", notes
     if rule not in ("sam", "usam"):
         raise UsageError(

@@ -19,7 +19,9 @@ from evenly.stability.recipe_method import RunMethod
 from evenly.stability.same_batch import ALL_PAIRS
 from evenly.stability.sampling import Sampling, check_batch, second_moment
 from evenly.stability.scaled_model import ScaledModel
-from evenly.stability.tables import criteria_rows, exact_row, minimum_note
+from evenly.stability.tables import NO_CRITERIA, criteria_rows, exact_row, minimum_note
+
+_DRAWN = {"without": " without replacement", "with": " with replacement", "bernoulli": " of each example"}
 
 
 def run_report(
@@ -42,16 +44,20 @@ def run_report(
     settings: Method = {**method.settings}
     sampling = settings.get("sampling", "bernoulli")
     check_batch(sampling, num_examples=len(train), batch=method.batch)
-    notes = list(method.notes)
-    alpha = None
+    notes = [
+        *method.notes,
+        f"Batches are taken as independent draws{_DRAWN[sampling]}; the run went through all examples once an epoch.",
+    ]
+    alpha, again = None, sampling == "with"
     if method.rho is not None:
-        alpha = mean_gradient_norm(model, train, batch=settings.get("m") or method.batch, rng=rng, loss=loss)
+        group = settings.get("m") or method.batch
+        alpha = mean_gradient_norm(model, train, batch=group, rng=rng, loss=loss, replacement=again)
         if alpha == 0:
             notes.append("Every gradient is 0 here: ρ/α has no value, and SAM is judged as its optimizer alone.")
         settings["rho_over_alpha"] = method.rho / alpha if alpha else 0.0
     judged = model
     if method.adam_eps is not None:
-        moments_P = mean_square_gradient(model, train, batch=method.batch, rng=rng, loss=loss)
+        moments_P = mean_square_gradient(model, train, batch=method.batch, rng=rng, loss=loss, replacement=again)
         judged = ScaledModel(model, moments_P.sqrt() + method.adam_eps)
     problems = [_problem(judged, part, train, loss, rank) for part in parts]
     etas = [mean_square_threshold(problem, batch=method.batch, **settings) for problem in problems]
@@ -65,8 +71,14 @@ def run_report(
     own = exact_row(problems[0], eta, lr, approximate=method.adam_eps is not None)
     own["eta_interval"] = [exp(spread.low), exp(spread.high)] if len(etas) > 1 else None
     is_sgd = method.name == "SGD"
-    papers = criteria_rows(plain[0], batch=method.batch, lr=lr if is_sgd else None)
-    if is_sgd:
+    papers = {}
+    if method.batch <= len(train):
+        papers = criteria_rows(plain[0], batch=method.batch, lr=lr if is_sgd else None)
+    else:
+        notes.append(NO_CRITERIA)
+    if not papers:
+        methods = {method.name: own}
+    elif is_sgd:
         methods = {"SGD": {**papers, **own, "criteria": [*papers["criteria"][:-1], *own["criteria"]]}}
     else:
         papers["stands"] = "not this run's optimizer; the criteria of the papers are for it"

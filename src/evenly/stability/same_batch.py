@@ -43,14 +43,6 @@ class Words:
             self.sampling, num_examples=self.num_examples, batch=self.batch, left=left, right=right, m=self.m
         )
 
-    @property
-    def random(self) -> bool:
-        """Whether batches, or the groups they are split into, differ at all."""
-        if self.batch < self.num_examples or self.sampling == "with":
-            return True
-        one_group = self.m is None or self.m == self.batch
-        return not (one_group or (self.m == 1 and self.sampling == "without"))
-
 
 def diagonal_moments(curvatures: Diagonal, words: Words, c: float) -> tuple[Tensor, Tensor]:
     """The mean and the variance of s + cs² in every coordinate, s a batch's curvature there."""

@@ -15,6 +15,7 @@ from evenly.stability.sampling import Sampling
 from evenly.stability.solutions import Solution, feature_solution, memorising_solution
 
 MEMORISING = "memorising"
+NO_CRITERIA = "The papers' criteria are left out: they need a batch that is no larger than the data."
 
 
 class Settings(TypedDict, total=False):
@@ -85,7 +86,10 @@ def threshold_report(
         check_lr(lr)
     problem = gram if isinstance(gram, Problem) else Problem.from_gram(gram)
     ratios = {"SGD": 0.0} | ({f"SAM ρ/α={rho_over_alpha:g}": rho_over_alpha} if rho_over_alpha else {})
-    methods = {name: criteria_rows(problem, batch=batch, lr=lr, ratio=ratio) for name, ratio in ratios.items()}
+    repeated = batch > problem.population and method.get("sampling") == "with"
+    methods = {}
+    if not repeated:
+        methods = {name: criteria_rows(problem, batch=batch, lr=lr, ratio=ratio) for name, ratio in ratios.items()}
     words = _words(method)
     if rho_over_alpha:
         ratios[f"SAM ρ/α={rho_over_alpha:g} on its own batch"] = rho_over_alpha
@@ -99,7 +103,7 @@ def threshold_report(
     notes = [
         f"{row['name']}: {note}." for method in methods.values() for row in method["criteria"] for note in row["notes"]
     ]
-    notes += minimum_note(gradient_norm, residual, problem.lambda_max)
+    notes += [NO_CRITERIA] * repeated + minimum_note(gradient_norm, residual, problem.lambda_max)
     return {
         "num_examples": problem.num_examples,
         "batch": batch,
@@ -151,9 +155,9 @@ def minimum_note(gradient_norm: float | None, residual: float | None, lambda_max
     if (gradient_norm or 0) <= 1e-3 * lambda_max and (residual or 0) <= 1e-2:
         return []
     return [
-        f"The network is not at a minimum ({_known('gradient norm', gradient_norm)}, "
-        f"{_known('largest residual', residual)}). Linear stability is about minima: train longer, or read these "
-        "thresholds as those of the model linearised here."
+        f"The network is not at a minimum ({_name_and_value('gradient norm', gradient_norm)}, "
+        f"{_name_and_value('largest residual', residual)}). Linear stability is about minima: train longer, or read "
+        "these thresholds as those of the model linearised here."
     ]
 
 
@@ -169,7 +173,7 @@ def verdict(lr: float | None, threshold: float, *, approximate: bool = False) ->
     return f"{word}: lr is {lr / threshold:.3g} of the {'approximate' if approximate else 'exact'} threshold"
 
 
-def _known(name: str, value: float | None) -> str:
+def _name_and_value(name: str, value: float | None) -> str:
     return f"{name} unknown" if value is None else f"{name} {float(f'{value:.3g}')}"
 
 
@@ -222,7 +226,7 @@ def _plain(lr: float) -> float | None:
 
 
 def _distinct_cube(n: int, d: int, rng: torch.Generator) -> Tensor:
-    """N distinct points of {±1}^d; equal draws, likely for small d only, are drawn again."""
+    """Distinct points of {±1}^d, n of them; equal draws, likely for small d only, are drawn again."""
     if d < 2 or n > 2**d // 2:
         raise UsageError(f"d = {d}, n = {n}: give d of at least 2, and n at most half of the 2^d points of the cube.")
     points = torch.empty(0, d, dtype=torch.float64)

@@ -164,3 +164,9 @@ def test_every_measurement_is_in_the_help_and_the_document(capsys: pytest.Captur
         assert entry.help.split()[0] in shown
         assert f"`{name}`" in document
         assert callable(function_of(name))
+
+
+def test_a_seed_in_place_of_a_generator_is_refused() -> None:
+    data = (torch.zeros(4, 2), torch.arange(4) % 2)
+    with pytest.raises(UsageError, match=r"rng = 0 is not a generator: give rng=torch.Generator"):
+        measure(torch.nn.Linear(2, 2), data, "rank", rng=0)  # type: ignore[arg-type]  # which is what is tested

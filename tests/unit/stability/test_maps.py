@@ -87,12 +87,13 @@ def test_random_perturbation_diverges_where_sgd_does_and_sam_where_sgd_does_and_
 
 def test_rates_with_errors_do_not_contradict_the_exponent(figure: StabilityMap) -> None:
     homogeneous = [0, 2, 3]
-    diverges, vanishes = figure.growth.diverges()[homogeneous], figure.growth.vanishes()[homogeneous]
+    error = 5 * figure.growth.standard_error
+    diverges, vanishes = figure.growth.rate > error, figure.growth.rate < -error
     unstable = figure.exponent[homogeneous] > 0
-    assert not (diverges & ~unstable).any()
-    assert not (vanishes & unstable).any()
-    assert (diverges | vanishes).double().mean() > 0.9
-    assert not figure.growth.vanishes()[1].any()  # with noise of its own nothing vanishes
+    assert not (diverges[homogeneous] & ~unstable).any()
+    assert not (vanishes[homogeneous] & unstable).any()
+    assert (diverges | vanishes)[homogeneous].double().mean() > 0.9
+    assert not vanishes[1].any()  # with noise of its own nothing vanishes
 
 
 def test_the_paper_s_rule_asks_for_more_than_half_of_the_runs() -> None:

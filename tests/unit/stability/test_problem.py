@@ -93,7 +93,7 @@ def test_data_that_cannot_be_a_minimum_are_refused(make: object, says: str) -> N
         (lambda: overlapping_set(0), "sigma = 0"),
         (lambda: overlapping_set(3, sharpness=0.0), "sharpness = 0"),
         (lambda: stability_map(rng=RNG, batches=[101]), "only 100 examples"),
-        (lambda: stability_map(rng=RNG, sigmas=[0]), "1..100"),
+        (lambda: stability_map(rng=RNG, sigmas=[0]), "from 1 to the number of examples, 100"),
         (lambda: stability_map(rng=RNG, rho_over_alpha=[-1.0]), "at least 0"),
         (lambda: stability_map(rng=RNG, repeats=1), "repeats = 1"),
         (lambda: feature_solution(5, dim=4), "c = 5"),
@@ -140,6 +140,12 @@ def test_reports_are_plain_json_also_where_a_criterion_says_nothing() -> None:
     json.dumps([report, rows], allow_nan=False)
     assert rows[0]["eta_criterion"] is None
     assert [row["eta"] for row in report["methods"]["SGD"]["criteria"] if row["name"] == "sharpest example"] == [None]
+
+
+def test_a_report_on_batches_larger_than_the_data_leaves_the_criteria_out() -> None:
+    report = threshold_report(torch.eye(4), batch=8, lr=0.1, sampling="with")
+    assert list(report["methods"]) == ["SGD, with replacement"]
+    assert "criteria are left out" in report["notes"][0]
 
 
 def test_report_says_where_the_learning_rate_stands_and_when_the_network_is_not_at_a_minimum() -> None:

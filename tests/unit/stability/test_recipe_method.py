@@ -1,5 +1,6 @@
 """The linear model of a recipe's optimizer: what is read, and what is refused by name with the nearest that is not."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,6 +93,23 @@ def test_the_mean_norm_and_square_of_batch_gradients_are_those_of_plain_loops() 
     assert found == pytest.approx(float(means.norm(dim=1).mean()), rel=0.03)
     squares = mean_square_gradient(model, data, batch=6, rng=torch.Generator().manual_seed(1), loss="squared", num=2)
     torch.testing.assert_close(squares, gradients.mean(0).square())
+
+
+@pytest.mark.parametrize("recipe", [
+    Recipe(optimizer=Optimizer(momentum=0, weight_decay=0)), Recipe(ascent=Ascent("sam", 0.1)),
+    Recipe(optimizer=Optimizer("adamw")),
+])  # fmt: skip
+def test_a_batch_with_replacement_may_be_larger_than_the_data(recipe: Recipe) -> None:
+    model, data = toy(6)
+    method = replace(method_of(recipe), batch=4000)
+    method.settings["sampling"] = "with"
+    rng = torch.Generator().manual_seed(0)
+    report = run_report(model, data, [data], method, lr=0.1, rng=rng, loss="squared")
+    if report["mean_gradient_norm"] is not None:  # so large a batch has nearly the gradient of all examples
+        assert report["mean_gradient_norm"] == pytest.approx(report["gradient_norm"], rel=0.05)
+    assert next(iter(report["methods"].values()))["eta_exact"] > 0
+    assert any("the papers' criteria are left out" in note.lower() for note in report["notes"])
+    assert any("independent draws with replacement" in note for note in report["notes"])
 
 
 def test_a_preconditioned_step_is_a_plain_step_of_the_scaled_model() -> None:
