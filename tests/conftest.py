@@ -24,6 +24,20 @@ if "ONEDNN_MAX_CPU_ISA" not in os.environ and torch.cpu._is_amx_tile_supported()
 # Under xdist two processes share two cores: more threads only fight.
 torch.set_num_threads(1)
 
+# Files of these folders share what they train, start or draw: a worker that got a part of a file would do it again.
+_WHOLE_FILES = ("browser", "integrations", "unit")
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of such a file on one worker, unless they have a group already."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    folders = [Path(__file__).parent / name for name in _WHOLE_FILES]
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and any(map(item.path.is_relative_to, folders)):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
 
 @pytest.fixture(scope="session")
 def published() -> Callable[[str], Path]:

@@ -32,13 +32,6 @@ def die(runs: str, once: str) -> str:
     return "alive"
 
 
-def moments(runs: str, seconds: float) -> list[float]:
-    """When it began and when it ended."""
-    begun = time.time()
-    time.sleep(seconds)
-    return [begun, time.time()]
-
-
 def wait(runs: str, until: str, seconds: float) -> str:
     """Wait for a file among the runs."""
     deadline = time.monotonic() + seconds
@@ -46,6 +39,20 @@ def wait(runs: str, until: str, seconds: float) -> str:
         assert time.monotonic() < deadline, f"{until} never came"
         time.sleep(0.05)
     return until
+
+
+def meet(runs: str, mine: str, other: str, seconds: float) -> str:
+    """Leave a file for another job and wait for its file, which comes only while both are being done."""
+    (Path(runs) / mine).touch()
+    return wait(runs, other, seconds)
+
+
+def begin_once(runs: str, until: str, seconds: float) -> str:
+    """Wait for a file among the runs, and fail if this job has begun before."""
+    begun = Path(runs) / "begun"
+    assert not begun.exists(), "this job was begun a second time"
+    begun.touch()
+    return wait(runs, until, seconds)
 
 
 def threads(runs: str) -> int:

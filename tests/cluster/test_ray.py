@@ -101,7 +101,7 @@ def test_where_no_folder_is_shared_runs_come_back_through_the_object_store(clust
 
 
 def test_a_task_whose_process_is_killed_is_tried_again(cluster, tmp_path):
-    plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), Job("other", "evenly.sweep.worker:nothing")])
+    plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), Job("other", "evenly.sweep.worker:do_nothing")])
     assert launch(plan, Where("ray", threads=1), runs=tmp_path) == {"killed": "alive", "other": {}}
 
 
@@ -132,7 +132,7 @@ def test_what_an_actor_that_was_lost_with_its_node_had_begun_goes_on_with_anothe
     """The cluster knows the lost actor by its name for a while."""
     doomed = cluster.add_node(num_cpus=0)
     monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(get_node_id=lambda: doomed.node_id))
-    plan = Plan([Job("one", "evenly.sweep.worker:nothing"), Job("slow", f"{JOBS}:wait", WAITS, needs=("one",))])
+    plan = Plan([Job("one", "evenly.sweep.worker:do_nothing"), Job("slow", f"{JOBS}:wait", WAITS, needs=("one",))])
 
     def kill() -> None:
         _until(lambda: list(tmp_path.glob("sweep/*/slow.log")))
@@ -149,7 +149,7 @@ def test_a_node_that_just_went_away_does_not_count(cluster, tmp_path):
     """The cluster may still list it, though nothing answers there."""
     gone = cluster.add_node(num_cpus=1)
     cluster.remove_node(gone, allow_graceful=False)
-    assert launch(Plan([Job("one", "evenly.sweep.worker:nothing")]), Where("ray", threads=1), runs=tmp_path)
+    assert launch(Plan([Job("one", "evenly.sweep.worker:do_nothing")]), Where("ray", threads=1), runs=tmp_path)
 
 
 def test_tasks_work_where_the_command_was_given_and_with_its_data(cluster, tmp_path, monkeypatch):
@@ -163,7 +163,7 @@ LEFT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell starts it in the background
 from evenly.sweep import Job, Plan, Where, launch
-job = Job("slow", "tests.cluster.jobs:moments", {"seconds": 20.0})
+job = Job("slow", "tests.cluster.jobs:begin_once", {"until": "go", "seconds": 120.0})
 launch(Plan([job]), Where("ray", address=sys.argv[1], threads=1), runs=sys.argv[2])
 """
 
@@ -174,16 +174,14 @@ def test_runs_that_were_left_on_the_cluster_are_found_by_the_same_command(cluste
     runs = tmp_path / "runs"
     given = [sys.executable, str(script), cluster.address, str(runs)]
     command = subprocess.Popen(given, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and not list(runs.glob("sweep/*/slow.log")):
-        time.sleep(0.05)
+    _until((runs / "begun").exists)
     command.send_signal(signal.SIGINT)
     told = command.communicate(timeout=120)[1]
-    assert "The runs go on in Ray" in told
-    left = time.time()
-    plan = Plan([Job("slow", f"{JOBS}:moments", {"seconds": 20.0})])
-    begun, _ = launch(plan, Where("ray", threads=1), runs=runs)["slow"]
-    assert begun < left  # the one that was left, not another
+    assert "The runs continue in Ray" in told
+    plan = Plan([Job("slow", f"{JOBS}:begin_once", WAITS)])
+    # The job ends only when this command follows it, and fails if it is begun again.
+    result = launch(plan, Where("ray", threads=1), runs=runs, listener=lambda *_: (runs / "go").touch())
+    assert result == {"slow": "go"}
 
 
 CANCELLED = """
@@ -230,8 +228,8 @@ def test_a_failure_ends_only_what_needs_it(cluster, tmp_path):
     plan = Plan(
         [
             Job("bad", f"{JOBS}:fail", {"why": "there are no labels"}),
-            Job("after", "evenly.sweep.worker:nothing", needs=("bad",)),
-            Job("good", "evenly.sweep.worker:nothing"),
+            Job("after", "evenly.sweep.worker:do_nothing", needs=("bad",)),
+            Job("good", "evenly.sweep.worker:do_nothing"),
         ]
     )
     with pytest.raises(JobsFailed, match=r"1 of 3 runs failed, 1 is done(.|\n)*there are no labels(.|\n)*after"):

@@ -67,7 +67,7 @@ def test_a_killed_array_task_is_named_and_the_same_command_ends_with_the_same_bi
 
 
 def test_a_task_whose_process_is_killed_on_its_node_is_submitted_again(slurm, tmp_path):
-    plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), Job("other", "evenly.sweep.worker:nothing")])
+    plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), Job("other", "evenly.sweep.worker:do_nothing")])
     assert launch(plan, Where("slurm", threads=1), runs=tmp_path) == {"killed": "alive", "other": {}}
 
 
@@ -97,18 +97,19 @@ def test_a_job_that_is_warned_of_its_time_limit_saves_is_queued_again_and_ends_w
 
 def test_jobs_that_were_left_are_waited_for_by_the_same_command_and_not_submitted_twice(slurm, tmp_path):
     """Ctrl-C leaves the jobs in Slurm; a cancelled one is told, and the same command goes on with it."""
-    plan = Plan([Job("slow", f"{JOBS}:moments", {"seconds": 20.0})])
+    plan = Plan([Job("slow", f"{JOBS}:begin_once", {"until": "go", "seconds": 120.0})])
     script = tmp_path / "command.py"
-    script.write_text(LEFT.format(seconds=20.0))
+    script.write_text(LEFT)
     runs = tmp_path / "runs"
     command = subprocess.Popen([sys.executable, str(script), str(runs)], stderr=subprocess.PIPE, text=True)
-    _until(lambda: any(json.loads(path.read_text())["running"] for path in runs.glob("sweep/*/state.json")))
+    _until((runs / "begun").exists)
     command.send_signal(signal.SIGINT)
     told = command.communicate(timeout=120)[1]
-    assert "The runs go on in Slurm" in told
+    assert "The runs continue in Slurm" in told
     assert "RUNNING" in _queue()
-    begun = launch(plan, Where("slurm", threads=1), runs=runs)["slow"][0]
-    assert begun < time.time() - 5
+    # The job ends only when this command follows it, and fails if it is begun again.
+    result = launch(plan, Where("slurm", threads=1), runs=runs, listener=lambda *_: (runs / "go").touch())
+    assert result == {"slow": "go"}
     numbers = json.loads(next(runs.glob("sweep/*/slurm.json")).read_text())
     assert len(numbers) == 1
 
@@ -152,7 +153,7 @@ def test_the_command_line_on_slurm_says_what_it_says_here(slurm, tmp_path):
 
 def test_a_cancelled_task_is_named_with_its_log_and_the_same_command_ends_it(slurm, tmp_path):
     waits = Job("slow", f"{JOBS}:wait", {"until": "go", "seconds": 120.0})
-    plan = Plan([waits, Job("other", "evenly.sweep.worker:nothing")])
+    plan = Plan([waits, Job("other", "evenly.sweep.worker:do_nothing")])
 
     def cancel() -> None:
         _until(lambda: list(tmp_path.glob("sweep/*/slow.log")))
@@ -182,7 +183,7 @@ def test_what_no_node_holds_is_refused_before_anything_is_submitted(slurm, tmp_p
 def test_more_jobs_than_one_array_holds_go_into_several(slurm, tmp_path, monkeypatch):
     assert slurm_cluster.longest_array() == 1000
     monkeypatch.setattr(slurm_cluster, "longest_array", lambda: 2)
-    plan = Plan([Job(f"job {n}", "evenly.sweep.worker:nothing", {"n": n}) for n in range(3)])
+    plan = Plan([Job(f"job {n}", "evenly.sweep.worker:do_nothing", {"n": n}) for n in range(3)])
     assert launch(plan, Where("slurm", threads=1), runs=tmp_path)["job 2"] == {"n": 2}
     numbers = json.loads(next(tmp_path.glob("sweep/*/slurm.json")).read_text())
     assert len({number.partition("_")[0] for number in numbers.values()}) == 2
@@ -210,7 +211,7 @@ LEFT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell starts it in the background
 from evenly.sweep import Job, Plan, Where, launch
-job = Job("slow", "tests.cluster.jobs:moments", {{"seconds": {seconds}}})
+job = Job("slow", "tests.cluster.jobs:begin_once", {"until": "go", "seconds": 120.0})
 launch(Plan([job]), Where("slurm", threads=1), runs=sys.argv[1])
 """
 
@@ -229,7 +230,7 @@ def _until(holds) -> None:
 
 def test_a_failure_names_the_run_and_its_log(slurm, tmp_path):
     plan = Plan(
-        [Job("bad", f"{JOBS}:fail", {"why": "there are no labels"}), Job("good", "evenly.sweep.worker:nothing")]
+        [Job("bad", f"{JOBS}:fail", {"why": "there are no labels"}), Job("good", "evenly.sweep.worker:do_nothing")]
     )
     with pytest.raises(JobsFailed, match=r"1 of 2 runs failed, 1 is done(.|\n)*bad on (.|\n)*there are no labels"):
         launch(plan, Where("slurm", threads=1), runs=tmp_path)

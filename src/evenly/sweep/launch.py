@@ -1,4 +1,4 @@
-"""`launch`: carry out a plan somewhere, with one bar for all of it, and say what came of every job."""
+"""`launch`: carry out a plan on any engine, with one progress bar, and return the result of every job."""
 
 import socket
 import time
@@ -25,15 +25,15 @@ def launch(
     listener: Listener | None = None,
     stop_at_failure: bool = False,
 ) -> dict[str, Any]:
-    """Carry out a plan and give what every job returned, by name.
+    """Carry out a plan and return the result of every job, by name.
 
-    Jobs that are done are found done, those that were stopped go on. A job that fails ends only what needs it, and
-    all failures are told together at the end; with `stop_at_failure`, one after the other in this process, the first
-    failure is raised as it is. The results are the same wherever a plan is carried out, bit for bit at an equal number
-    of threads per job on equal machines.
+    Finished jobs are not repeated, and stopped jobs resume. A failed job cancels only its dependants, and all failures
+    are reported together at the end; with `stop_at_failure`, and only if jobs run one after another in this process,
+    the first failure is raised at once. The results are the same on every engine: bit for bit, with the same number of
+    threads per job on equal machines.
 
     >>> import tempfile
-    >>> jobs = [Job(f"seed {n}", "evenly.sweep.worker:nothing", {"n": n}) for n in range(3)]
+    >>> jobs = [Job(f"seed {n}", "evenly.sweep.worker:do_nothing", {"n": n}) for n in range(3)]
     >>> launch(Plan(jobs), runs=tempfile.mkdtemp())
     {'seed 0': {'n': 0}, 'seed 1': {'n': 1}, 'seed 2': {'n': 2}}
     """
@@ -60,10 +60,10 @@ def launch(
 
 
 def check_available(where: Where, *, memory: int = 0) -> Where:
-    """Raise, before anything is trained, where an engine is not installed, does not answer or has no such partition.
+    """Raise, before anything is trained, if an engine is not installed, does not answer or has no such partition.
 
-    `memory` is the number of bytes that a run is known to need at least. Gives `where` with as many runs at once as
-    this machine holds, where that was left open.
+    `memory` is the least number of bytes that a run needs. Returns `where`, on this machine with the number of runs at
+    once resolved.
     """
     if where.engine == "ray":
         from evenly.sweep import ray_cluster
@@ -74,17 +74,17 @@ def check_available(where: Where, *, memory: int = 0) -> Where:
 
         slurm_cluster.check(where, memory=memory)
     elif not is_one(where):
-        return local.checked(where, memory=memory)
+        return local.resolve_where(where, memory=memory)
     return where
 
 
 def is_here(where: Where, plan: Plan) -> bool:
-    """Whether a plan is carried out in this process, one job after the other: no process is started for one at once."""
+    """Whether the plan runs in this process: one job at a time needs no worker process."""
     return is_one(where) or (where.engine == "local" and where.devices == 1 and len(plan) == 1)
 
 
 def is_one(where: Where) -> bool:
-    """Whether jobs are done one after the other in this process."""
+    """Whether jobs run one after another in this process."""
     return where.engine == "local" and where.devices == 1 and where.at_once == 1
 
 
@@ -113,7 +113,7 @@ def _run_here(plan: Plan, where: Where, runs: Path, status: Status, *, stop_at_f
 
 
 def _in_order(plan: Plan) -> list[Job]:
-    """The jobs in the order they were given where each comes after what it needs, else layer by layer."""
+    """The jobs in the given order if each comes after its dependencies, else layer by layer."""
     seen: set[str] = set()
     for job in plan.values():
         if not seen.issuperset(job.needs):

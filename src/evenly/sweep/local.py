@@ -1,4 +1,4 @@
-"""Processes of this machine: as many jobs at once as it has devices or cores, each with its share of them."""
+"""Worker processes on this machine: by default as many as the GPUs or cores allow, which are divided among them."""
 
 import multiprocessing
 import os
@@ -20,7 +20,7 @@ from evenly.sweep.status import Status
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, do, leave, skip_outcome
 
-LOOK = 5.0  # seconds from one line on progress to the next, at most
+LOOK = 5.0  # seconds to wait for a worker before the progress display is refreshed
 
 
 def usable_cores() -> int:
@@ -29,11 +29,11 @@ def usable_cores() -> int:
 
 
 def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> None:
-    """Carry out a plan in processes of this machine; `status` hears of every job."""
-    where = checked(where)
+    """Carry out a plan in worker processes on this machine; `status` tracks every job."""
+    where = resolve_where(where)
     gpus, each = _gpus() if where.gpus else [], (where.gpus or 0) * where.devices
     at_once = min(where.at_once or 1, len(plan))
-    orders = _Orders(
+    settings = _WorkerSettings(
         runs=str(runs),
         logs=str(logs),
         threads=where.threads or max(1, usable_cores() // (at_once * where.devices)),
@@ -41,31 +41,32 @@ def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> 
         parent=os.getpid(),
     )
     shares = [",".join(gpus[i * each : (i + 1) * each]) if each else None for i in range(at_once)]
-    with _workers([_Worker(orders, share) for share in shares]) as workers:
+    with _workers([_Worker(settings, share) for share in shares]) as workers:
         _give_out(plan, workers, logs=logs, status=status)
 
 
-def checked(where: Where, *, memory: int = 0) -> Where:
-    """`where` with what was left open decided, each run with a GPU where there are any; an error if it does not fit.
+def resolve_where(where: Where, *, memory: int = 0) -> Where:
+    """`where` with defaults resolved (one GPU per run, if there are any); an error if it does not fit this machine.
 
-    `memory` is the number of bytes that a run is known to need at least.
+    `memory` is the least number of bytes that a run needs.
     """
     gpus = [] if where.gpus == 0 else _gpus()
     each = (1 if gpus else 0) if where.gpus is None else where.gpus
-    room = len(gpus) // (each * where.devices) if each else max(1, usable_cores() // where.devices)
-    wanted = where.at_once or max(1, room)
-    if each and room < wanted:
+    most_at_once = len(gpus) // (each * where.devices) if each else max(1, usable_cores() // where.devices)
+    wanted = where.at_once or max(1, most_at_once)
+    if each and most_at_once < wanted:
+        fix = f"--on local:{most_at_once}" if most_at_once else "fewer --devices-per-run"
         raise SetupError(
             f"{wanted} runs at once of {where.devices} x {each} GPUs need {wanted * where.devices * each}, and this "
-            f"machine has {len(gpus)}. Give {f'--on local:{room}' if room else 'fewer --devices-per-run'}, or --gpus 0."
+            f"machine has {len(gpus)}. Give {fix}, or --gpus 0."
         )
     if memory:
-        wanted = _fitting(where, wanted, memory * where.devices)
+        wanted = _runs_that_fit(where, wanted, memory * where.devices)
     return replace(where, at_once=wanted, gpus=each)
 
 
-def _fitting(where: Where, wanted: int, memory: int) -> int:
-    """How many runs at once the free memory holds; an error if that is less than was asked for."""
+def _runs_that_fit(where: Where, wanted: int, memory: int) -> int:
+    """The number of runs that fit into the free memory at once; an error if that is less than was requested."""
     from evenly.memory import free
 
     left = free("cpu")
@@ -82,13 +83,13 @@ def _fitting(where: Where, wanted: int, memory: int) -> int:
 
 
 def log_of(logs: str | Path, job: Job) -> str:
-    """Where a job's output goes: its name, as a file name."""
+    """The path of a job's log: the job's name, made into a file name."""
     return str(Path(logs) / ("".join(c if c.isalnum() or c in "-=." else "_" for c in job.name)[:120] + ".log"))
 
 
 @dataclass(frozen=True)
-class _Orders:
-    """What every working process is told."""
+class _WorkerSettings:
+    """The settings of every worker process."""
 
     runs: str
     logs: str
@@ -98,39 +99,39 @@ class _Orders:
 
 
 class _Worker:
-    """A process that does one job after the other, and the line to it; it is started again when it was killed."""
+    """A worker process and its connection; restarted if it was killed."""
 
-    def __init__(self, orders: _Orders, gpus: str | None) -> None:
-        self.orders, self.gpus = orders, gpus
+    def __init__(self, settings: _WorkerSettings, gpus: str | None) -> None:
+        self.settings, self.gpus = settings, gpus
         self.job: Job | None = None
         self.process: SpawnProcess | None = None
-        self.line: Connection
+        self.connection: Connection
 
     def begin(self, job: Job) -> None:
-        """Give it a job."""
+        """Send a job to the process, which is started if necessary."""
         if self.process is None:
             context = multiprocessing.get_context("spawn")
-            self.line, its_end = context.Pipe()
-            self.process = context.Process(target=_serve, args=(its_end, self.orders, self.gpus), daemon=False)
+            self.connection, its_end = context.Pipe()
+            self.process = context.Process(target=_serve, args=(its_end, self.settings, self.gpus), daemon=False)
             self.process.start()
             its_end.close()
         self.job = job
         self.begun = time.monotonic()
-        with suppress(OSError):  # killed while it waited: `outcome` says so
-            self.line.send(job)
+        with suppress(OSError):  # killed while idle: `outcome` reports it
+            self.connection.send(job)
 
     def outcome(self, log: str) -> Outcome:
-        """How its job ended, once the line says something."""
+        """The outcome of its job; call it once the connection is ready."""
         assert self.job is not None
         assert self.process is not None
         name, self.job = self.job.name, None
         try:
-            outcome: Outcome = self.line.recv()
+            outcome: Outcome = self.connection.recv()
             return outcome
         except (EOFError, OSError):
             self.process.join()
             code, self.process = self.process.exitcode, None
-            self.line.close()
+            self.connection.close()
         how = "most likely for want of memory: --on local:1 needs the least" if code == -signal.SIGKILL else ""
         error = f"its process ended with {f'signal {-code}' if code and code < 0 else f'code {code}'}" + (
             f", {how}" if how else ""
@@ -141,8 +142,8 @@ class _Worker:
 
 
 def _give_out(plan: Plan, workers: list[_Worker], *, logs: Path, status: Status) -> None:
-    """Give out each job when what it needs is done, in the order of the plan; a failure ends only what needs it."""
-    dependents = plan.dependents()
+    """Start each job once its dependencies are done, in plan order; a failure cancels only its dependants."""
+    dependants = plan.dependants()
     missing = {name: len(set(job.needs)) for name, job in plan.items()}
     ready = deque(name for name, count in missing.items() if count == 0)
     failed: dict[str, str] = {}
@@ -152,45 +153,45 @@ def _give_out(plan: Plan, workers: list[_Worker], *, logs: Path, status: Status)
                 job = plan[ready.popleft()]
                 if job.name in failed:
                     status.end(skip_outcome(job, failed[job.name]))
-                    _release(job.name, dependents, missing, ready, failed, ended_well=False)
+                    _release(job.name, dependants, missing, ready, failed, ended_well=False)
                     continue
                 status.begin(job)
                 worker.begin(job)
-        busy = {each.line: each for each in workers if each.job}
+        busy = {each.connection: each for each in workers if each.job}
         over = wait(list(busy), timeout=LOOK)
         status.tick()
-        for line in over:
-            worker = busy[line]  # type: ignore[index]
+        for connection in over:
+            worker = busy[connection]  # type: ignore[index]
             assert worker.job is not None
             outcome = worker.outcome(log_of(logs, worker.job))
             status.end(outcome)
-            _release(outcome.name, dependents, missing, ready, failed, ended_well=outcome.state == "done")
+            _release(outcome.name, dependants, missing, ready, failed, ended_well=outcome.state == "done")
 
 
 def _release(
     name: str,
-    dependents: dict[str, list[str]],
+    dependants: dict[str, list[str]],
     missing: dict[str, int],
     ready: "deque[str]",
     failed: dict[str, str],
     *,
     ended_well: bool,
 ) -> None:
-    """Make ready what waited for a job, and remember what can no longer begin."""
-    for dependent in dict.fromkeys(dependents[name]):
+    """Make the dependants of an ended job ready if it was the last they needed; if it failed, they will be skipped."""
+    for dependant in dict.fromkeys(dependants[name]):
         if not ended_well:
-            failed.setdefault(dependent, name)
-        missing[dependent] -= 1
-        if missing[dependent] == 0:
-            ready.append(dependent)
+            failed.setdefault(dependant, name)
+        missing[dependant] -= 1
+        if missing[dependant] == 0:
+            ready.append(dependant)
 
 
 @contextmanager
 def _workers(workers: list[_Worker]) -> Iterator[list[_Worker]]:
-    """Processes that work for this one and end with it.
+    """Worker processes that end when the context does.
 
-    They are out of reach of the terminal's Ctrl-C. When this process is interrupted or gets SIGTERM, each is sent
-    SIGTERM once, which training answers by saving where it stands; work that has not begun is dropped.
+    The terminal's Ctrl-C does not reach them. If this process is interrupted or receives SIGTERM, each worker is sent
+    SIGTERM once, on which training saves a checkpoint and stops; jobs that have not started are dropped.
     """
     try:
         with stoppable():
@@ -202,11 +203,11 @@ def _workers(workers: list[_Worker]) -> Iterator[list[_Worker]]:
     finally:
         for worker in workers:
             if worker.process is not None:
-                worker.line.close()  # which ends it, after what it is doing
+                worker.connection.close()  # the worker ends after its current job
         try:
             for process in _processes(workers):
                 process.join()
-        except BaseException:  # Ctrl-C once more: not even to save
+        except BaseException:  # a second Ctrl-C: do not wait for checkpoints
             for process in _processes(workers):
                 process.kill()
             raise
@@ -224,7 +225,7 @@ def stoppable() -> Iterator[None]:
         return
 
     def stop(number: int, frame: object) -> None:
-        raise Stopped("stopped; the same command goes on with what is left.")
+        raise Stopped("stopped; the same command continues with the rest.")
 
     previous = signal.signal(signal.SIGTERM, stop)
     try:
@@ -233,29 +234,30 @@ def stoppable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def _serve(line: Connection, orders: _Orders, gpus: str | None) -> None:
-    """What a working process does: take its GPUs and threads, leave the terminal, watch its parent, and work."""
+def _serve(connection: Connection, settings: _WorkerSettings, gpus: str | None) -> None:
+    """The main function of a worker process: take its GPUs, leave the terminal, watch the parent, and do jobs."""
     if gpus is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus
-    os.environ["TERM"] = "dumb"  # one bar for all, and that is the parent's
+    os.environ["TERM"] = "dumb"  # only the parent shows a bar
     os.setpgrp()
-    threading.Thread(target=_leave_with, args=(orders.parent,), daemon=True).start()
-    how = {"runs": orders.runs, "threads": orders.threads, "devices": orders.devices}
+    threading.Thread(target=_leave_with, args=(settings.parent,), daemon=True).start()
+    how = {"runs": settings.runs, "threads": settings.threads, "devices": settings.devices}
     with suppress(EOFError, OSError):
         while True:
-            job: Job = line.recv()
-            line.send(do(job, log=log_of(orders.logs, job), **how))  # type: ignore[arg-type]
+            job: Job = connection.recv()
+            connection.send(do(job, log=log_of(settings.logs, job), **how))  # type: ignore[arg-type]
+    os._exit(0)  # every job has closed its files; taking the libraries apart would keep the command waiting
 
 
 def _leave_with(parent: int) -> None:
-    """End when the parent was killed: nobody waits for the work, and its lock would be in the way of the next."""
+    """Exit if the parent is killed: otherwise this process would hold the lock that the next command needs."""
     while os.getppid() == parent:
         time.sleep(0.2)
     leave()
 
 
 def _gpus() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES."""
     if (given := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         return [each for each in given.split(",") if each]
     import torch

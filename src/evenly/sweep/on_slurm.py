@@ -1,13 +1,14 @@
 """Array jobs of a Slurm cluster, through submitit: one array for every layer of the plan.
 
-The folder of runs must be one that all nodes see, as it is on clusters. A job that reaches its time limit or is
-preempted saves, is queued again by submitit and goes on from there; one whose process or node was lost is submitted
-again by the command that waits for it, and one that somebody cancelled by the same command when it is given again.
+All nodes must share the folder of runs. A job that reaches its time limit or is preempted saves a checkpoint, is
+requeued by submitit and resumes. A job whose process or node was lost is resubmitted by the waiting command. A job that
+somebody cancelled is resubmitted when the same command is run again.
 """
 
 import json
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,40 +25,57 @@ from evenly.sweep.status import Status, leave_or_cancel
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, do, skip_outcome
 
-SUBMITTED = "slurm.json"  # the numbers of a plan's jobs in Slurm
-SAVING = 60  # seconds to save in, of the 90 that Slurm warns before it kills
-RETRIES = 3  # of a job that ended without saying how
-LOOK = 1.0  # seconds between two looks at the queue, at first
+SUBMITTED = "slurm.json"  # the Slurm IDs of a plan's jobs
+SAVING = 60  # seconds to save a checkpoint; Slurm warns 90 seconds before it kills
+RETRIES = 3  # of a job that ended without a result
+LOOK = 1.0  # seconds between two queries of the queue, at first
 LONGEST_LOOK = 30.0
-GRACE = 15.0  # seconds that a result may take to appear on a shared file system after its job has left the queue
+GRACE = 15.0  # seconds to wait for a result to appear on the shared file system after its job has left the queue
 
 
 class Task:
-    """One job as submitit calls it; `checkpoint` is its answer when Slurm takes the node away: begin again there."""
+    """One job, called by submitit, which calls `checkpoint` to requeue the job if its node is preempted."""
 
     def __call__(self, job: Job, runs: str, log: str, threads: int, devices: int) -> Outcome:
-        """Do the job; when Slurm warns that time is up, save where it stands, and then be queued again."""
+        """Do the job; on Slurm's time-limit warning, save a checkpoint and requeue."""
         warned = signal.Signals.SIGUSR2
-        queue_again = signal.getsignal(warned)
+        handler = signal.getsignal(warned)  # submitit's, which requeues the job
+
+        def queue_again(number: int, frame: FrameType | None) -> None:
+            requeue(handler, number)
 
         def stop(number: int, frame: FrameType | None) -> None:
-            # Training saves and ends as by any SIGTERM; what does not end soon is queued again as it is.
+            # On SIGTERM, training saves and stops. A job that has not stopped by the alarm is requeued without saving.
             signal.signal(signal.SIGALRM, queue_again)
             signal.alarm(SAVING)
             signal.raise_signal(signal.SIGTERM)
 
         signal.signal(warned, stop)
         outcome = do(job, runs=runs, log=log, threads=threads, devices=devices)
-        signal.signal(warned, queue_again)
-        if signal.alarm(0) and outcome.state == "stopped" and callable(queue_again):
-            queue_again(warned, None)  # which ends this process
+        signal.signal(warned, handler)
+        if signal.alarm(0) and outcome.state == "stopped" and callable(handler):
+            requeue(handler, warned)  # this ends the process
         return outcome
 
     def checkpoint(self, *arguments: Any) -> Any:
-        """The same call, queued again: what was trained is on disk, and training goes on from there."""
+        """The same call, to be requeued; it resumes from the last checkpoint on disk."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, *arguments)
+
+
+def requeue(handler: Any, number: int) -> None:
+    """Requeue this job by submitit's signal handler, which ends the process.
+
+    Slurm ends a requeued job at once, at times before the `scontrol` that asked for it has returned: such an end means
+    that the job was requeued.
+    """
+    try:
+        handler(number, None)
+    except subprocess.CalledProcessError as error:
+        if error.returncode != -signal.SIGTERM:
+            raise
+        sys.exit(-1)
 
 
 def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> None:
@@ -80,7 +98,7 @@ def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> 
 def _run_layer(
     executor: Any, jobs: Sequence[Job], where: Where, *, runs: Path, logs: Path, status: Status, last: bool
 ) -> list[Job]:
-    """Submit jobs as arrays and wait for them; give those that ended without saying how, if they may try again."""
+    """Submit jobs as arrays and wait; return the jobs that ended without a result and may be retried."""
     waiting = _submit(executor, jobs, where, runs, logs)
     by_name = {job.name: job for job in jobs}
     gone: dict[str, float] = {}
@@ -91,7 +109,7 @@ def _run_layer(
             states = slurm_cluster.states([each.job_id for each in waiting.values()])
             for name, each in list(waiting.items()):
                 outcome, state = _outcome(each), states.get(each.job_id, "")
-                # One that was stopped is not taken up again before it has left: why it was stopped is known then.
+                # Do not resubmit a stopped job before it has left the queue: only then is the reason known.
                 if (outcome is None or outcome.state == "stopped") and state in slurm_cluster.ALIVE:
                     gone.pop(name, None)
                     if state == "RUNNING" and name not in status.running:
@@ -121,8 +139,8 @@ def _run_layer(
 
 
 def _submit(executor: Any, jobs: Sequence[Job], where: Where, runs: Path, logs: Path) -> dict[str, Any]:
-    """Each job as it is in Slurm, by name: those that an earlier command left there, and the others as one array."""
-    submitted = _left_there(logs, [job.name for job in jobs])
+    """The Slurm job of each job, by name: already queued by an earlier command, or submitted now as one array."""
+    submitted = _queued_jobs(logs, [job.name for job in jobs])
     fresh = [job for job in jobs if job.name not in submitted]
     threads = where.threads or 1
     rows = [(job, str(runs.resolve()), log_of(logs.resolve(), job), threads, where.devices) for job in fresh]
@@ -130,15 +148,15 @@ def _submit(executor: Any, jobs: Sequence[Job], where: Where, runs: Path, logs: 
     for start in range(0, len(rows), longest):
         try:
             made = executor.map_array(Task(), *zip(*rows[start : start + longest], strict=True))
-        except Exception as error:  # submitit passes on whatever sbatch said, as errors of several kinds
+        except Exception as error:  # submitit raises several kinds of errors for failures of sbatch
             raise SetupError(f"--on {where}: Slurm did not take the jobs: {_reason(error)}") from error
         submitted |= {job.name: each for job, each in zip(fresh[start:], made, strict=False)}
-        known = _read(logs)  # after every array: what is in the queue must be known, whatever happens next
+        known = _read(logs)  # after every array, so that an interrupted command leaves no unknown jobs in the queue
         atomic.write_json(logs / SUBMITTED, known | {name: each.job_id for name, each in submitted.items()})
     return submitted
 
 
-def _left_there(logs: Path, names: Sequence[str]) -> dict[str, Any]:
+def _queued_jobs(logs: Path, names: Sequence[str]) -> dict[str, Any]:
     """The jobs that an earlier command of the same plan submitted and that are still in the queue."""
     import submitit
 
@@ -185,13 +203,13 @@ def _executor(where: Where, runs: Path, logs: Path) -> Any:
 
 
 def _outcome(submitted: Any) -> Outcome | None:
-    """What a job said, once its result is on disk; an error of submitit's own is a failed job."""
+    """The outcome of a job, read from disk; an error raised by submitit counts as a failure."""
     path = submitted.paths.result_pickle
     if not path.is_file():
         return None
     try:
         outcome: Outcome = submitted.result()
-    except Exception as error:  # raised in the job, outside of what `do` catches
+    except Exception as error:  # raised in the job, but outside of `do`
         return Outcome("", "failed", error=_reason(error), log=str(submitted.paths.stderr))
     return outcome
 

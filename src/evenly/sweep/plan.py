@@ -1,4 +1,4 @@
-"""A plan: named jobs, what each needs, and the order that follows from it."""
+"""A plan: named jobs, their dependencies, and the order that follows from them."""
 
 import hashlib
 import json
@@ -11,19 +11,19 @@ from evenly.errors import UsageError, did_you_mean
 
 @dataclass(frozen=True)
 class Job:
-    """One piece of work: a pure function of its arguments that leaves its results in a folder of runs.
+    """One piece of work: a function that writes to a folder of runs, with results that depend only on its arguments.
 
     Parameters
     ----------
     name
-        What a person sees, such as `USEFUL, seed 2`; unique in its plan.
+        The name shown to the user, such as `USEFUL, seed 2`; unique in its plan.
     call
-        `module:function` of `f(runs, **arguments) -> plain JSON`. It may be called again at any time: what is done it
-        finds done, what was stopped it continues.
+        `module:function` of `f(runs, **arguments) -> plain JSON`. It may be called again at any time: it does not
+        repeat finished work, and resumes stopped work.
     arguments
         Plain JSON.
     needs
-        The names of the jobs that must be done before this one.
+        Its dependencies: the names of the jobs that must be done before this one.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Job:
 
 
 class Plan(Mapping[str, Job]):
-    """Jobs by name, in an order in which each comes after what it needs.
+    """Jobs by name; `layers` orders them so that each comes after its dependencies.
 
     >>> plan = Plan([Job("early", "m:f"), Job("plain", "m:f"), Job("useful", "m:f", needs=("early",))])
     >>> [[job.name for job in layer] for layer in plan.layers()]
@@ -69,37 +69,37 @@ class Plan(Mapping[str, Job]):
         """The jobs in layers: each needs only jobs of the layers before its own."""
         return self._layers
 
-    def dependents(self) -> dict[str, list[str]]:
-        """For every job the names of those that need it."""
-        found: dict[str, list[str]] = {name: [] for name in self._jobs}
+    def dependants(self) -> dict[str, list[str]]:
+        """For every job, the names of the jobs that need it."""
+        dependants: dict[str, list[str]] = {name: [] for name in self._jobs}
         for job in self._jobs.values():
             for needed in job.needs:
-                found[needed].append(job.name)
-        return found
+                dependants[needed].append(job.name)
+        return dependants
 
     @property
     def digest(self) -> str:
-        """Twelve hex digits that name the plan."""
+        """Twelve hex digits that identify the plan."""
         rows = [[job.name, job.call, job.arguments, job.needs] for job in self._jobs.values()]
         return hashlib.blake2b(json.dumps(rows, sort_keys=True).encode(), digest_size=6).hexdigest()
 
     def _sort(self) -> list[list[Job]]:
-        """Kahn's algorithm (1962), layer by layer: time and memory grow linearly with jobs and needs."""
+        """Kahn's algorithm (1962), layer by layer: time and memory are linear in the jobs and their dependencies."""
         missing = {name: len(set(job.needs)) for name, job in self._jobs.items()}
-        dependents: dict[str, set[str]] = {name: set() for name in self._jobs}
+        dependants: dict[str, set[str]] = {name: set() for name in self._jobs}
         for job in self._jobs.values():
             for needed in job.needs:
-                dependents[needed].add(job.name)
+                dependants[needed].add(job.name)
         layers: list[list[Job]] = []
         ready = [name for name, count in missing.items() if count == 0]
         while ready:
             layers.append([self._jobs[name] for name in ready])
             following = []
             for name in ready:
-                for dependent in dependents[name]:
-                    missing[dependent] -= 1
-                    if missing[dependent] == 0:
-                        following.append(dependent)
+                for dependant in dependants[name]:
+                    missing[dependant] -= 1
+                    if missing[dependant] == 0:
+                        following.append(dependant)
             order = {name: place for place, name in enumerate(self._jobs)} if len(following) > 1 else {}
             ready = sorted(following, key=lambda name: order.get(name, 0))
         if sum(map(len, layers)) < len(self._jobs):

@@ -1,4 +1,4 @@
-"""A Ray cluster itself: whether it answers, what its nodes have, and whether they all see the folder of runs."""
+"""Queries to a Ray cluster: whether it answers, the resources of its nodes, and whether they share the runs folder."""
 
 import contextlib
 import importlib.util
@@ -14,12 +14,12 @@ import evenly
 from evenly.errors import SetupError, UsageError
 from evenly.sweep.where import Where
 
-PATIENCE = 5.0  # seconds for a cluster to answer at all
+PATIENCE = 5.0  # seconds to wait for a cluster to answer
 NAMESPACE = "evenly"
 
 
 def check(where: Where) -> None:
-    """Raise unless Ray is installed, and something answers at the address, where one is given."""
+    """Raise unless Ray is installed and, if an address is given, something answers there."""
     if importlib.util.find_spec("ray") is None:
         raise SetupError('--on ray needs Ray: pip install "evenly[ray]"')
     if address := where.address or os.environ.get("RAY_ADDRESS"):
@@ -28,7 +28,7 @@ def check(where: Where) -> None:
 
 @contextlib.contextmanager
 def connect(where: Where) -> Iterator[tuple[Any, bool]]:
-    """Ray, connected, and whether the cluster stays when this process ends; what was connected before stays so."""
+    """Ray, connected, and whether the cluster outlives this process; an existing connection is kept open."""
     if importlib.util.find_spec("ray") is None:
         check(where)
     import ray
@@ -57,7 +57,7 @@ def connect(where: Where) -> Iterator[tuple[Any, bool]]:
 
 
 def _check_answers(where: Where, address: str) -> None:
-    """Whether anything listens at the address: Ray itself would try for minutes."""
+    """Raise unless something listens at the address: Ray itself would try for minutes."""
     if address in ("auto", "local"):
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -77,9 +77,9 @@ def _unreachable(where: Where, reason: str) -> SetupError:
 
 
 def resources(ray: Any, where: Where) -> dict[str, Any]:
-    """What a task asks for, one GPU a process where the cluster has any.
+    """The resources that a task requests; by default one GPU per process if the cluster has any.
 
-    A job that no node could ever hold is an error now: Ray would wait for such a node for ever.
+    A job that fits on no node is an error now, because Ray would wait for such a node for ever.
     """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     each = where.gpus if where.gpus is not None else int(any(node.get("GPU", 0) for node in nodes))
@@ -97,14 +97,14 @@ def resources(ray: Any, where: Where) -> dict[str, Any]:
             f"the largest node has {largest['CPU']:g}{has} and {largest['GPU']:g}. Give less with --threads-per-run, "
             "--gpus, --memory or --devices-per-run."
         )
-    asked: dict[str, Any] = {"num_cpus": wanted["CPU"], "num_gpus": wanted["GPU"]}
-    return asked | ({"memory": int(wanted["memory"])} if where.memory else {})
+    options: dict[str, Any] = {"num_cpus": wanted["CPU"], "num_gpus": wanted["GPU"]}
+    return options | ({"memory": int(wanted["memory"])} if where.memory else {})
 
 
 def is_shared(ray: Any, where: Where, runs: Path) -> bool:
-    """Whether every node sees the folder of runs: each is asked for a file that was written just now.
+    """Whether all nodes share the folder of runs, checked with a file that was just written.
 
-    A node that went away no longer counts, though the cluster may still list it when it is asked.
+    Lost nodes do not count, although the cluster may still list them.
     """
     runs.mkdir(parents=True, exist_ok=True)
     token = runs.resolve() / f".shared-{uuid.uuid4().hex}"
@@ -130,18 +130,18 @@ def is_shared(ray: Any, where: Where, runs: Path) -> bool:
 
 
 def _answers(ray: Any, path: str) -> list[tuple[str, bool, str]]:
-    """What each node that is there says of a file."""
+    """The answer of each reachable node to `_look`."""
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     look = ray.remote(num_cpus=0)(_look)
     nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
-    asked = [look.options(scheduling_strategy=strategy(node, soft=False)).remote(path) for node in nodes]
+    pending = [look.options(scheduling_strategy=strategy(node, soft=False)).remote(path) for node in nodes]
     answers = []
-    for each in asked:
+    for each in pending:
         with contextlib.suppress(ray.exceptions.TaskUnschedulableError, ray.exceptions.NodeDiedError):
             answers.append(ray.get(each))
     return answers
 
 
 def _look(path: str) -> tuple[str, bool, str]:
-    """What a node is asked: its name, whether it sees a file, and which evenly it has."""
+    """The name of a node, whether a file exists there, and its version of evenly."""
     return socket.gethostname(), os.path.exists(path), evenly.__version__

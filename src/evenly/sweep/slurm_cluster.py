@@ -1,4 +1,4 @@
-"""A Slurm cluster itself: whether it answers, what its nodes have and see, and what its queue says of jobs."""
+"""Queries to a Slurm cluster: whether it answers, what its nodes have and share, and the states of jobs."""
 
 import importlib.util
 import math
@@ -26,9 +26,9 @@ ALIVE = {
 
 
 def check(where: Where, *, memory: int = 0) -> None:
-    """Raise unless submitit is installed, Slurm answers, the partition exists, and a node of it can hold a run.
+    """Raise unless submitit is installed, Slurm answers, the partition exists, and a run fits on one of its nodes.
 
-    `memory` is the number of bytes that a run is known to need at least.
+    `memory` is the least number of bytes that a run needs.
     """
     if importlib.util.find_spec("submitit") is None:
         raise SetupError('--on slurm needs submitit: pip install "evenly[slurm]"')
@@ -42,7 +42,7 @@ def check(where: Where, *, memory: int = 0) -> None:
 
 
 def _check_partition(where: Where) -> None:
-    """An unknown partition or a controller that does not answer is an error before anything is submitted."""
+    """Raise, before anything is submitted, if the partition is unknown or the controller does not answer."""
     answer = _ask("sinfo", "--noheader", "--format=%R")
     known = sorted(set(answer.split()))
     if where.address and where.address not in known:
@@ -50,7 +50,7 @@ def _check_partition(where: Where) -> None:
 
 
 def _check_room(where: Where, memory: int) -> None:
-    """What no node could ever hold is an error now: Slurm would refuse it, or leave it in the queue for ever."""
+    """Raise if a run fits on no node: Slurm would refuse it, or leave it in the queue for ever."""
     partition = [f"--partition={where.address}"] if where.address else []
     rows = [line.split() for line in _ask("sinfo", "--noheader", *partition, "--format=%c %m").splitlines()]
     nodes = [(int(row[0].rstrip("+")), int(row[1].rstrip("+"))) for row in rows if len(row) == 2]
@@ -61,7 +61,7 @@ def _check_room(where: Where, memory: int) -> None:
             "--threads-per-run or --devices-per-run."
         )
     needed = max(memory * where.devices / 1e9, where.memory or 0)
-    if most > 1 and needed > most * 1024**2 / 1e9:  # Slurm says 1 where nobody told it
+    if most > 1 and needed > most * 1024**2 / 1e9:  # Slurm reports 1 if the memory is not configured
         raise SetupError(
             f"--on {where}: a run needs {needed:.1f} GB of memory, and the largest node has "
             f"{most * 1024**2 / 1e9:.1f}. Give less with --memory, another partition, or fewer or smaller examples."
@@ -73,7 +73,7 @@ def _check_room(where: Where, memory: int) -> None:
 
 
 def check_shared(where: Where, runs: Path) -> None:
-    """Whether a node sees the folder of runs: one is asked for a file that was written just now, if any is free."""
+    """Raise if nodes do not share the folder of runs, checked with a file that was just written, if a node is free."""
     nodes = set(_ask("sinfo", "--noheader", "--Node", "--format=%N").split())
     if nodes == {socket.gethostname().partition(".")[0]}:
         return
@@ -87,7 +87,7 @@ def check_shared(where: Where, runs: Path) -> None:
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        return  # no node was free to ask: a job that does not see the folder says so when its turn comes
+        return  # no node was free: a job that does not find the folder reports it when it starts
     finally:
         token.unlink(missing_ok=True)
     if answer.startswith("not seen"):
@@ -98,7 +98,7 @@ def check_shared(where: Where, runs: Path) -> None:
 
 
 def longest_array() -> int:
-    """The number of jobs that this cluster takes as one array."""
+    """The largest number of jobs in one array on this cluster."""
     for line in _ask("scontrol", "show", "config").splitlines():
         name, _, value = line.partition("=")
         if name.strip() == "MaxArraySize" and value.strip().isdecimal():
@@ -107,7 +107,7 @@ def longest_array() -> int:
 
 
 def states(ids: Sequence[str]) -> dict[str, str]:
-    """The state of every job that the queue still knows, by its number."""
+    """The state of every job that the queue still lists, by job ID."""
     if not ids:
         return {}
     command = ["squeue", "--noheader", "--array", "--states=all", f"--jobs={','.join(arrays(ids))}", "--format=%i %T"]
@@ -117,13 +117,13 @@ def states(ids: Sequence[str]) -> dict[str, str]:
 
 
 def host(number: str) -> str:
-    """The node that a job was on, as far as Slurm still knows."""
+    """The node of a job; empty if Slurm no longer lists the job."""
     command = ["squeue", "--noheader", "--states=all", f"--jobs={number}", "--format=%N"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def arrays(ids: Sequence[str]) -> list[str]:
-    """The numbers of the arrays that jobs belong to.
+    """The IDs of the arrays that jobs belong to.
 
     >>> arrays(["7_0", "7_1", "12_0"])
     ['12', '7']
@@ -135,7 +135,7 @@ def _ask(*command: str) -> str:
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", None) or str(error)
-        said = said.strip().splitlines()[-1].rstrip(".")
-        raise SetupError(f"--on slurm: `{command[0]}` says: {said}. Is the cluster's controller up?") from error
+        message = getattr(error, "stderr", None) or str(error)
+        message = message.strip().splitlines()[-1].rstrip(".")
+        raise SetupError(f"--on slurm: `{command[0]}` says: {message}. Is the cluster's controller up?") from error
     return answer.stdout

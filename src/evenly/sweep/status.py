@@ -1,26 +1,26 @@
-"""What is known of a plan while it is carried out: one bar for a person, and a file for whoever looks from outside.
+"""The progress of a plan: a bar for the user, and a file for other processes.
 
 On a terminal it is a bar, elsewhere a line every half minute:
 `12 of 40 runs done, 3 running, about 2 h left: SAM, seed 3`.
 """
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from evenly import atomic
-from evenly.errors import EvenlyError, SetupError, Stopped
+from evenly.errors import DataError, EvenlyError, SetupError, Stopped
 from evenly.progress import Bar, duration, tell
+from evenly.records import json_text
 from evenly.sweep.plan import Job, Plan
 from evenly.sweep.where import Where
 from evenly.sweep.worker import Outcome, last_lines
 
 FOLDER = "sweep"  # in a folder of runs: the logs and the state of plans
 STATE = "state.json"
-BELIEVED = 90.0  # seconds that a state stands for what goes on; the longest pause of a command is half a minute
-WRITE_EVERY = 1.0  # seconds from one writing of the state to the next
+STALE_AFTER = 90.0  # seconds after which a state file is stale; a command pauses for half a minute at most
+WRITE_EVERY = 1.0  # seconds between two writes of the state file
 Listener = Callable[[Job, Outcome | None], None]
 
 
@@ -28,11 +28,11 @@ class JobsFailed(EvenlyError):
     """Some jobs of a plan failed; the others are done."""
 
     exit_code = 1
-    comparison: Any = None  # what is known of the jobs that are done, where they belong to a comparison
+    comparison: Any = None  # the comparison that the jobs belong to, if any, with the results of those that are done
 
 
 class Status:
-    """Hears when jobs begin and end, shows it, writes it to `folder/state.json`, and says at the end what came of them.
+    """Tracks jobs as they start and end, shows progress, writes `folder/state.json`, and collects the results.
 
     `listener(job, None)` is called when a job begins, `listener(job, outcome)` when it has ended.
     """
@@ -64,7 +64,7 @@ class Status:
         self._write(now=True)
 
     def begin(self, job: Job) -> None:
-        """A job begins; where its engine lost it and begins it again, once more."""
+        """Mark a job as running; called again if the engine restarts a lost job."""
         again = job.name in self.running
         self.running[job.name] = time.time()
         if self.listener is not None and not again:
@@ -72,10 +72,10 @@ class Status:
         self.tick()
 
     def end(self, outcome: Outcome) -> None:
-        """A job has ended, or will never begin."""
+        """Record the outcome of a job that has ended or was skipped."""
         self.running.pop(outcome.name, None)
         self.outcomes[outcome.name] = outcome
-        # Jobs that were found done took no time: they say nothing of those that are left.
+        # A job that was done before took no time; it must not lower the estimate for the others.
         if outcome.state == "done" and outcome.seconds > 0.5:
             self._took, self._timed = self._took + outcome.seconds, self._timed + 1
         if self.listener is not None:
@@ -84,12 +84,12 @@ class Status:
         self.tick()
 
     def tick(self) -> None:
-        """Time has passed: show it."""
+        """Refresh the progress display."""
         self._bar.describe(self.sentence())
         self._write()
 
     def sentence(self) -> str:
-        """Where the plan stands, in a line."""
+        """The progress in one line."""
         ended, total = len(self.outcomes), len(self.plan)
         words = [f"{ended} of {total} runs done"]
         if len(self.running) > 1:
@@ -101,7 +101,7 @@ class Status:
         return f"{', '.join(words)}{now}"
 
     def results(self) -> dict[str, Any]:
-        """What every job returned; an error that names each that failed, its host and its log."""
+        """The result of every job by name; raises an error that lists the failed jobs with their hosts and logs."""
         failed = [each for each in self.outcomes.values() if each.state in ("failed", "lost")]
         if failed:
             error = JobsFailed(_failures(failed, self.outcomes))
@@ -110,7 +110,7 @@ class Status:
             raise error
         if any(each.state == "stopped" for each in self.outcomes.values()) or len(self.outcomes) < len(self.plan):
             done = sum(each.state == "done" for each in self.outcomes.values())
-            raise Stopped(f"{done} of {len(self.plan)} runs are done. The same command goes on with the others.")
+            raise Stopped(f"{done} of {len(self.plan)} runs are done. The same command continues with the others.")
         return {name: self.outcomes[name].result for name in self.plan}
 
     def _write(self, *, now: bool = False) -> None:
@@ -131,29 +131,29 @@ class Status:
 
 
 def under_way(runs: str | Path) -> list[str]:
-    """What the plans that are carried out in a folder of runs say of themselves, a line each.
+    """A progress line for each plan running in a folder of runs.
 
-    A command that was killed no longer writes, and is not believed for long.
+    A command that was killed stops updating its state file, which is ignored once it is stale.
     """
     lines = []
     for path in sorted((Path(runs) / FOLDER).glob(f"*/{STATE}")):
         try:
-            state = json.loads(path.read_bytes())
-            if not state["over"] and time.time() - state["now"] < BELIEVED:
+            state = json_text.read(path)
+            if not state["over"] and time.time() - state["now"] < STALE_AFTER:
                 lines.append(f"{state['says']} (on {state['on']})")
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # being written, or not ours
+        except (DataError, OSError, KeyError, TypeError):
+            continue  # removed meanwhile, or not written by evenly
     return lines
 
 
 def leave_or_cancel(where: str, cancel: Callable[[], object]) -> None:
     """After Ctrl-C: leave the runs to the cluster, unless Ctrl-C comes once more within three seconds."""
     try:
-        tell(f"The runs go on in {where}; the same command waits for them. Ctrl-C again cancels them.")
+        tell(f"The runs continue in {where}; the same command waits for them. Ctrl-C again cancels them.")
         time.sleep(3)
     except KeyboardInterrupt:
         cancel()
-        tell("Cancelled. What is done is kept, and the same command goes on.")
+        tell("Cancelled. What is done is kept, and the same command continues.")
 
 
 def _failures(failed: list[Outcome], outcomes: Mapping[str, Outcome]) -> str:

@@ -1,4 +1,4 @@
-"""Where a plan is carried out: `--on local:4`, `--on ray`, `--on slurm:gpu`, with what each job is given."""
+"""Where a plan is carried out: `--on local:4`, `--on ray`, `--on slurm:gpu`, and the resources of each job."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ ENGINES = ("local", "ray", "slurm")
 
 @dataclass(frozen=True)
 class Where:
-    """An engine, its address, and what one job is given there.
+    """An engine, its address, and the resources of one job.
 
     Parameters
     ----------
@@ -20,13 +20,13 @@ class Where:
     at_once
         How many jobs run at the same time; None leaves it to the engine.
     threads, gpus
-        What one process of a job is given; by default one GPU where the engine has any.
+        The threads and GPUs of one process of a job; by default one GPU if the engine has any.
     devices
-        The number of processes of one job: above 1 each job is a torchrun of that many.
+        The number of processes of one job; above 1, each job is a torchrun.
     memory
-        The GB of memory that one job asks of Ray or Slurm; by default what they give.
+        The GB of memory to request for one job from Ray or Slurm; by default nothing is requested.
     minutes, account
-        The time limit of a Slurm job, and whom it is charged to.
+        The time limit of a Slurm job, and the account that it is charged to.
     """
 
     engine: Literal["local", "ray", "slurm"] = "local"
@@ -51,7 +51,9 @@ class Where:
         if self.memory is not None and not self.memory > 0:
             raise UsageError(f"--memory {self.memory:g}: give the GB that a run needs, such as --memory 8")
         if self.engine == "local" and self.memory is not None:
-            raise UsageError("--memory is asked of Ray or Slurm; here --on local:N says how many runs share it.")
+            raise UsageError(
+                "--memory is for Ray and Slurm. On this machine, --on local:N limits how many runs share the memory."
+            )
         if self.engine != "slurm" and (self.minutes is not None or self.account is not None):
             option = "--time" if self.minutes is not None else "--account"
             raise UsageError(f"{option} is for Slurm. Add --on slurm, or leave it out.")
@@ -70,7 +72,7 @@ def parse(
     account: str | None = None,
     memory: float | None = None,
 ) -> Where:
-    """What `--on` and its companions say.
+    """The `Where` of `--on` and its companion options.
 
     >>> parse("local:2"), parse("slurm:gpu", time="4:00:00").minutes, parse("ray://head:10001").address
     (Where(engine='local', address=None, at_once=2, ...), 240, 'ray://head:10001')
@@ -88,13 +90,13 @@ def parse(
             raise UsageError(f"--on {text!r}: expected a number of jobs at once, such as --on local:2")
         return Where("local", at_once=int(rest) if rest else None, **given)
     if engine == "ray":
-        # `ray://host:port` is an address of Ray's own.
+        # `ray://host:port` is Ray's own form of an address.
         return Where("ray", address=(text if rest.startswith("//") else rest) or None, **given)
     return Where("slurm", address=rest or None, **given)
 
 
 def _minutes(time: str | None) -> int | None:
-    """A time limit as Slurm writes it: minutes, hours:minutes:seconds, days-hours:minutes:seconds.
+    """The minutes of a time limit in Slurm's notation: minutes, hours:minutes:seconds, days-hours:minutes:seconds.
 
     >>> _minutes("90"), _minutes("4:00:00"), _minutes("1-00:00:00"), _minutes("30:00")
     (90, 240, 1440, 30)

@@ -1,4 +1,4 @@
-"""What a process does with one job, wherever it runs: call it, keep its log, and say how it ended."""
+"""How a process runs one job, on any engine: call it, keep its log, and report its outcome."""
 
 import contextlib
 import json
@@ -22,13 +22,13 @@ from evenly.records.lock import Busy
 from evenly.sweep.plan import Job
 
 State = Literal["done", "failed", "stopped", "skipped", "lost"]
-PATIENCE = 2.0  # seconds between two looks at a run that another command is training
+PATIENCE = 2.0  # seconds before trying again to open a run that another command is training
 LAST_LINES = 20
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: what it returned, or why it did not."""
+    """How a job ended: its result, or its error."""
 
     name: str
     state: State
@@ -41,10 +41,10 @@ class Outcome:
 
 
 def do(job: Job, *, runs: str, log: str, threads: int | None = None, devices: int = 1) -> Outcome:
-    """Do one job in this process (in `devices` processes of torchrun where there are more) and say how it ended.
+    """Do one job and return its outcome: in this process, or by torchrun in `devices` processes if that is above 1.
 
-    What the job prints goes to the file `log`. A run that another command is training is waited for, and then found
-    done: nothing is trained twice.
+    The output of the job goes to the file `log`. If another command is training the same run, the job waits for it and
+    uses its result: nothing is trained twice.
     """
     begun = time.monotonic()
     where: dict[str, Any] = {"host": socket.gethostname(), "log": log}
@@ -53,7 +53,7 @@ def do(job: Job, *, runs: str, log: str, threads: int | None = None, devices: in
             try:
                 result = _torchrun(job, runs, threads, devices) if devices > 1 else call(job, runs, threads)
             except Exception:
-                traceback.print_exc()  # into the log; the message alone goes to the person
+                traceback.print_exc()  # into the log; the user is shown only the message
                 raise
         return Outcome(job.name, "done", result, seconds=time.monotonic() - begun, **where)
     except (Stopped, KeyboardInterrupt) as error:
@@ -65,17 +65,17 @@ def do(job: Job, *, runs: str, log: str, threads: int | None = None, devices: in
 
 
 def skip_outcome(job: Job, needed: str) -> Outcome:
-    """What is said of a job that could not begin because a job it needs did not end well."""
+    """The outcome of a job that was skipped because a dependency failed."""
     return Outcome(job.name, "skipped", error=f"it needs {needed!r}, which did not end well")
 
 
-def nothing(runs: str, **arguments: Any) -> dict[str, Any]:
-    """A job that does nothing: what planning and starting cost is measured with it."""
+def do_nothing(runs: str, **arguments: Any) -> dict[str, Any]:
+    """A job that does nothing, to measure the cost of planning and starting."""
     return dict(arguments)
 
 
 def call(job: Job, runs: str, threads: int | None) -> Any:
-    """Call a job's function in this process; a run that another command is training is waited for."""
+    """Call a job's function in this process; wait while another command is training the same run."""
     if threads is not None:
         limit_threads(threads)
     module, _, name = job.call.partition(":")
@@ -90,7 +90,7 @@ def call(job: Job, runs: str, threads: int | None) -> Any:
 
 
 def _torchrun(job: Job, runs: str, threads: int | None, devices: int) -> Any:
-    """The job as a torchrun of several processes on this machine; the first of them says what came of it."""
+    """Do the job by a torchrun of several processes on this machine; return the result, which the first one writes."""
     folder = Path(runs) / "sweep"
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / f".{socket.gethostname()}-{os.getpid()}-{time.monotonic_ns()}"
@@ -103,21 +103,21 @@ def _torchrun(job: Job, runs: str, threads: int | None, devices: int) -> Any:
         code = _wait_for(subprocess.Popen(command, env=environment))
         if not answer.is_file():
             raise SetupError(f"torchrun ended with code {code} and no result. Its log says why.")
-        said = json.loads(answer.read_text(encoding="utf-8"))
+        outcome = json.loads(answer.read_text(encoding="utf-8"))
     finally:
         order.unlink(missing_ok=True)
         answer.unlink(missing_ok=True)
-    if said["state"] == "stopped":
-        raise Stopped(said["error"])
-    if said["state"] == "failed":
-        error = EvenlyError(said["error"])
-        error.exit_code = said["exit_code"]
+    if outcome["state"] == "stopped":
+        raise Stopped(outcome["error"])
+    if outcome["state"] == "failed":
+        error = EvenlyError(outcome["error"])
+        error.exit_code = outcome["exit_code"]
         raise error
-    return said["result"]
+    return outcome["result"]
 
 
 def _wait_for(process: "subprocess.Popen[bytes]") -> int:
-    """Wait for a torchrun; what this process is told to do meanwhile, it is told too, and its processes save."""
+    """Wait for a torchrun. Signals to this process are forwarded to it, so that its processes save."""
     global _child
 
     def pass_on(number: int, frame: object) -> None:
@@ -157,7 +157,7 @@ def limit_threads(threads: int) -> None:
 
 @contextlib.contextmanager
 def _log_to(path: Path) -> Iterator[None]:
-    """Send what this process and its children print to the end of a file, and leave the terminal to the one bar."""
+    """Append the output of this process and its children to a file, so that only the parent's bar uses the terminal."""
     path.parent.mkdir(parents=True, exist_ok=True)
     os.environ["TERM"] = "dumb"
     kept = [os.dup(1), os.dup(2)]
@@ -174,7 +174,7 @@ def _log_to(path: Path) -> Iterator[None]:
 
 
 def last_lines(log: str) -> str:
-    """The end of a log, for an error that a person reads."""
+    """The end of a log, for an error message."""
     try:
         lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -183,20 +183,20 @@ def last_lines(log: str) -> str:
 
 
 def main(order: str, answer: str, runs: str) -> None:
-    """One process of a torchrun: do the job, and the first process writes what came of it."""
+    """One process of a torchrun: do the job; the first process writes the outcome."""
     given: Mapping[str, Any] = json.loads(Path(order).read_text(encoding="utf-8"))
-    said: dict[str, Any]
+    report: dict[str, Any]
     try:
-        said = {"state": "done", "result": call(Job(given["name"], given["call"], given["arguments"]), runs, None)}
+        report = {"state": "done", "result": call(Job(given["name"], given["call"], given["arguments"]), runs, None)}
     except (Stopped, KeyboardInterrupt) as error:
-        said = {"state": "stopped", "error": str(error)}
+        report = {"state": "stopped", "error": str(error)}
     except EvenlyError as error:
         traceback.print_exc()
-        said = {"state": "failed", "error": str(error), "exit_code": error.exit_code}
+        report = {"state": "failed", "error": str(error), "exit_code": error.exit_code}
     if os.environ.get("RANK", "0") == "0":
-        atomic.write_json(answer, said)
-    if said["state"] == "failed":
-        sys.exit(said["exit_code"])  # so that torchrun does not wait for the others
+        atomic.write_json(answer, report)
+    if report["state"] == "failed":
+        sys.exit(report["exit_code"])  # so that torchrun does not wait for the other processes
 
 
 if __name__ == "__main__":

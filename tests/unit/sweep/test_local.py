@@ -16,7 +16,7 @@ from evenly.sweep import Job, Plan, Where, launch, local
 from evenly.sweep.launch import JobsFailed
 
 JOBS = "tests.cluster.jobs"
-NOTHING = "evenly.sweep.worker:nothing"
+NOTHING = "evenly.sweep.worker:do_nothing"
 ROOT = Path(__file__).parents[3]
 RECIPE = {"data": {"name": "parity", "options": {"dim": 5}}, "model": {"name": "mlp"}, "epochs": 2, "batch_size": 50}
 
@@ -51,7 +51,7 @@ def test_a_failure_ends_only_what_needs_it_and_names_run_host_and_log(tmp_path):
     plan = Plan(
         [
             Job("bad", f"{JOBS}:fail", {"why": "there are no labels in photos/"}),
-            Job("after bad", "evenly.sweep.worker:nothing", needs=("bad",)),
+            Job("after bad", "evenly.sweep.worker:do_nothing", needs=("bad",)),
             Job("good", f"{JOBS}:train", {**RECIPE}),
         ]
     )
@@ -68,7 +68,7 @@ def test_a_failure_ends_only_what_needs_it_and_names_run_host_and_log(tmp_path):
 
 
 def test_a_killed_process_loses_its_job_alone_and_the_same_command_tries_it_again(tmp_path):
-    jobs = [Job(f"job {n}", f"{JOBS}:moments", {"seconds": 0.2}) for n in range(4)]
+    jobs = [Job(f"job {n}", NOTHING) for n in range(4)]
     plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), *jobs, Job("after", NOTHING, needs=("killed",))])
     with pytest.raises(JobsFailed, match=r"1 of 6 runs failed, 4 are done") as caught:
         launch(plan, Where(at_once=2, threads=1), runs=tmp_path)
@@ -147,11 +147,11 @@ def test_two_processes_of_a_run_save_where_they_stand_when_the_command_is_told_t
 
 def test_a_machine_with_gpus_gives_one_to_each_run_unless_told_otherwise(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
-    assert (local.checked(Where()).at_once, local.checked(Where()).gpus) == (4, 1)
-    assert local.checked(Where(devices=2)).at_once == 2
-    assert local.checked(Where(gpus=0)).at_once == local.usable_cores()
+    assert (local.resolve_where(Where()).at_once, local.resolve_where(Where()).gpus) == (4, 1)
+    assert local.resolve_where(Where(devices=2)).at_once == 2
+    assert local.resolve_where(Where(gpus=0)).at_once == local.usable_cores()
     with pytest.raises(SetupError, match=r"8 runs at once of 1 x 1 GPUs need 8, and this machine has 4.*local:4"):
-        local.checked(Where(at_once=8))
+        local.resolve_where(Where(at_once=8))
 
 
 def test_each_process_sees_its_own_gpus(tmp_path, monkeypatch):
@@ -165,16 +165,16 @@ def test_more_runs_at_once_than_the_memory_holds_are_refused(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     left = memory.free("cpu")
     with pytest.raises(SetupError, match=r"3 runs at once need .* GB of memory at least.*Give --on local:2"):
-        local.checked(Where(at_once=3), memory=int(left / 2.4))
+        local.resolve_where(Where(at_once=3), memory=int(left / 2.4))
     with pytest.raises(SetupError, match="smaller examples"):
-        local.checked(Where(), memory=2 * left)
-    assert local.checked(Where(), memory=int(left / 1.4)).at_once == 1
+        local.resolve_where(Where(), memory=2 * left)
+    assert local.resolve_where(Where(), memory=int(left / 1.4)).at_once == 1
 
 
 def test_jobs_overlap_in_time(tmp_path):
-    plan = Plan([Job(f"job {n}", f"{JOBS}:moments", {"seconds": 1.0}) for n in range(2)])
-    (begun_a, ended_a), (begun_b, ended_b) = launch(plan, Where(at_once=2, threads=1), runs=tmp_path).values()
-    assert max(begun_a, begun_b) < min(ended_a, ended_b)
+    pairs = [("one", "two"), ("two", "one")]
+    jobs = [Job(mine, f"{JOBS}:meet", {"mine": mine, "other": other, "seconds": 120.0}) for mine, other in pairs]
+    assert launch(Plan(jobs), Where(at_once=2, threads=1), runs=tmp_path) == dict(pairs)
 
 
 def test_a_command_that_is_told_to_stop_lets_its_runs_save_where_they_stand(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from evenly.errors import UsageError
 from evenly.sweep import Job, Plan
 
-NOTHING = "evenly.sweep.worker:nothing"
+NOTHING = "evenly.sweep.worker:do_nothing"
 
 
 def test_layers_hold_what_needs_only_the_layers_before():

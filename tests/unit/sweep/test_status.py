@@ -1,6 +1,7 @@
 """What a person and a file are told of a plan while it is carried out."""
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from evenly.sweep import Job, Plan, Where, launch, status
 from evenly.sweep.status import JobsFailed, Status, under_way
 from evenly.sweep.worker import Outcome
 
-NOTHING = "evenly.sweep.worker:nothing"
+NOTHING = "evenly.sweep.worker:do_nothing"
 PLAN = Plan([Job(f"sam, seed {n}", NOTHING) for n in range(4)])
 
 
@@ -100,6 +101,17 @@ def test_a_plan_that_is_carried_out_can_be_watched_from_outside(tmp_path: Path, 
         with monkeypatch.context() as patch:
             patch.setattr("evenly.sweep.status.time.time", lambda: later)  # a command that was killed says nothing more
             assert under_way(tmp_path) == []
+    assert under_way(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"[1]", b"\xff", b'{"over": false, "now": "x"}', None])
+def test_a_plan_whose_state_is_damaged_or_a_pipe_is_passed_over(content: bytes | None, tmp_path: Path) -> None:
+    state = tmp_path / "sweep" / "abc" / "state.json"
+    state.parent.mkdir(parents=True)
+    if content is None:
+        os.mkfifo(state)
+    else:
+        state.write_bytes(content)
     assert under_way(tmp_path) == []
 
 

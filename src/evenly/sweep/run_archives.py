@@ -1,4 +1,4 @@
-"""Runs that travel between machines without a shared folder: packed in memory, and laid out run by run."""
+"""Archives of runs, made in memory, for machines that share no folder; they are unpacked run by run."""
 
 import contextlib
 import hashlib
@@ -14,21 +14,21 @@ from evenly.records.lock import is_locked
 from evenly.sweep.plan import Job
 
 NOT_RUNS = ("sweep",)  # logs and the state of plans
-MADE = "made"  # in the folder of plans: which runs a job made
+MADE = "made"  # in the folder of plans: the names of the runs that each job made
 
 
 def pack(folder: Path, names: Iterable[str] | None = None) -> bytes:
-    """The runs of a folder, or those of these names, as one archive in memory."""
+    """An archive of the runs of a folder, or of those with these names."""
     chosen = [path.name for path in folder.iterdir() if path.name not in NOT_RUNS] if names is None else names
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as archive:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name in sorted(chosen):
             archive.add(folder / name, arcname=name)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def unpack(content: bytes, folder: Path) -> None:
-    """Lay out what `pack` packed, run by run: one that is there and done, or being written, stays as it is."""
+    """Unpack an archive of `pack` run by run; a run in the folder that is done or being written is kept."""
     if not content:
         return
     with tempfile.TemporaryDirectory(dir=folder, prefix=".arriving-") as arriving:
@@ -43,8 +43,8 @@ def _lay(new: Path, place: Path, arriving: Path) -> None:
         new.rename(place)
         return
     if not (new.is_dir() and place.is_dir()):
-        return  # a file that another command wrote meanwhile
-    if not (new / "recipe.yaml").exists():  # a folder of runs, such as the parts of experiments
+        return  # another command has written this file meanwhile
+    if not (new / "recipe.yaml").exists():  # a folder of runs, such as that of the parts of experiments
         for path in sorted(new.iterdir()):
             _lay(path, place / path.name, arriving)
     elif (new / "done").exists() and not (place / "done").exists() and not is_locked(place / "lock"):
@@ -54,7 +54,7 @@ def _lay(new: Path, place: Path, arriving: Path) -> None:
 
 
 def remember(runs: Path, job: Job, content: bytes) -> None:
-    """Keep which runs a job made, so that the same job can be given them when it goes elsewhere again."""
+    """Record which runs a job made, so that they can be sent along if it runs on another node."""
     if not content:
         return
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
@@ -64,8 +64,8 @@ def remember(runs: Path, job: Job, content: bytes) -> None:
     atomic.write_json(path, sorted(names))
 
 
-def known(runs: Path, job: Job) -> bytes:
-    """What is here of the runs that a job made before."""
+def pack_previous_runs(runs: Path, job: Job) -> bytes:
+    """An archive of this job's earlier runs that are still in the folder."""
     try:
         names = json.loads(_memory(runs, job).read_bytes())
     except (OSError, ValueError):
