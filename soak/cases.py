@@ -14,7 +14,7 @@ _MOST = 64 * 1024  # bytes, packed
 
 
 def keep(fault: Fault, template: Path, folder: Path = FOLDER) -> Path | None:
-    """Write the input of `fault` to a file; one for each reader and place, and none that is large."""
+    """Write the input of `fault` to a file; one for each reader, damaged file and place, and none that is large."""
     given = fault.input
     packed = base64.b85encode(zlib.compress(given.content, 9)).decode()
     if len(packed) > _MOST:
@@ -27,7 +27,7 @@ def keep(fault: Fault, template: Path, folder: Path = FOLDER) -> Path | None:
         **({"text": given.text} if given.text else {}),
         **({"content": packed} if given.content else {}),
     }
-    key = hashlib.sha256(f"{given.reader}/{fault.kind}/{fault.where}".encode()).hexdigest()[:10]
+    key = hashlib.sha256(f"{given.reader}/{content['file']}/{fault.kind}/{fault.where}".encode()).hexdigest()[:10]
     path = folder / f"{re.sub('[^a-z0-9]+', '-', given.reader.lower()).strip('-')}-{key}.json"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -68,9 +68,9 @@ _MOST_EPOCHS = 10**9  # more steps than that have no end, and no floating-point 
 class Ascent(Settings):
     """Where the gradient is taken: at the weights, or at a worse point near them (the SAM family)."""
 
-    rule: str = setting("none", "How the worse point is found, a rule of the SAM family; `none` is ordinary training.")
+    rule: str = setting("none", "The rule of the SAM family that displaces the weights; `none` is ordinary training.")
     rho: float | None = setting(
-        None, "How far it is from the weights; null is the rule's own default.", least=0, most=1e6
+        None, "The radius: how far it displaces them; null is the rule's own default.", least=0, most=1e6
     )
     options: Mapping[str, Any] = setting({}, "Options of this rule.")
     schedule: Literal["constant", "linear", "cosine", "lr"] = setting(
@@ -208,7 +208,7 @@ class Recipe(Settings):
     record_examples: bool = setting(False, "Whether to record every training example's loss at each evaluation.")
     keep_epochs: tuple[int, ...] = setting((), "Epochs after which the weights are kept for good.", least=1)
     channels_last: bool = setting(False, "Whether images lie in memory with their channels last.")
-    compile: bool = setting(False, "Whether the model is compiled; it takes a minute and pays in long runs.")
+    compile: bool = setting(False, "Whether the model is compiled; it takes a minute and pays off in long runs.")
     sharded: bool = setting(False, "Whether many devices share the parameters (FSDP2) rather than copy them (DDP).")
     logit_penalty: float = setting(
         0.0, "λ of the penalty λ/2·‖outputs‖² on every example (spectral decoupling).", least=0, absent=0.0

@@ -25,7 +25,7 @@ from evenly.data.fetch.unpack import unpack
 from evenly.data.formats.cifar import read_binary, read_pickles
 from evenly.data.formats.groups import celeba, waterbirds
 from evenly.data.formats.idx import read_idx
-from evenly.data.formats.image_files import decode, scan
+from evenly.data.formats.image_decoding import decode, scan
 from evenly.data.formats.stl10 import stl10
 from evenly.data.own.arrays import arrays
 from evenly.data.own.manifests import manifest

@@ -143,9 +143,9 @@ class Augmentation:
         >>> Augmentation(RandomResizedCrop(32), Mirror()).evaluation.transforms
         (Resize(size=32),)
         """
-        still = [t.still() for t in self.transforms]
+        kept = [t.for_evaluation() for t in self.transforms]
         end = [] if self.normalise is None else [self.normalise]
-        return Augmentation(*(t for t in still if t is not None), *end)
+        return Augmentation(*(t for t in kept if t is not None), *end)
 
     @classmethod
     def parse(cls, spec: Sequence[str], *, data: Labelled | None = None) -> "Augmentation":

@@ -36,10 +36,10 @@ class Entry:
         """The published data sets it is made of that are not under `root`."""
         from evenly.data.fetch.sources import SOURCES
 
-        def found(name: str) -> bool:
+        def is_on_disk(name: str) -> bool:
             return any((root / layout.folder).is_dir() for layout in SOURCES[name].layouts)
 
-        return [name for name in self.needs if not found(name)]
+        return [name for name in self.needs if not is_on_disk(name)]
 
     def function(self) -> Any:
         """The function that makes it."""
@@ -121,8 +121,8 @@ def entry(name: str) -> Entry:
     if name not in CATALOGUE:
         raise UsageError(
             f"there is no data set {name!r}. {did_you_mean(name, CATALOGUE)} "
-            "Data of your own are given by their path: a folder of class folders, a .csv or .parquet manifest, "
-            "or an .npz file."
+            "Data of your own are given by their path (there is none of this name here): a folder of class folders, "
+            "a .csv or .parquet manifest, or an .npz file."
         )
     return CATALOGUE[name]
 

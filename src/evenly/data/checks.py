@@ -1,18 +1,20 @@
 """Checks of a data set before any training starts."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from evenly.data.contents import digests
 from evenly.data.formats.class_folders import quote_names
+from evenly.data.formats.image_decoding import describe_broken
 from evenly.data.formats.image_files import ImageFiles, misfits
-from evenly.data.formats.listing import describe_broken
 from evenly.data.labelled import Labelled, Splits
 from evenly.data.own.hugging_face import Rows
 from evenly.errors import DataError
+from evenly.files.names import Names
 
 _CHUNK = 4096
 
@@ -36,8 +38,9 @@ def problems(splits: Splits) -> list[str]:
 def check(splits: Splits) -> list[str]:
     """Raise one `DataError` that lists what makes training on `splits` meaningless; return what only weakens it.
 
-    Empty splits, a single class, a class that only other splits have, and inputs that are not finite are fatal. The
-    other `problems` are returned as remarks. Inputs on disk are not read, only their labels are checked.
+    Empty splits, a single class, a class that only other splits have, inputs that are not finite, and image files that
+    do not decode or differ in size are fatal. The other `problems` are returned as remarks. Of inputs on disk, only
+    image files that are new or have changed are read.
 
     >>> import torch
     >>> check(Splits("pets", {"train": Labelled(torch.eye(3), torch.tensor([0, 0, 1]), ("cat", "dog"))}))
@@ -51,7 +54,18 @@ def check(splits: Splits) -> list[str]:
         raise DataError(f"{splits.name}: {fatal[0]}")
     if fatal:
         raise DataError(f"{splits.name} has {len(fatal)} problems:\n" + "\n".join(f"- {line}" for line in fatal))
+    _check_files(splits)
     return remarks
+
+
+def _check_files(splits: Splits) -> None:
+    """Refuse image files that cannot be used, those of all splits of a folder at once."""
+    by_root: dict[Path, list[ImageFiles]] = {}
+    for part in splits.values():
+        if isinstance(part.inputs, ImageFiles):
+            by_root.setdefault(part.inputs.root, []).append(part.inputs)
+    for files in by_root.values():
+        replace(files[0], names=Names([name for each in files for name in each.names])).contents()
 
 
 def duplicates(splits: Splits) -> list[str]:
@@ -66,27 +80,25 @@ def duplicates(splits: Splits) -> list[str]:
         if not isinstance(part.inputs, ImageFiles):
             continue
         files = part.inputs
-        for name, digest, label in zip(
-            files.names, digests(files.root, files.names), part.labels.tolist(), strict=True
-        ):
+        for name, digest, label in zip(files.names, files.contents(), part.labels.tolist(), strict=True):
             first = seen.setdefault(digest, (split, label, name))
             if first[1] != label:
                 two_classes.append(f"{name} is {first[2]}")
             elif first[0] != split and first[0] == "train":
                 leaked.append(f"{name} is {first[2]}")
-    told = []
+    sentences = []
     if two_classes:
-        told.append(
+        sentences.append(
             f"{len(two_classes):,} image {'file has' if len(two_classes) == 1 else 'files have'} the same content as "
             f"one of another class: {quote_names(two_classes)}. Keep each under its own class."
         )
     if leaked:
-        told.append(
+        sentences.append(
             f"{len(leaked):,} image {'file' if len(leaked) == 1 else 'files'} outside of the training split "
             f"{'has' if len(leaked) == 1 else 'have'} the same content as a training image: {quote_names(leaked)}. "
             "Their error would be that of examples which were learned: keep one of each."
         )
-    return told
+    return sentences
 
 
 class _Findings(NamedTuple):
@@ -112,18 +124,18 @@ def _or_drop(split: str) -> str:
     return "" if split == "train" else ", or leave the split out"
 
 
-def _look_at_classes(splits: Splits, found: _Findings) -> None:
+def _look_at_classes(splits: Splits, findings: _Findings) -> None:
     counts = {split: part.labels.bincount(minlength=splits.num_classes).cpu() for split, part in splits.items()}
     anywhere = torch.stack(list(counts.values())).sum(0)
     if int((anywhere > 0).sum()) == 1:
         only = splits.classes[int(anywhere.argmax())]
-        found.fatal.append(
+        findings.fatal.append(
             f"the data have one class, {only!r}: there is nothing to tell apart. Add examples of another class."
         )
     for label, name in enumerate(splits.classes):
         elsewhere = [split for split, count in counts.items() if split != "train" and count[label]]
         if not counts["train"][label] and elsewhere:
-            found.fatal.append(
+            findings.fatal.append(
                 f"class {name!r} has no training example, only in {' and '.join(map(repr, elsewhere))}. "
                 "Add examples, or remove the class."
             )
@@ -131,13 +143,13 @@ def _look_at_classes(splits: Splits, found: _Findings) -> None:
     if lone:
         one, they = ("has", "it cannot") if len(lone) == 1 else ("have", "they cannot")
         each, kept = ("", "is kept once") if len(lone) == 1 else (" each", "are kept once")
-        found.remarks.append(
+        findings.remarks.append(
             f"{_class(lone)} {one} one training example{each}: {they} be split into easy and hard, and {kept}. "
             f"Add examples, or remove the {'class' if len(lone) == 1 else 'classes'}."
         )
     unused = _names(splits, anywhere == 0)
     if unused:
-        found.remarks.append(
+        findings.remarks.append(
             f"{_class(unused)} {'has' if len(unused) == 1 else 'have'} no training example nor any other. "
             f"Add examples, or remove the {'class' if len(unused) == 1 else 'classes'}."
         )
@@ -151,23 +163,23 @@ def _class(names: Sequence[str]) -> str:
     return f"{'class' if len(names) == 1 else 'classes'} {quote_names(names)}"
 
 
-def _look_at_sizes(name: str, part: Labelled, found: _Findings) -> bool:
+def _look_at_sizes(name: str, part: Labelled, findings: _Findings) -> bool:
     """Whether image files or rows differ in size, so that they cannot be stacked, or cannot be read."""
     if isinstance(part.inputs, Rows):
-        told = part.inputs.problems()
-        found.fatal.extend(f"{name!r}: {sentence}" for sentence in told)
-        return bool(told)
+        sentences = part.inputs.problems()
+        findings.fatal.extend(f"{name!r}: {sentence}" for sentence in sentences)
+        return bool(sentences)
     odd = misfits(part.inputs) if isinstance(part.inputs, ImageFiles) else []
     if odd:
         height, width = part.shape[1:]
-        found.fatal.append(
+        findings.fatal.append(
             f"{len(odd):,} of {len(part):,} images of {name!r} are not {height}×{width} as the first is: "
             f"{describe_broken(odd)}. Give a size to resize all images to: --set size={max(height, width)}."
         )
     return bool(odd)
 
 
-def _look_at_inputs(name: str, part: Labelled, found: _Findings) -> None:
+def _look_at_inputs(name: str, part: Labelled, findings: _Findings) -> None:
     one = part.gather([0])
     constant, not_finite, first = len(part) > 1, 0, 0
     for positions, values in _chunks(part):
@@ -185,9 +197,9 @@ def _look_at_inputs(name: str, part: Labelled, found: _Findings) -> None:
         inputs = "1 input" if not_finite == 1 else f"{not_finite:,} inputs"
         verb = "holds" if not_finite == 1 else "hold"
         which = f"{'' if not_finite == 1 else 'the first is '}example {int(part.index[first])}"
-        found.fatal.append(f"{inputs} of {name!r} {verb} NaN or infinity ({which}). Remove or replace these values.")
+        findings.fatal.append(f"{inputs} of {name!r} {verb} NaN or infinity ({which}). Remove or replace these values.")
     if constant:
-        found.remarks.append(
+        findings.remarks.append(
             f"all inputs of {name!r} are the same: nothing can be learned from them. Was it read correctly?"
         )
 

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +27,7 @@ _TICK = 2_000_000_000  # nanoseconds
 _THREADS = 8  # threads, to wait for disks and networks in parallel
 
 
-class Looked(NamedTuple):
+class FileState(NamedTuple):
     """The state of a file when its content was read, and the digest of that content."""
 
     size: int
@@ -47,22 +47,44 @@ def digests(root: Path, names: Sequence[str]) -> list[str]:
     >>> one == two, one == three
     (True, False)
     """
+    return [seen.digest for seen in file_states(root, names)]
+
+
+def file_states(
+    root: Path, names: Sequence[str], *, check: Callable[[Sequence[Path]], object] | None = None
+) -> list[FileState]:
+    """The state of every file `root/name`, with the digest of its content.
+
+    `check` is given the files that are new or have changed, and raises if they cannot be used; none of them is then
+    remembered.
+    """
     root = Path(os.path.abspath(root))
     memory = _memory_of(root)
     known = _read_memory(memory)
-    found, unknown = {}, []
+    states, unknown = {}, []
     start = os.path.join(root, "")
     for name in dict.fromkeys(names):
         seen = known.get(name)
         if seen is not None and seen[:-1] == _look(start + name):
-            found[name] = seen
+            states[name] = seen
         else:
             unknown.append(name)
     if unknown:
+        if check is not None:
+            check([root / name for name in unknown])
         now = _read_all(root, unknown)
-        found |= now
+        states |= now
         _remember(memory, root, known, {name: seen for name, seen in now.items() if not _is_recent(seen)})
-    return [found[name].digest for name in names]
+    return [states[name] for name in names]
+
+
+def refuse_changed(path: Path, modified: int) -> None:
+    """Raise if the file was written to since its state was taken, when it was last `modified` at that time."""
+    if _look(os.fspath(path))[1] != modified:
+        raise DataError(
+            f"{path}: was written to while a command was reading the data. Repeat the command when the files are as "
+            "they should be: with the same content it goes on, and other content is another run."
+        )
 
 
 def _look(path: str) -> tuple[int, int, int, int]:
@@ -79,22 +101,22 @@ def _facts(now: os.stat_result) -> tuple[int, int, int, int]:
     return now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino
 
 
-def _is_recent(seen: Looked) -> bool:
+def _is_recent(seen: FileState) -> bool:
     """Whether the file changed so recently that a further change might go unnoticed."""
     return max(seen.modified, seen.changed) > time.time_ns() - _TICK
 
 
-def _read_all(root: Path, names: Sequence[str]) -> dict[str, Looked]:
+def _read_all(root: Path, names: Sequence[str]) -> dict[str, FileState]:
     paths = [root / name for name in names]
     with Bar("reading files", total=len(names)) as bar, ThreadPoolExecutor(_THREADS) as pool:
-        found = {}
+        states = {}
         for name, seen in zip(names, pool.map(_read, paths), strict=True):
-            found[name] = seen
+            states[name] = seen
             bar.advance()
-    return found
+    return states
 
 
-def _read(path: Path) -> Looked:
+def _read(path: Path) -> FileState:
     try:
         # Do not wait for the writer of a named pipe.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -112,7 +134,7 @@ def _read(path: Path) -> Looked:
         raise DataError(f"{path}: cannot be read: {error.strerror}.") from error
     if _facts(before)[:2] != _facts(after)[:2]:
         raise DataError(f"{path}: changed while it was read. Repeat the command when it is written.")
-    return Looked(*_facts(after), digest.hexdigest())
+    return FileState(*_facts(after), digest.hexdigest())
 
 
 def _memory_of(root: Path) -> Path | None:
@@ -121,7 +143,7 @@ def _memory_of(root: Path) -> Path | None:
     return folder / "contents" / f"{name}.json" if folder is not None else None
 
 
-def _read_memory(memory: Path | None) -> dict[str, Looked]:
+def _read_memory(memory: Path | None) -> dict[str, FileState]:
     if memory is None:
         return {}
     try:
@@ -132,17 +154,17 @@ def _read_memory(memory: Path | None) -> dict[str, Looked]:
 
 
 @functools.lru_cache(maxsize=1)  # kept for the splits of one data set, which are digested one after another
-def _parse(memory: Path, *_version: int) -> dict[str, Looked]:
+def _parse(memory: Path, *_version: int) -> dict[str, FileState]:
     try:
         checksum, _, text = memory.read_bytes().partition(b"\n")
         if checksum.decode() != _checksum(text):
             return {}
-        return {name: Looked(*seen) for name, seen in json.loads(text).items()}
+        return {name: FileState(*seen) for name, seen in json.loads(text).items()}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
 
 
-def _remember(memory: Path | None, root: Path, known: dict[str, Looked], new: dict[str, Looked]) -> None:
+def _remember(memory: Path | None, root: Path, known: dict[str, FileState], new: dict[str, FileState]) -> None:
     """Update the cache and forget files that are gone. Of two simultaneous writers one may lose its entries."""
     if memory is None or not new:
         return

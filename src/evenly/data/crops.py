@@ -40,7 +40,7 @@ class PadCrop:
         where_N2 = whole_below(draws.uniform("pad-crop", 2), 2 * self.padding + 1)
         return shifted_windows(x_NCHW, where_N2[:, 0], where_N2[:, 1], self.padding)
 
-    def still(self) -> None:
+    def for_evaluation(self) -> None:
         """Nothing: evaluation sees the image as it is."""
 
 
@@ -94,7 +94,7 @@ class Mirror:
         as_words(out_NCHW).index_copy_(0, where_M, as_words(flipped_MCHW))
         return out_NCHW
 
-    def still(self) -> None:
+    def for_evaluation(self) -> None:
         """Nothing: evaluation sees the image as it is."""
 
 
@@ -119,7 +119,7 @@ class Resize:
         whole = [torch.full((num,), length) for length in (0, 0, height, width)]
         return resized_boxes(x_NCHW, *whole, size=_pair(self.size, "resize"))
 
-    def still(self) -> "Resize":
+    def for_evaluation(self) -> "Resize":
         """Itself, since nothing about it is random."""
         return self
 
@@ -178,7 +178,7 @@ class RandomResizedCrop:
         w = min(width, round(height * high))
         return (height - h) // 2, (width - w) // 2, h, w
 
-    def still(self) -> Resize:
+    def for_evaluation(self) -> Resize:
         """The whole image, at the size that training sees."""
         return Resize(self.size)
 

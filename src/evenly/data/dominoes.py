@@ -99,7 +99,7 @@ def digit_dominoes(
     pools = Pools.of("digit-dominoes", easy=easy, hard=hard, held_out_share=0.25)
     made = pools.stack(rng)
     u = {split: torch.rand(len(part), generator=rng) for split, part in made.items()}
-    if shares.planted:
+    if shares.is_planted:
         return pools.plant(made, shares, u, rng=spawn_generator(rng, "planted"))
     parts = {
         split: blank_easy(part, u[split] < (1 if split in ("probe", "balanced") else alpha))
@@ -111,15 +111,15 @@ def digit_dominoes(
 def _dominoes(name: str, *, easy: Splits, hard: Splits, shares: Shares, rng: torch.Generator) -> Splits:
     """The first classes of two published data sets, each image made 3×32×32."""
 
-    def prepared(part: Labelled) -> Labelled:
+    def prepare(part: Labelled) -> Labelled:
         chosen = part.subset(where(part.labels < shares.num_classes))
         whole = _square(chosen.gather(range(len(chosen))))
         return replace(chosen, inputs=whole, classes=part.classes[: shares.num_classes])
 
-    easy, hard = (Splits(name, {s: prepared(p) for s, p in splits.items()}) for splits in (easy, hard))
+    easy, hard = (Splits(name, {s: prepare(p) for s, p in splits.items()}) for splits in (easy, hard))
     pools = Pools.of(name, easy=easy, hard=hard, held_out_share=0.1)
     made = pools.stack(rng)
-    if not shares.planted and shares.agreeing == 1:
+    if not shares.is_planted and shares.agreeing_share == 1:
         return made
     extra = spawn_generator(rng, "planted")
     u = {split: torch.rand(len(part), generator=extra) for split, part in made.items()}

@@ -95,7 +95,7 @@ class Transform(Protocol):
     def __call__(self, x_NCHW: Tensor, draws: Draws) -> Tensor:
         """The transformed images, uint8 as they came."""
 
-    def still(self) -> "Transform | None":
+    def for_evaluation(self) -> "Transform | None":
         """Its deterministic counterpart for evaluation; None if there is none."""
 
 

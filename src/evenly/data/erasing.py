@@ -74,5 +74,5 @@ class Erase:
         left_N = whole_below(u_NK[:, -1], (width - w_N + 1).clamp_min(1))
         return top_N, left_N, h_N, w_N
 
-    def still(self) -> None:
+    def for_evaluation(self) -> None:
         """Nothing: evaluation sees the image as it is."""

@@ -24,7 +24,7 @@ def with_validation(splits: Splits, *, share: float) -> Splits:
         raise UsageError(f"validation = {share} is a share of the training set: give a number between 0 and 1.")
     if "validation" in splits:
         raise UsageError(f"{splits.name} has a published validation split: leave `validation` out.")
-    mask = held_out(splits.train.labels, share=share, key=splits.name)
+    mask = held_out_mask(splits.train.labels, share=share, key=splits.name)
     return splits | {"train": splits.train.subset(where(~mask)), "validation": splits.train.subset(where(mask))}
 
 
@@ -38,7 +38,7 @@ def with_test(splits: Splits, *, share: float | None = None, has_validation: boo
     >>> data = Labelled(torch.zeros(20, 2), torch.arange(20) % 2, ("a", "b"), name="mine")
     >>> parts = with_test(Splits("mine", {"train": data}))
     >>> len(parts.train), len(parts["test"]), parts.remarks
-    (16, 4, ('mine has no test split: a fifth of every class is held out as test, 4 of 20 examples (held_out=0 ...',))
+    (16, 4, ('mine has no test split: a fifth of every class is held out as test, 4 of 20 examples (--set ...',))
     """
     if share is None:
         if has_validation or len(splits) > 1 or splits.repeated:
@@ -54,23 +54,23 @@ def with_test(splits: Splits, *, share: float | None = None, has_validation: boo
         raise UsageError(
             f"{splits.name} repeats rows: copies of held-out examples would be trained on. Give it a column `split`."
         )
-    mask = held_out(splits.train.labels, share=share, key="test")
+    mask = held_out_mask(splits.train.labels, share=share, key="test")
     if not bool(mask.any()):
         return splits
     part = "a fifth" if share == USUAL else f"{share:.0%}"
     remark = (
         f"{splits.name} has no test split: {part} of every class is held out as test, {int(mask.sum()):,} of "
-        f"{len(mask):,} examples (held_out=0 trains on all of them)."
+        f"{len(mask):,} examples (--set held_out=0, in Python held_out=0, trains on all)."
     )
     made = splits | {"train": splits.train.subset(where(~mask)), "test": splits.train.subset(where(mask), split="test")}
     made.remarks = (*splits.remarks, remark)
     return made
 
 
-def held_out(labels_N: Tensor, *, share: float, key: str) -> Tensor:
+def held_out_mask(labels_N: Tensor, *, share: float, key: str) -> Tensor:
     """A boolean per example: a fixed random `share` of every class (rounded), of two or more at least one and not all.
 
-    >>> held_out(torch.tensor([0] * 10 + [1] * 20), share=0.1, key="doc").sum().item()
+    >>> held_out_mask(torch.tensor([0] * 10 + [1] * 20), share=0.1, key="doc").sum().item()
     3
     """
     mask_N = torch.zeros(len(labels_N), dtype=torch.bool)

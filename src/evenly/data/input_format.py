@@ -16,7 +16,7 @@ from torch import Tensor
 from evenly.data.augment import Augmentation, Normalise
 from evenly.data.crops import Resize
 from evenly.data.draws import Draws
-from evenly.data.formats.image_files import decode
+from evenly.data.formats.image_decoding import decode
 from evenly.data.labelled import Labelled, scale_pixels
 from evenly.errors import DataError, UsageError
 

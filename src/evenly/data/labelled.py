@@ -5,7 +5,6 @@ Shapes: N examples, C channels, H × W pixels, D inputs.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -180,19 +179,38 @@ class Labelled(Dataset[tuple[Tensor, int]]):
         """Sixteen hex digits that change when inputs, labels, classes, attributes or order do."""
         return fingerprint([repr(self.digests)])
 
-    @cached_property
+    @property
     def digests(self) -> dict[str, str]:
-        """Sixteen hex digits for each thing that makes up the examples, to tell which of them differs."""
+        """Sixteen hex digits for each thing that makes up the examples, to tell which of them differs.
+
+        Tensors that were changed in place since the last look have other digests.
+        """
         names = sorted(self.attributes)
-        inputs = self.inputs.identity() if isinstance(self.inputs, Lazy) else (str(self.inputs.dtype), self.inputs)
         meant = [(name, self.values.get(name)) for name in names]
         return {
-            "inputs": fingerprint([repr(self.shape), *inputs]),
+            "inputs": self._inputs_digest(),
             "labels": fingerprint([self.labels]),
             "classes": fingerprint([repr(self.classes)]),
             "attributes": fingerprint([repr(meant), *(self.attributes[name].long() for name in names)]),
             "order": fingerprint([self.index]),
         }
+
+    def _inputs_digest(self) -> str:
+        """The digest of the inputs, kept until torch changes them in place: of all tensors they alone are large."""
+        version: int | None = 0
+        if isinstance(self.inputs, Tensor):  # those of inference mode count no changes
+            version = None if self.inputs.is_inference() else self.inputs._version
+        kept: tuple[int | None, str] = getattr(self, "_kept_digest", (None, ""))
+        if version is not None and version == kept[0]:
+            return kept[1]
+        inputs = self.inputs.identity() if isinstance(self.inputs, Lazy) else (str(self.inputs.dtype), self.inputs)
+        digest = fingerprint([repr(self.shape), *inputs])
+        object.__setattr__(self, "_kept_digest", (version, digest))
+        return digest
+
+    # The version of a tensor is not kept by its copies.
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_kept_digest"}
 
     def _check_lengths(self) -> None:
         lengths = {"inputs": len(self.inputs), "labels": len(self.labels), "index": len(self.index)}
@@ -239,6 +257,8 @@ class Splits(Mapping[str, Labelled]):
         self.remarks: tuple[str, ...] = tuple(remarks)
         self.drawn_from = drawn_from
         self._parts = {split: replace(part, name=name, split=split) for split, part in parts.items()}
+        for part in parts.values():
+            _check_names(name, part)
 
     def __getitem__(self, split: str) -> Labelled:
         if split not in self._parts:
@@ -289,6 +309,13 @@ class Splits(Mapping[str, Labelled]):
 
     def __or__(self, more: Mapping[str, Labelled]) -> "Splits":
         return Splits(self.name, {**self._parts, **more}, remarks=self.remarks, drawn_from=self.drawn_from)
+
+
+def _check_names(data: str, part: Labelled) -> None:
+    """Refuse names that no record can hold, such as that of a class folder whose bytes are not UTF-8."""
+    for name in (*part.classes, *part.attributes, *(word for words in part.values.values() for word in words)):
+        if not name.isascii() and name != name.encode("utf-8", "replace").decode():
+            raise DataError(f"{data}: the name {name!a} is not UTF-8. Rename the class, attribute or value.")
 
 
 def _compact(where: Tensor) -> Sequence[int]:

@@ -48,7 +48,7 @@ class PixelNoise:
         noise = value_T.index_select(0, level_NV.flatten()).view(x_NCHW.shape)
         return torch.add(x_NCHW, noise, alpha=self.sigma)
 
-    def still(self) -> None:
+    def for_evaluation(self) -> None:
         """Nothing: evaluation sees the example as it is."""
 
 

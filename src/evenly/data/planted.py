@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from evenly.data.even import evenly_over
+from evenly.data.class_balanced_rows import evenly_over
 from evenly.data.labelled import Labelled
 from evenly.errors import UsageError
 from evenly.rng import generator
@@ -30,7 +30,7 @@ class Shares:
     `conflict` the share whose easy feature speaks for another class, `noise` the share of training labels that are
     wrong, `size` the number of training examples (None: all).
 
-    >>> Shares(conflict=0.05).agreeing
+    >>> Shares(conflict=0.05).agreeing_share
     0.95
     >>> Shares(alpha=0.9, conflict=0.2)
     Traceback (most recent call last):
@@ -48,7 +48,7 @@ class Shares:
         for name, value in (("alpha", self.alpha), ("conflict", self.conflict), (self.noise_option, self.noise)):
             if value is not None and (isinstance(value, bool) or not 0 <= value <= 1):
                 raise UsageError(f"{name} = {value} is {_MEANING.get(name, _WRONG)}: give a number from 0 to 1.")
-        if self.agreeing + self.conflict > 1 + _ROUNDING:
+        if self.agreeing_share + self.conflict > 1 + _ROUNDING:
             raise UsageError(
                 f"alpha = {self.alpha:g} and conflict = {self.conflict:g}: together more than 1. The easy feature of "
                 "an example agrees with the label (alpha), contradicts it (conflict), or is missing (the rest). "
@@ -69,12 +69,12 @@ class Shares:
             )
 
     @property
-    def agreeing(self) -> float:
+    def agreeing_share(self) -> float:
         """The share of examples whose easy feature agrees with the label."""
         return 1 - self.conflict if self.alpha is None else self.alpha
 
     @property
-    def planted(self) -> bool:
+    def is_planted(self) -> bool:
         """Whether conflict, wrong labels or a size are set, beyond `alpha`."""
         return self.conflict > 0 or self.noise > 0 or self.size is not None
 
@@ -84,9 +84,9 @@ class Shares:
         >>> Shares(alpha=0.5, conflict=0.2).relations(torch.tensor([0.1, 0.6, 0.9])).tolist()
         [0, 1, 2]
         """
-        relation_N = (u_N >= self.agreeing).long()
-        if 1 - self.agreeing - self.conflict > _ROUNDING:
-            relation_N += (u_N >= self.agreeing + self.conflict).long()
+        relation_N = (u_N >= self.agreeing_share).long()
+        if 1 - self.agreeing_share - self.conflict > _ROUNDING:
+            relation_N += (u_N >= self.agreeing_share + self.conflict).long()
         return relation_N
 
     def finish(self, train: Labelled, *, rng: torch.Generator) -> Labelled:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from evenly.data.held_out import held_out, where
+from evenly.data.held_out import held_out_mask, where
 from evenly.data.labelled import Labelled, Splits
 from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, add_groups, other_class
 
@@ -63,12 +63,12 @@ class Pools:
     def of(cls, name: str, *, easy: Splits, hard: Splits, held_out_share: float) -> "Pools":
         """A fixed share of the training pictures held out, and the rest as published."""
 
-        def divided(splits: Splits, kind: str) -> dict[str, Labelled]:
-            mask = held_out(splits.train.labels, share=held_out_share, key=f"{name} {kind}")
+        def split_pool(splits: Splits, kind: str) -> dict[str, Labelled]:
+            mask = held_out_mask(splits.train.labels, share=held_out_share, key=f"{name} {kind}")
             parts = {"train": splits.train.subset(where(~mask)), "validation": splits.train.subset(where(mask))}
             return {**parts, "test": splits["test"]}
 
-        return cls(name, divided(easy, "easy"), divided(hard, "hard"))
+        return cls(name, split_pool(easy, "easy"), split_pool(hard, "hard"))
 
     def stack(self, rng: torch.Generator) -> Splits:
         """Each hard picture under an easy one of its class, and once more, held out, under one of any class."""

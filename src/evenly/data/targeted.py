@@ -57,5 +57,5 @@ class Targeted:
             raise UsageError(
                 f"targeted augmentation: {names} is done to all examples already (`augment`): give it once."
             )
-        if any(t.still() is not None for t in self.augment.transforms):
+        if any(t.for_evaluation() is not None for t in self.augment.transforms):
             raise UsageError("targeted augmentation: resizing some examples of a batch only is not possible.")

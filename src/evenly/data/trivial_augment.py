@@ -54,7 +54,7 @@ class TrivialAugment:
         negative_N = _SIGNED[operation_N] & (u_N3[:, 2] < 0.5)
         return operation_N, torch.where(negative_N, -strength_N, strength_N)
 
-    def still(self) -> None:
+    def for_evaluation(self) -> None:
         """Nothing: evaluation sees the image as it is."""
 
 

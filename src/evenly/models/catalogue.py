@@ -4,6 +4,7 @@ This module is free of torch until something is built.
 """
 
 import inspect
+import logging
 import math
 import numbers
 import os
@@ -17,6 +18,8 @@ from evenly.errors import UsageError, did_you_mean
 if TYPE_CHECKING:
     import torch
     from torch import nn
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -179,15 +182,21 @@ def build_with(
     if weights is not None:
         from evenly.models.weights import load_weights
 
-        load_weights(model, weights)
+        if left := load_weights(model, weights):
+            _log.info(
+                "the last layer of %s (%s) starts anew: that in %s is for another number of classes.",
+                name,
+                ", ".join(left),
+                weights,
+            )
     return model
 
 
 def _build_own(name: str, shape: tuple[int, ...], num_classes: int, options: Mapping[str, Any]) -> "nn.Module":
     from evenly.models.options import check_options
 
-    made = entry(name)
-    maker = made.function()
+    known = entry(name)
+    maker = known.function()
     checked = check_options(name, maker, options)
 
     def make() -> "nn.Module":
@@ -195,7 +204,7 @@ def _build_own(name: str, shape: tuple[int, ...], num_classes: int, options: Map
         return model
 
     # A network of about the usual size is built directly; only a much larger one is measured first.
-    usual = made.options()
+    usual = known.options()
     is_large = any(isinstance(value, int) and value > 16 * usual[option].default for option, value in checked.items())
     if is_large or math.prod(shape) * num_classes > _LARGE:
         given = [f"{option}={value}" for option, value in checked.items()]

@@ -77,7 +77,7 @@ def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, 
     if inner not in names:
         raise UsageError(f"torchvision has no classification model {inner!r}.{_near(inner, names)}")
     given = {"num_classes": num_classes, **options, "weights": None}
-    published = _published(models, inner, options.get("weights"))
+    published = _published_weights(models, inner, options.get("weights"))
     model = _call_maker(name, lambda: models.get_model(inner, **given))
     if published is not None:
         # torchvision itself refuses weights for other than their own classes: all but the head is filled.
@@ -86,7 +86,7 @@ def _torchvision(name: str, inner: str, num_classes: int, options: Mapping[str, 
     return model
 
 
-def _published(models: Any, inner: str, weights: Any) -> Any:
+def _published_weights(models: Any, inner: str, weights: Any) -> Any:
     """The weights that torchvision publishes for a model under a name, such as DEFAULT or IMAGENET1K_V1."""
     if weights is None:
         return None

@@ -34,7 +34,7 @@ def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> tuple[str, .
 
 
 def fill(model: nn.Module, held: Mapping[str, Any], *, source: str | os.PathLike[str]) -> tuple[str, ...]:
-    """`load_weights` from tensors at hand; `source` is where they come from, for errors."""
+    """`load_weights` from tensors in memory; errors name `source`."""
     own = model.state_dict()
     given = _rename(_unwrap(held, source), model, own)
     left = _other_classes(model, own, given)

@@ -32,10 +32,10 @@ def read_arrays(run: Run, name: str, *, advice: str) -> dict[str, NDArray[Any]]:
     path = run.file(name)
     arrays = read_npz(path, advice=advice)
     with zipfile.ZipFile(path) as archive:
-        said = archive.comment.decode(errors="replace")
+        mark = archive.comment.decode(errors="replace")
     # A file of evenly 0.1 has no comment: nothing is known against it.
-    if said.startswith(_MARK) and said.removeprefix(_MARK) != _identity(run):
-        raise DataError(f"{path} was written by run {said.removeprefix(_MARK)}, not by run {_identity(run)}. {advice}")
+    if mark.startswith(_MARK) and mark.removeprefix(_MARK) != _identity(run):
+        raise DataError(f"{path} was written by run {mark.removeprefix(_MARK)}, not by run {_identity(run)}. {advice}")
     return arrays
 
 

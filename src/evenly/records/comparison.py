@@ -8,7 +8,7 @@ It holds::
     early       by seed: the early run, the epoch of its separation, and whether the rule for that epoch fired
     methods     each with name, label, settings that differ from the baseline's, cost, and its runs by seed;
                 error and paired difference to the baseline, with intervals, as far as runs are done
-    recommendation    badge, sentence, and the command that would settle more
+    recommendation    badge, sentence, the method to use, and the command that would settle more
 
 Errors are shares (0.12), not per cent. Nothing here imports torch.
 """

@@ -2,6 +2,7 @@
 
 Runs with the same identity have the same result, and a run's folder is named by its identity. Results are looked up by
 identity only, so that changed data, a changed default or other weights mean a new run, never an old result.
+`evenly.training.identify` makes it. The rows of the papers' ledger have identities of their own (`papers.identity`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +32,7 @@ class Identity:
     ----------
     settings
         Every setting of the recipe, defaults included (`evenly.typed.identity_settings`).
-    asked
+    request
         The settings that differ from the defaults of this version, so that the user asked for them.
     data
         `name`, `fingerprint`, and `drawn_from`, which names the distribution where the seed draws the data;
@@ -48,7 +49,7 @@ class Identity:
     """
 
     settings: Mapping[str, Any]
-    asked: Mapping[str, Any]
+    request: Mapping[str, Any]
     data: Mapping[str, Any]
     given: Mapping[str, str] = field(default_factory=dict)
 
@@ -59,12 +60,12 @@ class Identity:
 
     def record(self) -> dict[str, Any]:
         """The record that is kept in the run's folder."""
-        asked = {name: value for name, value in flatten(self.asked).items() if name != _EARLY}
+        request = {name: value for name, value in flatten(self.request).items() if name != _EARLY}
         return {
             "version": VERSION,
             "id": self.id,
             "recipe": digest(self.settings),
-            "asked": digest(asked),
+            "asked": digest(request),
             "kin": comparison_key(self.settings, data=data_key(self.data), given=self.given),
             "early": flatten(self.settings).get(_EARLY),
             "data": dict(self.data),
@@ -76,7 +77,8 @@ class Identity:
         kept = read(folder)
         if kept is None:
             raise DataError(
-                f"{folder} has no {IDENTITY}: nothing tells which data it is of. Move it away and repeat the command."
+                f"{folder} has no {IDENTITY}: it is not known which data it belongs to. "
+                "Move it away and repeat the command."
             )
         wanted = self.record()
         for name in ("id", "recipe", "given", "data"):
@@ -86,8 +88,8 @@ class Identity:
             )
             if not same:
                 raise DataError(
-                    f"{folder} is another run than its name says: {name} in {IDENTITY} is not that of this command. "
-                    "Something moved or changed it: move it away and repeat the command."
+                    f"{folder} holds a different run than its name says: {name} in {IDENTITY} does not match this "
+                    "command. Something moved or changed it: move it away and repeat the command."
                 )
 
 
@@ -155,4 +157,4 @@ def _data_differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterato
             changed.append(f"{split} had {before[split]['examples']:,} examples and has {after[split]['examples']:,}")
         elif parts := [part for part in after[split] if before[split].get(part) != after[split][part]]:
             changed.append(f"{', '.join(parts)} of {split}")
-    yield f"its data were others ({'; '.join(changed) or 'it is not known which part'})"
+    yield f"its data were different ({'; '.join(changed) or 'it is not known which part'})"

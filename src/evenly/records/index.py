@@ -20,8 +20,8 @@ from evenly.records import identity, lines
 class Entry(NamedTuple):
     """The index entry of a run: its comparison key, the digest of its request, and its early run."""
 
-    kin: str
-    asked: str
+    comparison_key: str
+    request: str
     early: str | None
 
 
@@ -49,7 +49,9 @@ def note(root: Path, name: str, entry: Entry) -> None:
     if notes is not None:
         with contextlib.suppress(SetupError, OSError):
             notes.parent.mkdir(parents=True, exist_ok=True)
-            lines.append(notes, {"run": name, **entry._asdict()})
+            # The keys are older than the names of the fields, and stay as they are on disk.
+            row = {"run": name, "kin": entry.comparison_key, "asked": entry.request, "early": entry.early}
+            lines.append(notes, row)
 
 
 def entry_of(record: Mapping[str, Any]) -> Entry:
@@ -57,18 +59,18 @@ def entry_of(record: Mapping[str, Any]) -> Entry:
     return Entry(record["kin"], record["asked"], record.get("early"))
 
 
-def runs_with_request(root: Path, asked: str) -> list[str]:
+def runs_with_request(root: Path, request: str) -> list[str]:
     """The runs in `root` with the same request, the latest first."""
     if not root.is_dir():
         return []
-    names = [name for name, entry in entries(root).items() if entry is not None and entry.asked == asked]
+    names = [name for name, entry in entries(root).items() if entry is not None and entry.request == request]
 
-    def made(name: str) -> float:
+    def modified_at(name: str) -> float:
         with contextlib.suppress(OSError):
             return (root / name / identity.IDENTITY).stat().st_mtime
         return 0.0
 
-    return sorted(names, key=made, reverse=True)
+    return sorted(names, key=modified_at, reverse=True)
 
 
 def _read_entry(folder: Path) -> tuple[Entry, bool] | None:

@@ -60,6 +60,21 @@ def decode(value: Any) -> Any:
     return [decode(item) for item in value] if isinstance(value, list) else value
 
 
+def loads(text: bytes) -> Any:
+    """`json.loads` of UTF-8; half of a surrogate pair is a `ValueError` too, because no file or terminal takes it.
+
+    >>> loads(b'"\\\\ud83d\\\\ude00"') == "\N{GRINNING FACE}"
+    True
+    >>> loads(b'"\\\\ud83d"')
+    Traceback (most recent call last):
+    UnicodeEncodeError: ...
+    """
+    value = json.loads(text.decode())  # given bytes, `json.loads` lets encoded halves pass
+    if b"\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
 def parse(text: bytes, *, source: str) -> Any:
     """Parse JSON text, with NaN and the infinities as numbers; raise a `DataError` for anything else.
 
@@ -70,10 +85,7 @@ def parse(text: bytes, *, source: str) -> Any:
     evenly.errors.DataError: runs/3f2a/done is not JSON that evenly wrote: nested too deeply. ...
     """
     try:
-        value = json.loads(text)
-        if b"\\u" in text:  # half of a surrogate pair cannot be encoded
-            json.dumps(value, ensure_ascii=False).encode()
-        return decode(value)
+        return decode(loads(text))
     except RecursionError:
         reason = "nested too deeply"
     except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits

@@ -61,7 +61,7 @@ class Run:
         made with another recipe or `identity` is refused.
         """
         if not digest or not digest.isalnum():
-            raise UsageError(f"the digest of a recipe is letters and digits, not {digest!r}. Use evenly.recipe.digest.")
+            raise UsageError(f"a run's ID must consist of letters and digits, not {digest!r}. Use `Identity.id`.")
         run = cls(Path(root) / digest)
         if run.state == "done":
             run.check(recipe, identity)
@@ -135,7 +135,7 @@ class Run:
 
     @functools.cached_property
     def id(self) -> str:
-        """The digest of the recipe, which names the folder."""
+        """The run's ID, which is the name of its folder (`Identity.id`)."""
         return self.path.resolve().name
 
     @functools.cached_property

@@ -2,8 +2,9 @@
 
 Both stand in the file's own header, which plain safetensors readers pass over. The checksum is over the whole file,
 header included: words of 64 bits are summed in blocks, and the sums hashed. It reads as fast as memory does, several
-times as fast as CRC-32, and finds every changed bit, run of bits or byte; only an exchange of whole words within one
-block of 32 KB would pass.
+times as fast as CRC-32, and finds every changed bit, run of bits within a word, or byte. Of several changes, only those
+pass that keep the sum of their block of 32 KB, such as an exchange of whole words: it guards against accidents, not
+against forgery.
 """
 
 import hashlib
@@ -41,14 +42,14 @@ def write(file: IO[bytes], content: bytes) -> None:
 
 
 def check(path: Path, *, run: str | None, remedy: str) -> dict[str, str]:
-    """The header's own words, once the bytes are those that were written, and by run `run` where it is given.
+    """The metadata of the file, after checking its checksum and, if `run` is given, that this run wrote it.
 
     A file of evenly 0.1 or of another program has no seal: it is refused where `run` is given.
     """
     try:
         with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            said = _metadata(path, content, remedy)
-            if CHECKSUM in said and _checksum(content, _place(content, said[CHECKSUM])) != said[CHECKSUM]:
+            entries = _metadata(path, content, remedy)
+            if CHECKSUM in entries and _checksum(content, _place(content, entries[CHECKSUM])) != entries[CHECKSUM]:
                 raise _damage_error(path, "its checksum does not match its content", remedy)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}.") from error
@@ -56,19 +57,19 @@ def check(path: Path, *, run: str | None, remedy: str) -> dict[str, str]:
         if isinstance(error, DataError):
             raise
         raise _damage_error(path, str(error), remedy) from error
-    if run is not None and CHECKSUM not in said:
+    if run is not None and CHECKSUM not in entries:
         raise _damage_error(path, "it carries no checksum of evenly's", remedy)
-    if run is not None and said.get(RUN) != run:
-        raise DataError(f"{path} was written by run {said.get(RUN)}, not by run {run}. {remedy}")
-    return said
+    if run is not None and entries.get(RUN) != run:
+        raise DataError(f"{path} was written by run {entries.get(RUN)}, not by run {run}. {remedy}")
+    return entries
 
 
 def _sort_header(content: bytes) -> bytes:
     """The same file with the words of its header in alphabetical order: safetensors leaves that to chance."""
     end = 8 + int.from_bytes(content[:8], "little")
     header: dict[str, Any] = json.loads(content[8:end])
-    said = dict(sorted(header.pop("__metadata__").items()))
-    text = json.dumps({"__metadata__": said, **header}, ensure_ascii=False, separators=(",", ":")).encode()
+    metadata = dict(sorted(header.pop("__metadata__").items()))
+    text = json.dumps({"__metadata__": metadata, **header}, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # tensors begin at multiples of eight
     return b"".join((len(text).to_bytes(8, "little"), text, memoryview(content)[end:]))
 
@@ -85,10 +86,10 @@ def _metadata(path: Path, content: mmap.mmap, remedy: str) -> dict[str, str]:
         header: Any = json.loads(content[8 : 8 + length])
     except RecursionError:
         raise _damage_error(path, "its header is nested too deeply", remedy) from None
-    said = header.get("__metadata__", {}) if isinstance(header, dict) else None
-    if not isinstance(said, dict) or not all(isinstance(value, str) for value in said.values()):
+    metadata = header.get("__metadata__", {}) if isinstance(header, dict) else None
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise _damage_error(path, "its header is not that of a safetensors file", remedy)
-    return said
+    return metadata
 
 
 def _place(content: bytes | mmap.mmap, checksum: str) -> int:

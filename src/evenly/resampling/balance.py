@@ -34,7 +34,7 @@ def balance_weights(separation: Separation, *, power: float | None = None) -> Te
     for split in separation.splits:
         members_N = separation.labels == split.label
         exponent = power if power is not None else 1.0 if split.silhouette >= DISTINCT else 2.0
-        if split.divided:
+        if split.has_both_parts:
             hard_N = members_N & separation.hard
             weight_N[hard_N] = split.num_hard**-exponent
             weight_N[members_N & ~separation.hard] = split.num_easy**-exponent

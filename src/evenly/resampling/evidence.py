@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenly.data.even import evenly_over
+from evenly.data.class_balanced_rows import evenly_over
 from evenly.resampling.health import Health
 from evenly.resampling.outputs import Array
 from evenly.resampling.separation import Separation
@@ -19,7 +19,7 @@ from evenly.rng import generator
 MOST_SUSPECTS, MOST_POINTS = 200, 2000
 
 
-def evidence(separation: Separation, logits: Array, found: Health) -> dict[str, Any]:
+def evidence(separation: Separation, logits: Array, health_: Health) -> dict[str, Any]:
     """The results of a separation, ready for JSON; unknown or undefined values are None.
 
     >>> from evenly.resampling import separate
@@ -30,21 +30,22 @@ def evidence(separation: Separation, logits: Array, found: Health) -> dict[str, 
     >>> shown["classes"][1]["name"], shown["classes"][1]["hard"], shown["view"]["hard"]
     ('dog', 1, [False, False, True, False, False, True])
     """
-    suspected, distinctness = found.suspects, found.distinctness
+    suspected, distinctness = health_.suspects, health_.distinctness
     return {
         "method": separation.method,
-        "accuracy": _known(separation.accuracy),
+        "accuracy": _finite_or_none(separation.accuracy),
         "share": separation.share,
-        "remarks": list(found.sentences),
+        "remarks": list(health_.sentences),
         "classes": [
             {
                 "label": split.label,
                 "name": separation.classes[split.label] if separation.classes else str(split.label),
                 "easy": split.num_easy,
                 "hard": split.num_hard,
-                "loss_easy": _known(split.loss_easy),
-                "loss_hard": _known(split.loss_hard),
-                "silhouette": _known(split.silhouette),
+                "loss_easy": _finite_or_none(split.loss_easy),
+                "loss_hard": _finite_or_none(split.loss_hard),
+                "silhouette": _finite_or_none(split.silhouette),
+                "cloud": max(distinctness[split.label].clouds) if split.label in distinctness else None,
                 "distinct": distinctness[split.label].distinct if split.label in distinctness else None,
             }
             for split in separation.splits
@@ -104,5 +105,5 @@ def rows_of(logits: Array, rows_M: Tensor) -> Tensor:
     return rows if rows.dtype == torch.float64 else rows.float()
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None

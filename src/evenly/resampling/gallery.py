@@ -58,7 +58,9 @@ def gallery(separation: Separation, logits: Array, data: Labelled, *, suspects: 
     }
     kept: dict[str, NDArray[Any]] = {name: values.numpy() for name, values in known.items()}
     if isinstance(data.inputs, ImageFiles):
-        kept["files"] = np.array([str(data.inputs.names[row]) for row in where_M.tolist()], dtype=np.str_)
+        names = (data.inputs.names[row] for row in where_M.tolist())
+        # Names of files need not be UTF-8; a record is.
+        kept["files"] = np.array([name.encode("utf-8", "backslashreplace").decode() for name in names], dtype=np.str_)
     if len(data.shape) == 3 and data.shape[0] in (1, 3):
         return kept | {"pictures": _pictures(data, where_M).numpy()}
     return kept | {"text": np.array([_text(row) for row in data.gather(where_M)], dtype=np.str_)}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from evenly.errors import DataError
+from evenly.errors import DataError, UsageError
 from evenly.resampling.agreement import Agreement
 from evenly.resampling.distinctness import Distinctness, distinctness
 from evenly.resampling.label_noise import LabelNoise, label_noise, on_noise
@@ -58,6 +58,11 @@ def health(
     >>> health(separate(logits, labels, max_accuracy=1), logits).indistinct
     (0, 1)
     """
+    if not isinstance(separation, Separation):
+        raise UsageError(
+            f"health checks a separation, not a {type(separation).__name__}: "
+            "health(evenly.separate(logits, labels), logits)."
+        )
     if len(logits) != len(separation):
         raise DataError(
             f"{len(logits):,} rows of outputs for a separation of {len(separation):,}: give those it was made from."
@@ -70,10 +75,10 @@ def health(
     suspected = suspects(logits, separation.labels, losses=separation.losses, sure=sure) if outputs.predict else NOBODY
     noise = label_noise(logits, separation.labels) if outputs.predict else None
     agreements = tuple(separation.agreement(other) for other in others)
-    told = any(CLUSTERLESS in remark for remark in separation.remarks)
+    already_said = any(CLUSTERLESS in remark for remark in separation.remarks)
     sentences = (
         *separation.remarks,
-        *(() if told else on_clusters(separation.name, by_label)),
+        *(() if already_said else on_clusters(separation.name, by_label)),
         *(on_noise(noise, hard_share=separation.share) if noise is not None else ()),
         *_on_suspects(separation, suspected),
         *_on_agreement(agreements),

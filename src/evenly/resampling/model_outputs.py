@@ -79,12 +79,12 @@ def _evaluate(model: nn.Module, batch: Any, device: torch.device) -> tuple[Tenso
         out = model(x)
     else:
         raise DataError(f"the batches are {type(batch).__name__}: give (input, label) pairs or mappings with `labels`")
-    found = out if isinstance(out, Tensor) else getattr(out, "logits", None)
-    if not isinstance(found, Tensor):
+    outputs = out if isinstance(out, Tensor) else getattr(out, "logits", None)
+    if not isinstance(outputs, Tensor):
         raise DataError(
             f"the model returns {type(out).__name__}: expected a tensor of logits, or something with `.logits`"
         )
-    return found, label_B
+    return outputs, label_B
 
 
 def _place() -> tuple[int, int]:

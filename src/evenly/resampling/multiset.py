@@ -33,7 +33,7 @@ def repeats(hard_N: Tensor, *, factor: Factor = 2, once: Tensor | Sequence[int] 
     else:
         repeat_N = torch.where(hard_N.cpu(), whole_factor(factor), 1)
     if once is not None:
-        repeat_N[_kept_once(once, len(hard_N))] = 1
+        repeat_N[_rows_shown_once(once, len(hard_N))] = 1
     return repeat_N
 
 
@@ -105,7 +105,7 @@ def _is_row(factor: Any) -> bool:
     return not isinstance(factor, str) and hasattr(factor, "__len__") and getattr(factor, "ndim", 1) > 0
 
 
-def _kept_once(once: Tensor | Sequence[int], num: int) -> Tensor:
+def _rows_shown_once(once: Tensor | Sequence[int], num: int) -> Tensor:
     chosen = torch.as_tensor(once).detach().cpu()
     if chosen.dtype == torch.bool:
         if chosen.shape != (num,):

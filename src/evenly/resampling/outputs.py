@@ -68,7 +68,7 @@ class Outputs:
             yield from ((first + place, part) for place, part in enumerate(parts) if len(part))
 
     def name(self, label: int) -> str:
-        """What to call a class when speaking to people."""
+        """The display name of a class."""
         return class_words(label, self.classes)
 
     @property
@@ -130,9 +130,9 @@ class Outputs:
             example = int(members_K[int((~good_K).nonzero()[0])])
             wrong = int((~good_K.cpu() & (self.labels[members_K] == self.labels[example])).sum())
             raise DataError(
-                f"the outputs of example {example} are not finite, or beyond ±{LARGEST:.0e} ({wrong:,} such examples "
-                f"in class {self.name(int(self.labels[example]))}). The network has diverged: lower the "
-                "learning rate, and take the outputs in float32, without a mask."
+                f"the outputs of example {example} are not finite, or beyond ±{LARGEST:.0e} ({wrong:,} such "
+                f"{'example' if wrong == 1 else 'examples'} in class {self.name(int(self.labels[example]))}). The "
+                "network has diverged: lower the learning rate, and take the outputs in float32, without a mask."
             )
         return x_KD
 
@@ -186,7 +186,7 @@ class Outputs:
 
 
 def class_words(label: int, classes: Sequence[str]) -> str:
-    """What to call a class when speaking to people: its number, and its name where that says more.
+    """The display name of a class: its number, and its name where that says more.
 
     >>> class_words(3, ["dog", "cat", "cow", "emu"]), class_words(1, ["0", "1"]), class_words(7, [])
     ('3 (emu)', '1', '7')

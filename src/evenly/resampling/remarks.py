@@ -38,7 +38,9 @@ def on_unsplit(outputs: Outputs, splits: Sequence[ClassSplit]) -> tuple[str, ...
     """One sentence for each kind of class that could not be split."""
     remarks = []
     for alone, what in ((True, "only one example"), (False, "equal outputs for all its examples")):
-        names = [outputs.name(split.label) for split in splits if not split.divided and (split.num == 1) == alone]
+        names = [
+            outputs.name(split.label) for split in splits if not split.has_both_parts and (split.num == 1) == alone
+        ]
         if names:
             listing = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
             remarks.append(
@@ -48,27 +50,29 @@ def on_unsplit(outputs: Outputs, splits: Sequence[ClassSplit]) -> tuple[str, ...
     return tuple(remarks)
 
 
-def on_clusters(name: Callable[[int], str], found: Mapping[int, Distinctness]) -> tuple[str, ...]:
+def on_clusters(name: Callable[[int], str], distinctness: Mapping[int, Distinctness]) -> tuple[str, ...]:
     """A sentence on the classes whose clusters are halves of one cloud, if there are any."""
-    indistinct = [label for label, facts in found.items() if not facts.distinct]
+    indistinct = [label for label, facts in distinctness.items() if not facts.distinct]
     if not indistinct:
         return ()
-    worst = sorted(indistinct, key=lambda label: found[label].silhouette)
+    worst = sorted(indistinct, key=lambda label: distinctness[label].silhouette)
     names = ", ".join(
-        f"{name(label)} {found[label].silhouette:.2f} / {max(found[label].clouds):.2f}" for label in worst[:5]
+        f"{name(label)}: {distinctness[label].silhouette:.2f} / {max(distinctness[label].clouds):.2f}"
+        for label in worst[:5]
     )
     more = f" and {len(worst) - 5} more" if len(worst) > 5 else ""
     return (
-        f"{len(indistinct)} of {len(found)} classes {CLUSTERLESS}: what is called hard there is one "
-        f"end of a single cloud, not a group of its own. Silhouette / that of a single cloud: {names}{more}. See "
-        "whether it lasts in the next epoch or with another seed.",
+        f"{len(indistinct)} of {len(distinctness)} classes {'does' if len(indistinct) == 1 else 'do'} "
+        f"{CLUSTERLESS}: what is called hard there is one end of a single cloud, not a group of its own, and "
+        f"upsampling may only repeat noise. Silhouette / that of a single cloud, for class {names}{more}. Separate "
+        "after another epoch or with another seed: a real group would be found again.",
     )
 
 
-CLUSTERLESS = "do not fall into two clusters"
+CLUSTERLESS = "not fall into two clusters"
 
 
-def on_fit(accuracy: float, max_accuracy: float, found: Mapping[int, Distinctness]) -> tuple[str, ...]:
+def on_fit(accuracy: float, max_accuracy: float, distinctness: Mapping[int, Distinctness]) -> tuple[str, ...]:
     """A sentence on a network that fits nearly everything; a refusal where most classes show no two clusters.
 
     A network may predict every label and still give distinct outputs to the examples that lack the easy feature, or it
@@ -76,16 +80,16 @@ def on_fit(accuracy: float, max_accuracy: float, found: Mapping[int, Distinctnes
     """
     if not accuracy > max_accuracy:
         return ()
-    distinct = sum(facts.distinct for facts in found.values())
-    if 2 * distinct <= len(found):
+    distinct = sum(facts.distinct for facts in distinctness.values())
+    if 2 * distinct <= len(distinctness):
         raise Fitted(
-            f"the network fits {accuracy:.2%} of the training set, and {len(found) - distinct} of {len(found)} classes "
-            f"{CLUSTERLESS}: the split would be noise. Take the outputs of an earlier epoch, below {max_accuracy:.0%} "
-            "(evenly.resampling.moment chooses one); max_accuracy=1 splits anyway."
+            f"the network fits {accuracy:.2%} of the training set, and {len(distinctness) - distinct} of "
+            f"{len(distinctness)} classes do {CLUSTERLESS}: the split would be noise. Take the outputs of an earlier "
+            f"epoch, below {max_accuracy:.0%} (evenly.resampling.moment chooses one); max_accuracy=1 splits anyway."
         )
     return (
-        f"the network fits {accuracy:.2%} of the training set. {distinct} of {len(found)} classes still fall into two "
-        "clusters, but an earlier epoch, or another seed, should agree with the split before it is trusted.",
+        f"the network fits {accuracy:.2%} of the training set. {distinct} of {len(distinctness)} classes still fall "
+        "into two clusters, but an earlier epoch, or another seed, should agree with the split before it is trusted.",
     )
 
 
@@ -100,7 +104,7 @@ def on_right_only(num: int, right: int) -> tuple[str, ...]:
 
 def refuse_equal(outputs: Outputs, splits: Sequence[ClassSplit], loss: float, accuracy: float) -> None:
     """Raise an error if no class has two different outputs."""
-    if any(split.divided for split in splits):
+    if any(split.has_both_parts for split in splits):
         return
     if all(split.num == 1 for split in splits):
         raise DataError(

@@ -50,7 +50,7 @@ class ClassSplit:
         return self.num_easy + self.num_hard
 
     @property
-    def divided(self) -> bool:
+    def has_both_parts(self) -> bool:
         """Whether both parts have an example."""
         return self.num_easy > 0 and self.num_hard > 0
 
@@ -210,7 +210,7 @@ class Separation:
         return agreement(self.hard[self.index.argsort()], other.hard[other.index.argsort()])
 
     def name(self, label: int) -> str:
-        """What to call a class when speaking to people."""
+        """The display name of a class."""
         return class_words(label, self.classes)
 
     def summary(self) -> str:

@@ -104,11 +104,11 @@ def suspects(
 
 
 def posteriors(outputs: Outputs) -> Tensor:
-    """Log P(label | outputs) of each example by regularised discriminant analysis with equal priors (Friedman, 1989).
+    """The log-probability log P(label | outputs) of each example, by discriminant analysis.
 
-    The outputs of class c are modelled as N(μ_c, Σ + σ²I), with the class means, the covariance Σ within classes and
-    its mean variance σ². Without σ²I, directions in which outputs hardly vary would count as much as those that
-    tell the classes apart.
+    Regularised discriminant analysis with equal priors (Friedman, 1989): the outputs of class c are modelled as
+    N(μ_c, Σ + σ²I), with the class means, the covariance Σ within classes and its mean variance σ². Without
+    σ²I, directions in which outputs hardly vary would count as much as those that tell the classes apart.
 
     >>> z = torch.tensor([[3.0, 0.0], [4.0, 1.0], [0.0, 3.0], [1.0, 4.0], [0.0, 4.0]])
     >>> posteriors(check_outputs(z, [0, 0, 1, 1, 0])).argmin().item()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast, get_type_hints
 
 from evenly.errors import UsageError
 from evenly.typed.options import Options, thaw
-from evenly.typed.values import Bounds, convert, expects, is_options, shown
+from evenly.typed.values import Bounds, convert, expects, format_value, is_options
 
 T = TypeVar("T", bound="Settings")
 
@@ -138,7 +138,7 @@ def _build(cls: Any, mapping: Any, path: str, base: Any, root: type[Settings], r
         return mapping
     if not isinstance(mapping, Mapping):
         names = ", ".join(part.name for part in fields(cls))
-        raise UsageError(f"{path or 'recipe'}: expected settings ({names}), not {shown(mapping)}.")
+        raise UsageError(f"{path or 'recipe'}: expected settings ({names}), not {format_value(mapping)}.")
     prefix = f"{path}." if path else ""
     kinds = _kinds(cls)
     for name in mapping:

@@ -26,11 +26,11 @@ def changed_settings(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str
     """
     before, after = flatten(was), flatten(now)
 
-    def shown(side: Mapping[str, Any], name: str) -> str:
+    def format_side(side: Mapping[str, Any], name: str) -> str:
         return repr(side[name]) if name in side else "not there"
 
     return {
-        name: f"{name}: {shown(before, name)} → {shown(after, name)}"
+        name: f"{name}: {format_side(before, name)} → {format_side(after, name)}"
         for name in dict.fromkeys([*before, *after])
         if name not in before or name not in after or before[name] != after[name]
     }

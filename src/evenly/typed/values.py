@@ -54,7 +54,7 @@ def convert(kind: Any, value: Any, *, path: str, bounds: Bounds, example: Any) -
         if matched:
             return converted
     raise UsageError(
-        f"{path}: expected {expects(kind, bounds)}, not {shown(value)}. {_hint(kind, value, path, example)}"
+        f"{path}: expected {expects(kind, bounds)}, not {format_value(value)}. {_hint(kind, value, path, example)}"
     )
 
 
@@ -83,10 +83,10 @@ def is_options(kind: Any) -> bool:
     return get_origin(kind) is Mapping
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """`value` as a short piece of an error message.
 
-    >>> shown(None), shown("x" * 100)[-9:]
+    >>> format_value(None), format_value("x" * 100)[-9:]
     ('null', 'xxxxxx...')
     """
     words = {None: "null", True: "true", False: "false"}
@@ -129,5 +129,5 @@ def _hint(kind: Any, value: Any, path: str, example: Any) -> str:
         if near.startswith("Did"):
             return near
     if get_origin(kind) is tuple and not isinstance(value, list | tuple):
-        return f"For example: {path}=[{shown(value).strip(chr(39))}]"
-    return f"For example: {path}={shown(example).strip(chr(39))}"
+        return f"For example: {path}=[{format_value(value).strip(chr(39))}]"
+    return f"For example: {path}={format_value(example).strip(chr(39))}"

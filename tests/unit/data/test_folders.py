@@ -1,11 +1,13 @@
 """A folder per class, with and without splits above."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from evenly.data import load
 from evenly.data.formats.listing import list_dropped
 from evenly.data.formats.locate import Missing
 from evenly.data.held_out import with_validation
@@ -49,6 +51,44 @@ def test_hidden_and_other_files_are_passed_over(tmp_path: Path) -> None:
     tree(tmp_path, ["a/1.png", "a/.2.png", ".b/1.png"])
     (tmp_path / "a" / "notes.txt").write_text("no image")
     assert folder(tmp_path).train.inputs.names == ("a/1.png",)
+
+
+def test_images_that_belong_to_no_class_are_named(tmp_path: Path) -> None:
+    tree(tmp_path, ["a/1.png", ".b/1.png", "loose.png", ".hidden.png"])
+    (tmp_path / ".git").mkdir()
+    assert folder(tmp_path).remarks == (
+        f"{tmp_path}: images in the hidden folder '.b' are not read. Rename it if it is a class.",
+        f"{tmp_path}: 1 image is beside the class folders and has no class: 'loose.png'. Move it into one to use it.",
+    )
+
+
+def test_images_in_formats_that_are_not_read_are_named(tmp_path: Path) -> None:
+    tree(tmp_path, ["a/1.png", "b/1.png"])
+    for name in ("b/2.HEIC", "b/deep.heic", "a/notes.txt"):
+        (tmp_path / name).write_bytes(b"")
+    assert folder(tmp_path).remarks == (
+        f"{tmp_path}: 2 images are in a format that is not read: 'b/2.HEIC', 'b/deep.heic'. Convert them to JPEG or "
+        "PNG to use them.",
+    )
+
+
+def test_a_hidden_folder_that_may_not_be_read_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree(tmp_path, ["a/1.png", ".Trashes/1.png"])
+    real = os.scandir
+
+    def scandir(path: os.PathLike[str]) -> object:
+        if os.fspath(path).endswith(".Trashes"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert folder(tmp_path).remarks == ()
+
+
+def test_hidden_class_of_a_split_is_named(tmp_path: Path) -> None:
+    (remark,) = folder(tree(tmp_path, ["train/a/1.png", "train/.b/1.png", "test/a/1.png"])).remarks
+    assert "'.b'" in remark
+    assert str(tmp_path / "train") in remark
 
 
 def test_class_only_in_the_test_split_is_named(tmp_path: Path) -> None:
@@ -110,3 +150,16 @@ def test_nothing_left_after_skipping_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a/1.png").write_bytes(b"broken")
     with pytest.raises(DataError, match=r"none of the 1 images decodes. The first, 1.png"):
         folder(tmp_path, skip_broken=True)
+
+
+def test_a_class_whose_name_no_record_can_hold_is_refused_and_files_may_have_any_name(tmp_path: Path) -> None:
+    for name in (b"a", b"\xff\xfe"):
+        folder = os.fsdecode(os.fsencode(tmp_path) + b"/" + name)
+        os.mkdir(folder)
+        for number in range(5):
+            Image.new("L", (4, 4), number).save(os.path.join(folder, f"{number}.png"))
+    with pytest.raises(DataError, match=r"the name '\\udcff\\udcfe' is not UTF-8. Rename the class"):
+        load(tmp_path)
+    os.rename(folder, tmp_path / "b")
+    os.rename(tmp_path / "b" / "0.png", os.fsencode(tmp_path) + b"/b/\xff.png")
+    assert len(load(tmp_path, held_out=0).train) == 10

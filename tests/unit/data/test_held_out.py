@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from evenly.data import load
+from evenly.data.held_out import held_out_mask
 from evenly.errors import UsageError
 
 
@@ -26,8 +27,8 @@ def test_a_folder_without_a_test_split_holds_out_a_fifth_of_every_class_and_says
     assert splits.train.labels.bincount().tolist() == [8, 8]
     assert not set(splits.train.index.tolist()) & set(splits["test"].index.tolist())
     assert splits.remarks == (
-        "photos has no test split: a fifth of every class is held out as test, 4 of 20 examples (held_out=0 trains on "
-        "all of them).",
+        "photos has no test split: a fifth of every class is held out as test, 4 of 20 examples (--set held_out=0, in "
+        "Python held_out=0, trains on all).",
     )
 
 
@@ -63,3 +64,10 @@ def test_arrays_and_manifests_without_a_split_hold_some_out_but_not_of_repeated_
     assert list(load(tmp_path / "list.csv")) == ["train"]
     with pytest.raises(UsageError, match="repeats rows"):
         load(tmp_path / "list.csv", held_out=0.2)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.99])
+def test_every_class_keeps_an_example_to_train_on(share: float) -> None:
+    labels = torch.tensor([0, 0, 1, 1, 1, 2])
+    kept = labels[~held_out_mask(labels, share=share, key="test")]
+    assert set(kept.tolist()) == {0, 1, 2}

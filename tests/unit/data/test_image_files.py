@@ -9,7 +9,8 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from evenly.data.formats.image_files import ImageFiles, decode, open_images, scan
+from evenly.data.formats.image_decoding import decode, scan
+from evenly.data.formats.image_files import ImageFiles, open_images
 from evenly.data.labelled import Labelled, Lazy
 from evenly.errors import DataError, UsageError
 

@@ -1,3 +1,4 @@
+import copy
 import pickle
 
 import pytest
@@ -75,8 +76,17 @@ def test_an_unknown_attribute_or_split_is_answered_with_the_known_ones() -> None
 
 
 def test_it_survives_pickling_as_worker_processes_need() -> None:
-    copy = pickle.loads(pickle.dumps(small()))
-    assert copy.fingerprint == small().fingerprint
+    twin = pickle.loads(pickle.dumps(small()))
+    assert twin.fingerprint == small().fingerprint
+
+
+@pytest.mark.parametrize("twin", [copy.deepcopy, lambda data: pickle.loads(pickle.dumps(data))])
+def test_a_copy_does_not_take_over_the_digest_of_what_its_original_held_before(twin) -> None:
+    data = small(inputs=torch.zeros(6, 2))
+    data.inputs.add_(1)
+    before = data.fingerprint
+    data.inputs.add_(1)
+    assert twin(data).fingerprint == data.fingerprint != before
 
 
 def test_label_is_an_attribute_like_any_other() -> None:

@@ -54,6 +54,15 @@ def test_a_head_of_other_classes_is_left_freshly_drawn_and_everything_else_is_lo
     assert torch.equal(model.features[1].weight, saved.features[1].weight)
 
 
+def test_a_last_layer_that_starts_anew_is_said_to(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    torch.save(mlp(1000, rng=1).state_dict(), tmp_path / "w.pth")
+    with caplog.at_level("INFO", logger="evenly"):
+        mlp(1000, rng=2, weights=tmp_path / "w.pth")
+        assert not caplog.messages
+        mlp(3, rng=2, weights=tmp_path / "w.pth")
+    assert "the last layer of mlp (head.weight, head.bias) starts anew" in caplog.text
+
+
 def test_a_model_of_others_keeps_its_last_linear_layer_when_classes_differ(tmp_path: Path) -> None:
     def make(num_classes: int) -> nn.Module:
         return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, num_classes))

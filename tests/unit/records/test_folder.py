@@ -277,7 +277,7 @@ def test_the_last_run_made_in_the_same_words_is_named_among_very_many_quickly(
     time.sleep(0.01)
     said = previous_run(root, identity(0, data="3d"))
     assert said is not None
-    assert f"run {old.id} had the same request, but its data were others" in said
+    assert f"run {old.id} had the same request, but its data were different" in said
     calls = []
     monkeypatch.setattr("evenly.records.identity.json_text.read", lambda path: calls.append(path) or {})
     previous_run(root, identity(0, data="4c"))

@@ -97,7 +97,7 @@ def test_a_foreign_folder_is_not_taken_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", "a b"])
 def test_a_digest_is_no_path(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="the digest of a recipe is letters and digits"):
+    with pytest.raises(UsageError, match="a run's ID must consist of letters and digits"):
         Run.create(tmp_path, MAPPING, name)
 
 

@@ -6,7 +6,7 @@ import torch
 from evenly.data.labelled import Labelled
 from evenly.errors import UsageError
 from evenly.resampling import Separation, separate
-from evenly.resampling.baselines import random_like, random_subset, upper_share, upweight
+from evenly.resampling.baselines import random_like, random_subset, reweight, upper_share, upweight
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +80,15 @@ def test_equal_values_are_not_told_apart() -> None:
 
 def test_drawing_takes_as_many_as_asked() -> None:
     assert [int(random_subset(7, k, rng=torch.Generator().manual_seed(0)).sum()) for k in (0, 3, 7)] == [0, 3, 7]
+
+
+@pytest.mark.parametrize("share", [0.07, 0.14, 0.28, 0.29, 0.55, 0.57, 0.58])
+def test_a_share_that_is_a_whole_number_of_examples_is_that_number(share: float) -> None:
+    assert int(upper_share(torch.arange(100.0), share).sum()) == round(100 * share)
+
+
+def test_reweighting_is_upweighting_divided_by_its_mean(separation: Separation) -> None:
+    weights = reweight(separation, factor=8)
+    torch.testing.assert_close(weights, upweight(separation, factor=8) / upweight(separation, factor=8).mean())
+    hard = float(weights[separation.hard][0])
+    assert hard == pytest.approx(8 / (1 + 7 * separation.share), rel=1e-5)

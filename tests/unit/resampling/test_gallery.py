@@ -1,5 +1,6 @@
 """The kept examples name their files and the nearest easy example."""
 
+import os
 from pathlib import Path
 
 import torch
@@ -12,7 +13,7 @@ from evenly.resampling.gallery import gallery
 
 
 def test_kept_examples_name_their_files_probabilities_and_nearest_easy_example(tmp_path: Path) -> None:
-    names = [f"{i}.png" for i in range(6)]
+    names = [*(f"{i}.png" for i in range(5)), os.fsdecode(b"\xff.png")]  # files may have any name, records are UTF-8
     for i, name in enumerate(names):
         Image.new("L", (4, 4), 40 * i).save(tmp_path / name)
     labels = torch.tensor([0, 0, 0, 1, 1, 1])
@@ -20,7 +21,7 @@ def test_kept_examples_name_their_files_probabilities_and_nearest_easy_example(t
     data = Labelled(open_images(tmp_path, names), labels, ("cat", "dog"))
     separation = separate(logits, labels)
     kept = gallery(separation, logits, data, suspects=torch.tensor([], dtype=torch.int64))
-    assert kept["files"].tolist() == [names[i] for i in kept["index"]]
+    assert kept["files"].tolist() == [[*names[:5], r"\udcff.png"][i] for i in kept["index"]]
     expected = logits.softmax(1).amax(1)[torch.as_tensor(kept["index"])]
     assert torch.allclose(torch.as_tensor(kept["probability"]), expected)
     easy = (~separation.hard).nonzero().flatten().tolist()

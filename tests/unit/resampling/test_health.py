@@ -35,7 +35,13 @@ def test_one_cloud_is_told_from_two_groups() -> None:
     logits, labels = two_groups_or_one()
     found = health(separate(logits, labels, classes=["cat", "dog"]), logits)
     assert found.indistinct == (1,)
-    assert any("1 of 2 classes do not fall into two clusters" in s and "1 (dog)" in s for s in found.sentences)
+    assert any("1 of 2 classes does not fall into two clusters" in s and "1 (dog): 0." in s for s in found.sentences)
+
+
+def test_outputs_in_place_of_a_separation_are_refused_with_the_call() -> None:
+    logits, labels = two_groups_or_one()
+    with pytest.raises(UsageError, match=r"not a Tensor: health\(evenly\.separate\(logits, labels\), logits\)"):
+        health(logits, labels)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dim", [1, 3, 20])
@@ -189,3 +195,18 @@ def test_outputs_of_another_length_and_bad_settings_are_refused() -> None:
         health(separate(logits, labels), logits[1:])
     with pytest.raises(UsageError, match="sure=1"):
         suspects(logits, labels, sure=1.0)
+
+
+def test_features_are_not_read_as_predictions() -> None:
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.arange(60) % 2
+    # As logits, the feature of example 0 would say class 1 with certainty, and its loss is far off.
+    features = torch.randn(60, 2, generator=rng)
+    features[0] = torch.tensor([0.0, 30.0])
+    losses = torch.full((60,), 0.1) + 0.01 * torch.rand(60, generator=rng)
+    losses[0] = 9.0
+    found = {on: separate(features, labels, losses=losses, on=on, max_accuracy=1) for on in ("features", "logits")}
+    assert health(found["logits"], features).suspects.rows.tolist() == [0]
+    of_features = health(found["features"], features)
+    assert len(of_features.suspects) == 0
+    assert set(of_features.distinctness) == {0, 1}

@@ -30,7 +30,7 @@ def test_arrays_lists_and_memory_maps_give_the_same_split(tmp_path: Path) -> Non
     assert isinstance(mapped, np.memmap)
 
 
-def test_nothing_is_touched() -> None:
+def test_separating_changes_none_of_its_arguments() -> None:
     logits = LOGITS.clone().requires_grad_()
     before, labels, losses = torch.get_rng_state(), LABELS.clone(), torch.arange(6.0)
     separate(logits, labels, losses=losses)
@@ -70,7 +70,7 @@ def test_a_class_of_one_is_kept_once_and_named() -> None:
     assert found.hard.tolist() == [*HARD, False]
     assert found.remarks == (str(caught[0].message),)
     assert found.indices(2).tolist() == [0, 1, 2, 3, 4, 5, 6, 2, 5]
-    assert not found.splits[2].divided
+    assert not found.splits[2].has_both_parts
 
 
 def test_a_class_of_equal_outputs_among_others_is_kept_once_and_named() -> None:
@@ -137,7 +137,7 @@ def test_outputs_that_are_not_finite_are_refused_by_example(bad: float) -> None:
     logits = LOGITS.clone()
     logits[4, 1] = bad
     with pytest.raises(
-        DataError, match=r"outputs of example 4 are not finite.*\(1 such examples in class 1\).*diverged"
+        DataError, match=r"outputs of example 4 are not finite.*\(1 such example in class 1\).*diverged"
     ):
         separate(logits, LABELS)
 

@@ -56,10 +56,10 @@ def verify(name: str | Source, *, root: str | os.PathLike[str]) -> list[FileChec
 def present_layout(published: Source, *, root: Path) -> Layout:
     """The layout of which most is on disk; the preferred one where there is nothing."""
 
-    def there(layout: Layout) -> int:
+    def num_present(layout: Layout) -> int:
         return sum((root / layout.folder / part.path).exists() for part in _parts(layout))
 
-    return max(published.layouts, key=there)
+    return max(published.layouts, key=num_present)
 
 
 def digest(path: Path, algorithm: str, *, bar: Bar | None = None) -> str:

@@ -2,18 +2,20 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from evenly.data.formats.image_files import SUFFIXES
 from evenly.errors import DataError
 
+_OTHER_FORMATS = (".heic", ".heif", ".avif", ".jxl", ".jp2", ".cr2", ".nef", ".arw", ".dng")  # of cameras and phones
 _NAMED = 3  # names that an error lists before it counts the rest
 
 
 def class_folders(folder: Path) -> dict[str, list[str]]:
     """The image files below each sub-folder of `folder`, sorted, by the sub-folder's name.
 
-    Hidden files and folders are passed over. A class folder without images is an error, and so is no folder at all.
+    Hidden files and folders are ignored. A class folder without images is an error, and so is a root without any.
     """
     names = sub_folders(folder)
     if not names:
@@ -42,13 +44,55 @@ def sub_folders(folder: Path) -> list[str]:
         return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
 
 
-def image_names(root: Path, below: str) -> list[str]:
+def remarks_on_unread(folder: Path) -> list[str]:
+    """A sentence each about images in hidden folders, beside the class folders, and in formats that are not read."""
+    hidden, loose = [], []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name.startswith("."):
+                with suppress(PermissionError):  # such as the .Trashes of a disk
+                    hidden += [entry.name] * has_images(Path(entry))
+            elif _is_image(entry.name) and entry.is_file():
+                loose.append(entry.name)
+    remarks = []
+    if hidden:
+        which, rename = ("folder", "it if it is a class") if len(hidden) == 1 else ("folders", "those that are classes")
+        remarks.append(
+            f"{folder}: images in the hidden {which} {quote_names(sorted(hidden))} are not read. Rename {rename}."
+        )
+    if loose:
+        count, move = ("1 image is", "it") if len(loose) == 1 else (f"{len(loose):,} images are", "them")
+        has = "has" if len(loose) == 1 else "have"
+        remarks.append(
+            f"{folder}: {count} beside the class folders and {has} no class: {quote_names(sorted(loose))}. "
+            f"Move {move} into one to use {move}."
+        )
+    if foreign := [name for below in sub_folders(folder) for name in image_names(folder, below, _OTHER_FORMATS)]:
+        count, convert = ("1 image is", "it") if len(foreign) == 1 else (f"{len(foreign):,} images are", "them")
+        remarks.append(
+            f"{folder}: {count} in a format that is not read: {quote_names(foreign)}. Convert {convert} to JPEG or PNG "
+            f"to use {convert}."
+        )
+    return remarks
+
+
+def has_images(folder: Path) -> bool:
+    """Whether images are directly in `folder`."""
+    with os.scandir(folder) as entries:
+        return any(_is_image(entry.name) for entry in entries)
+
+
+def _is_image(name: str, suffixes: tuple[str, ...] = SUFFIXES) -> bool:
+    return name.lower().endswith(suffixes) and not name.startswith(".")
+
+
+def image_names(root: Path, below: str, suffixes: tuple[str, ...] = SUFFIXES) -> list[str]:
     """The image files anywhere under `root`/`below`, relative to `root`, sorted, without hidden ones."""
     names = []
     for where, folders, files in os.walk(root / below):
         folders[:] = [name for name in folders if not name.startswith(".")]
         inside = Path(where).relative_to(root).as_posix()
-        names += [f"{inside}/{f}" for f in files if f.lower().endswith(SUFFIXES) and not f.startswith(".")]
+        names += [f"{inside}/{f}" for f in files if _is_image(f, suffixes)]
     return sorted(names)
 
 

@@ -77,18 +77,20 @@ def _domains(
 ) -> Splits:
     if target is not None and target not in domains:
         raise UsageError(f"{name} has no domain {target!r} to hold out. {did_you_mean(target, domains)}")
-    found = {domain: class_folders(locate(f"{domain}, a domain of {name},", folder, [domain])) for domain in domains}
-    classes = tuple(sorted(set().union(*found.values())))
-    for domain, files in found.items():
-        lacking = [c for c in classes if c not in files]
+    files_by_domain = {
+        domain: class_folders(locate(f"{domain}, a domain of {name},", folder, [domain])) for domain in domains
+    }
+    classes = tuple(sorted(set().union(*files_by_domain.values())))
+    for domain, files_by_class in files_by_domain.items():
+        lacking = [c for c in classes if c not in files_by_class]
         if lacking:
             raise DataError(f"{folder / domain}: has no folder for class {quote_names(lacking)}, other domains do.")
     names: list[str] = []
     labels: list[int] = []
     domain_of: list[int] = []
     split_of: list[str] = []
-    for number, (domain, files) in enumerate(found.items()):
-        inside = [(f"{domain}/{file}", label) for label, c in enumerate(classes) for file in files[c]]
+    for number, (domain, files_by_class) in enumerate(files_by_domain.items()):
+        inside = [(f"{domain}/{file}", label) for label, c in enumerate(classes) for file in files_by_class[c]]
         held_out = {"target_train": 0.8, "target_test": 0.2}
         shares = held_out if domain == target else {"train": 0.8, "validation": 0.1, "test": 0.1}
         names += [file for file, _ in inside]

@@ -3,41 +3,36 @@
 Shapes: N images, C channels, H × W pixels.
 """
 
-import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
-from evenly.data.contents import digests
-from evenly.errors import DataError, EvenlyError, UsageError
+from evenly.data.contents import file_states, refuse_changed
+from evenly.data.formats.image_decoding import (
+    VERIFY,
+    Broken,
+    decode,
+    describe_broken,
+    scan,
+    scan_sizes,
+    size_of,
+    undecodable,
+)
+from evenly.errors import DataError, UsageError
 from evenly.files.names import Names
-from evenly.files.numpy_files import ALLOWANCE
-from evenly.files.regular import open_regular
-from evenly.progress import Bar
 
-# The formats that are decoded, whatever a file's name: others of Pillow's start programs or are not for photos.
-FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
 LARGEST_SIDE = 4096  # without `size` all images keep the size of the first; a larger one must be requested
-_BYTES_PER_PIXEL = 4  # of a decoded image, whatever its mode
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-VERIFY = "`evenly data verify` lists all that is wrong with a folder at once."
 Size = int | tuple[int, int]
-
-
-class Broken(NamedTuple):
-    """An image file that does not decode, and why."""
-
-    path: Path
-    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +53,11 @@ class ImageFiles:
     mode
         `RGB` or `L`, three channels or one.
     dropped
-        Broken files that were left out when this was made (see `evenly.data.formats.listing.dropped`).
+        Broken files that were left out when this was made (see `evenly.data.formats.listing.list_dropped`).
+    scanned
+        Whether every file is known to decode.
+    modified
+        When each file was last written, once `contents` has looked: a file written to later is refused.
 
     Examples
     --------
@@ -76,6 +75,8 @@ class ImageFiles:
     resize: bool = False
     mode: Literal["RGB", "L"] = "RGB"
     dropped: tuple[Broken, ...] = ()
+    scanned: bool = False
+    modified: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -105,18 +106,44 @@ class ImageFiles:
 
     def select(self, positions: Sequence[int]) -> "ImageFiles":
         """The files at `positions`."""
-        return replace(self, names=self.names.select(positions))
+        modified = self.modified[np.asarray(positions, np.int64)] if self.modified is not None else None
+        return replace(self, names=self.names.select(positions), modified=modified)
 
     def identity(self) -> Iterator[bytes]:
         """Each file's name and content, and how it is decoded."""
         yield repr((self.shape, self.resize)).encode()
-        for name, digest in zip(self.names, digests(self.root, self.names), strict=True):
+        for name, digest in zip(self.names, self.contents(), strict=True):
             yield os.fsencode(name) + b"\0" + digest.encode() + b"\0"
+
+    def contents(self) -> list[str]:
+        """A digest of the content of each file. Files that do not decode or have another size are refused, by name.
+
+        Files that were read before and have not changed cost a stat. From now on, reading an image whose file was
+        written to since is refused: these digests would not be of it.
+        """
+        states = file_states(self.root, self.names, check=None if self.scanned else self._refuse_unusable)
+        object.__setattr__(self, "modified", np.fromiter((seen.modified for seen in states), np.int64, len(states)))
+        return [seen.digest for seen in states]
+
+    def _refuse_unusable(self, paths: Sequence[Path]) -> None:
+        root = Path(os.path.abspath(self.root))
+        if broken := scan(paths):
+            raise DataError(f"{self.root}: {undecodable(broken, root=root)} {VERIFY}")
+        if odd := [] if self.resize else scan_sizes(paths, self.size):
+            height, width = self.size
+            verb = "is" if len(odd) == 1 else "are"
+            raise DataError(
+                f"{self.root}: {len(odd):,} of {len(paths):,} images {verb} not {height}×{width} as the first is: "
+                f"{describe_broken(odd, root=root)}. Give a size to resize all images to: "
+                f"--set size=[{height},{width}], in Python size=({height}, {width}). {VERIFY}"
+            )
 
     def _decode_into(self, target_CHW: NDArray[np.uint8], position: int) -> None:
         path = self.root / self.names[position]
         height, width = self.size
         image = decode(path, self.mode)
+        if self.modified is not None:
+            refuse_changed(path, int(self.modified[position]))
         if image.size != (width, height):
             if not self.resize:
                 raise DataError(
@@ -136,6 +163,7 @@ def open_images(
     size: Size | None = None,
     mode: Literal["RGB", "L"] = "RGB",
     dropped: Sequence[Broken] = (),
+    scanned: bool = False,
 ) -> ImageFiles:
     """`ImageFiles` over `names`, resized to `size`; without one, all must have the size of the first.
 
@@ -149,7 +177,7 @@ def open_images(
         if min(height_width) < 1:
             raise UsageError(f"size={size!r}: height and width must be at least 1 pixel.")
     elif names:
-        height_width = _size_of(Path(root) / names[0])
+        height_width = size_of(Path(root) / names[0])
         if max(height_width) > LARGEST_SIDE:
             height, width = height_width
             raise DataError(
@@ -159,73 +187,7 @@ def open_images(
     else:
         raise DataError(f"{root}: no images, so their size is unknown.")
     kept = names if isinstance(names, Names) else Names(names)
-    return ImageFiles(Path(root), kept, height_width, size is not None, mode, tuple(dropped))
-
-
-def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
-    """The image at `path`, fully decoded as `mode`; a `DataError` that names the file if it cannot be.
-
-    >>> decode(Path("none.png"))
-    Traceback (most recent call last):
-    evenly.errors.DataError: none.png: no such image file. ...
-    """
-    try:
-        with opened_image(path) as image:
-            if image.mode.startswith(("I", "F")):
-                raise DataError(
-                    f"{path}: has more than 8 bits per pixel (mode {image.mode}); only 8-bit images are read. "
-                    "Convert it to 8 bits, or give the data as .npz arrays."
-                )
-            # Pillow warns when transparency is dropped from a palette image in one step.
-            whole = image.convert("RGBA") if "transparency" in image.info else image
-            return whole.convert(mode)
-    except EvenlyError:
-        raise
-    except Exception as error:  # Pillow's parsers raise whatever damaged bytes lead them to
-        raise DataError(
-            f"{path}: does not decode as an image ({reason_of(error)}). Replace it, or leave such files out with "
-            f"--skip-broken, in Python skip_broken=True. {VERIFY}"
-        ) from error
-
-
-@contextlib.contextmanager
-def opened_image(path: Path) -> Iterator[Image.Image]:
-    """An image whose header has been read and is plausible for the size of its file; not decoded yet."""
-    if not path.exists():
-        raise DataError(f"{path}: no such image file. Was it moved since it was listed?")
-    with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
-        # A damaged file must be detected before it takes more than an allowance and twice its size of memory.
-        most = (2 * path.stat().st_size + ALLOWANCE) // _BYTES_PER_PIXEL
-        if image.width * image.height > most:
-            raise _TooLarge(
-                f"{image.height}×{image.width} pixels are more than a file of its size is trusted with ({most:,}); "
-                "make it smaller"
-            )
-        yield image
-
-
-class _TooLarge(Exception):
-    """A header that promises more pixels than the file can be trusted with."""
-
-
-def scan(paths: Sequence[Path]) -> list[Broken]:
-    """The files among `paths` that do not decode, each with the reason, found by a pool of threads.
-
-    JPEGs are decoded at an eighth of their size, which still reads every byte.
-
-    >>> import tempfile
-    >>> bad = Path(tempfile.mkdtemp()) / "bad.png"
-    >>> _ = bad.write_bytes(b"not an image")
-    >>> [(path.name, reason) for path, reason in scan([bad])]
-    [('bad.png', 'not in an image format that is known')]
-    """
-    broken = []
-    with ThreadPoolExecutor(max(torch.get_num_threads(), 1)) as pool, Bar("checking images", total=len(paths)) as bar:
-        for path, reason in zip(paths, pool.map(_fault, paths), strict=True):
-            if reason is not None:
-                broken.append(Broken(path, reason))
-            bar.advance()
-    return broken
+    return ImageFiles(Path(root), kept, height_width, size is not None, mode, tuple(dropped), scanned)
 
 
 def misfits(files: ImageFiles) -> list[Broken]:
@@ -238,42 +200,4 @@ def misfits(files: ImageFiles) -> list[Broken]:
     >>> [(path.name, reason) for path, reason in misfits(open_images(folder, ["4.png", "5.png"]))]
     [('5.png', '4×5')]
     """
-    if files.resize:
-        return []
-    paths = [files.root / name for name in files.names]
-    with ThreadPoolExecutor(max(torch.get_num_threads(), 1)) as pool:
-        sizes = pool.map(_size_of, paths)
-        return [
-            Broken(path, f"{size[0]}×{size[1]}") for path, size in zip(paths, sizes, strict=True) if size != files.size
-        ]
-
-
-def _fault(path: Path) -> str | None:
-    try:
-        with opened_image(path) as image:
-            image.draft("RGB", (1, 1))
-            image.load()
-    except Exception as error:  # as in `decode`
-        return reason_of(error)
-    return f"more than 8 bits per pixel (mode {image.mode})" if image.mode.startswith(("I", "F")) else None
-
-
-def reason_of(error: Exception) -> str:
-    """Why an image does not decode, in words."""
-    if isinstance(error, UnidentifiedImageError):  # its own words repeat the path
-        return "not in an image format that is known"
-    if isinstance(error, MemoryError):
-        return "it does not fit in memory"
-    if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
-        return "its header promises more pixels than images have; make it smaller"
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-
-def _size_of(path: Path) -> tuple[int, int]:
-    """Height and width from the header alone."""
-    try:
-        with opened_image(path) as image:
-            return image.height, image.width
-    except Exception:  # the same failure again, with the error of `decode`
-        whole = decode(path)
-        return whole.height, whole.width
+    return [] if files.resize else scan_sizes([files.root / name for name in files.names], files.size)

@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from evenly.data.formats.image_files import Broken, ImageFiles, Size, open_images, scan
+from evenly.data.formats.image_decoding import Broken, describe_broken, scan
+from evenly.data.formats.image_files import ImageFiles, Size, open_images
 from evenly.data.labelled import Labelled, Splits
 from evenly.errors import DataError
 
 _ORDER = {"train": 0, "validation": 1, "test": 2, "target_train": 3, "target_test": 4}
-_NAMED = 3  # broken images that a sentence names before it counts the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,11 @@ class Listing:
             )
         whole = Labelled(
             open_images(
-                self.root, self.names if kept is None else [self.names[i] for i in kept], size=size, dropped=broken
+                self.root,
+                self.names if kept is None else [self.names[i] for i in kept],
+                size=size,
+                dropped=broken,
+                scanned=skip_broken,
             ),
             self._column(self.labels, kept),
             self.classes,
@@ -81,7 +85,7 @@ def members(split_of: Sequence[str]) -> dict[str, Tensor]:
 def remarks_on(whole: Labelled) -> tuple[str, ...]:
     """Remarks on the files that were left out."""
     files = whole.inputs
-    return left_out(files.dropped, root=files.root) if isinstance(files, ImageFiles) else ()
+    return left_out_remark(files.dropped, root=files.root) if isinstance(files, ImageFiles) else ()
 
 
 def list_dropped(splits: Splits) -> list[Broken]:
@@ -90,34 +94,23 @@ def list_dropped(splits: Splits) -> list[Broken]:
     >>> list_dropped(Splits("x", {"train": Labelled(torch.zeros(1, 2), torch.tensor([0]), ("a",))}))
     []
     """
-    found = {}
+    by_path = {}
     for part in splits.values():
         if isinstance(part.inputs, ImageFiles):
-            found.update({broken.path: broken for broken in part.inputs.dropped})
-    return list(found.values())
+            by_path.update({broken.path: broken for broken in part.inputs.dropped})
+    return list(by_path.values())
 
 
-def left_out(broken: Sequence[Broken], *, root: Path) -> tuple[str, ...]:
+def left_out_remark(broken: Sequence[Broken], *, root: Path) -> tuple[str, ...]:
     """The remark about broken images that were left out, if there are any.
 
-    >>> left_out([Broken(Path("pets/cat/1.png"), "image file is truncated")], root=Path("pets"))
+    >>> left_out_remark([Broken(Path("pets/cat/1.png"), "image file is truncated")], root=Path("pets"))
     ('1 broken image was left out: cat/1.png (image file is truncated).',)
     """
     if not broken:
         return ()
     count = "1 broken image was" if len(broken) == 1 else f"{len(broken):,} broken images were"
     return (f"{count} left out: {describe_broken(broken, root=root)}.",)
-
-
-def describe_broken(broken: Sequence[Broken], *, root: Path = Path()) -> str:
-    """The first few broken images, relative to `root`, each with its reason, and how many more there are.
-
-    >>> describe_broken([Broken(Path(f"pets/{i}.png"), "cut short") for i in range(5)], root=Path("pets"))
-    '0.png (cut short), 1.png (cut short), 2.png (cut short) and 2 more'
-    """
-    names = [path.relative_to(root) if path.is_relative_to(root) else path for path, _ in broken[:_NAMED]]
-    head = ", ".join(f"{name} ({reason})" for name, (_, reason) in zip(names, broken, strict=False))
-    return f"{head} and {len(broken) - _NAMED:,} more" if len(broken) > _NAMED else head
 
 
 def number_groups(labels: Sequence[int], attribute: Sequence[int], *, num_values: int) -> Tensor:

@@ -18,16 +18,6 @@ class Missing(DataError):
         return Missing, (self.what, self.looked_in)
 
 
-def missing(what: str, looked_in: Sequence[Path]) -> Missing:
-    """The error for data that are not where they were looked for; the caller raises it.
-
-    >>> raise missing("MNIST", [Path("data/MNIST/raw"), Path("data/mnist")])
-    Traceback (most recent call last):
-    evenly.data.formats.locate.Missing: MNIST was not found. Looked for data/MNIST/raw or data/mnist.
-    """
-    return Missing(what, looked_in)
-
-
 def locate(what: str, root: str | os.PathLike[str], candidates: Sequence[str]) -> Path:
     """The first of the `candidates` (relative to `root`) that exists.
 
@@ -41,7 +31,7 @@ def locate(what: str, root: str | os.PathLike[str], candidates: Sequence[str]) -
     for place in places:
         if place.exists():
             return place
-    raise missing(what, places)
+    raise Missing(what, places)
 
 
 def _either(words: Sequence[str]) -> str:

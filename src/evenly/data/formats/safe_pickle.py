@@ -24,10 +24,10 @@ def load(path: Path) -> Any:
     >>> _ = path.write_bytes(pickle.dumps({b"data": np.arange(3)}))
     >>> load(path)[b"data"].tolist()
     [0, 1, 2]
-    >>> _ = path.write_bytes(pickle.dumps(print))
+    >>> _ = path.write_bytes(pickle.dumps(eval))
     >>> load(path)
     Traceback (most recent call last):
-    evenly.errors.DataError: ...batch: this pickle tries to import builtins.print, which no array needs. ...
+    evenly.errors.DataError: ...batch: this pickle tries to import builtins.eval, which no array needs. ...
     """
     try:
         with open_regular(path) as file:

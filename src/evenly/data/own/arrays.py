@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenly.data.formats.class_folders import quote_names
-from evenly.data.formats.locate import missing
+from evenly.data.formats.locate import Missing
 from evenly.data.labelled import Labelled, Splits, has_channels_last
 from evenly.errors import DataError
 from evenly.files.numpy_files import read_npz
@@ -34,11 +34,11 @@ def arrays(path: Path) -> Splits:
     """
     path = Path(path)
     if not path.exists():
-        raise missing("An .npz file", [path])
+        raise Missing("An .npz file", [path])
     content = read_npz(path, advice="Write it with numpy.savez(path, inputs=…, labels=…).")
-    found = {split: _members(content, split) for split in _SPLITS}
-    _check_names(path, content, found)
-    present = {split: members for split, members in found.items() if "inputs" in members}
+    members_by_split = {split: _members(content, split) for split in _SPLITS}
+    _check_names(path, content, members_by_split)
+    present = {split: members for split, members in members_by_split.items() if "inputs" in members}
     labels, classes = _classes(path, {s: members["labels"] for s, members in present.items()}, content.get("classes"))
     attributes, values = _attributes(path, present)
     return Splits(
@@ -76,9 +76,11 @@ def _members(content: dict[str, NDArray[Any]], split: str) -> dict[str, NDArray[
     return members
 
 
-def _check_names(path: Path, content: dict[str, NDArray[Any]], found: dict[str, dict[str, NDArray[Any]]]) -> None:
+def _check_names(
+    path: Path, content: dict[str, NDArray[Any]], members_by_split: dict[str, dict[str, NDArray[Any]]]
+) -> None:
     has = f"It holds: {', '.join(content) or 'nothing'}."
-    for split, members in found.items():
+    for split, members in members_by_split.items():
         ending = "" if split == "train" else f"_{split}"
         for name, other in (("inputs", "x"), ("labels", "y")):
             if name not in members and (members or split == "train"):

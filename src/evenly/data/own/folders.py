@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from evenly.data.formats.class_folders import class_folders, quote_names, sub_folders
-from evenly.data.formats.image_files import SUFFIXES, Size
+from evenly.data.formats.class_folders import class_folders, has_images, quote_names, remarks_on_unread, sub_folders
+from evenly.data.formats.image_files import Size
 from evenly.data.formats.listing import Listing, by_split
-from evenly.data.formats.locate import missing
+from evenly.data.formats.locate import Missing
 from evenly.data.labelled import Splits
 from evenly.errors import DataError
 
@@ -27,7 +27,7 @@ def folder(path: Path, *, size: Size | None = None, skip_broken: bool = False) -
     A folder is taken to hold splits when it has a folder `train` that holds folders and no images of its own;
     so a class may be called train. Class folders may be nested. `size` is height and width, or one number for
     both; without it all images must be of one size. `skip_broken` leaves out files that do not decode; they are
-    listed by `evenly.data.formats.listing.dropped`.
+    listed by `evenly.data.formats.listing.list_dropped`.
 
     >>> import tempfile
     >>> from PIL import Image
@@ -40,14 +40,14 @@ def folder(path: Path, *, size: Size | None = None, skip_broken: bool = False) -
     """
     path = Path(path)
     if not path.is_dir():
-        raise missing("A folder of class folders", [path])
+        raise Missing("A folder of class folders", [path])
     split_folders = _split_folders(path)
-    found = {split: class_folders(path / below) for split, below in split_folders.items()}
-    classes = tuple(found["train"])
+    files_by_split = {split: class_folders(path / below) for split, below in split_folders.items()}
+    classes = tuple(files_by_split["train"])
     names: list[str] = []
     labels: list[int] = []
     split_of: list[str] = []
-    for split, files_by_class in found.items():
+    for split, files_by_class in files_by_split.items():
         strange = [name for name in files_by_class if name not in classes]
         if strange:
             raise DataError(
@@ -59,14 +59,17 @@ def folder(path: Path, *, size: Size | None = None, skip_broken: bool = False) -
             labels += [classes.index(name)] * len(files)
             split_of += [split] * len(files)
     whole = Listing(path, names, labels, classes).to_labelled(size=size, skip_broken=skip_broken)
-    return by_split(path.resolve().name, whole, split_of)
+    splits = by_split(path.resolve().name, whole, split_of)
+    unread = [remark for below in split_folders.values() for remark in remarks_on_unread(path / below)]
+    splits.remarks = (*splits.remarks, *unread)
+    return splits
 
 
 def _split_folders(path: Path) -> dict[str, str]:
     """For every split, the folder below `path` that holds its classes; '' where `path` itself does."""
     names = sub_folders(path)
     train = next((name for name in names if SPLIT_NAMES.get(name.lower()) == "train"), None)
-    if train is None or not sub_folders(path / train) or _images_directly_in(path / train):
+    if train is None or not sub_folders(path / train) or has_images(path / train):
         return {"train": ""}
     unknown = [name for name in names if name.lower() not in SPLIT_NAMES]
     if unknown:
@@ -81,7 +84,3 @@ def _split_folders(path: Path) -> dict[str, str]:
             raise DataError(f"{path}: both {splits[split]!r} and {name!r} would be the split {split}. Keep one.")
         splits[split] = name
     return splits
-
-
-def _images_directly_in(folder: Path) -> bool:
-    return any(entry.name.lower().endswith(SUFFIXES) for entry in folder.iterdir())

@@ -116,7 +116,7 @@ class ForeignInputs:
         value = item
         if isinstance(item, (tuple, list, dict)):
             try:
-                value = item[self.key]  # type: ignore[index]  # a key of the wrong kind is told below
+                value = item[self.key]  # type: ignore[index]  # a key of the wrong kind is reported below
             except (KeyError, IndexError, TypeError):
                 has = f"the keys {', '.join(map(str, item))}" if isinstance(item, dict) else f"{len(item)} parts"
                 raise UsageError(

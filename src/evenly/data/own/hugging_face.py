@@ -15,7 +15,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from evenly.data.formats.image_files import Size, reason_of
+from evenly.data.formats.image_decoding import reason_of
+from evenly.data.formats.image_files import Size
 from evenly.data.labelled import Labelled, Splits, has_channels_last
 from evenly.data.own.folders import SPLIT_NAMES
 from evenly.errors import DataError, SetupError, UsageError, did_you_mean
@@ -99,18 +100,18 @@ class Rows:
                 except DataError as error:
                     unread.append((int(position), str(error).partition(": ")[2].partition(". ")[0].rstrip(".")))
                 bar.advance()
-        told = []
+        sentences = []
         if unread:
-            told.append(
+            sentences.append(
                 f"{len(unread):,} of {len(self):,} rows cannot be read: {_some(unread)}. Leave such rows out when the "
                 "data set is saved."
             )
         if odd and shape is not None:
-            told.append(
+            sentences.append(
                 f"{len(odd):,} of {len(self):,} rows are not {_words(shape)} as the first is: {_some(odd)}. Give a "
                 f"size to resize all images to: --set size={shape[-1]}."
             )
-        return told
+        return sentences
 
     def identity(self) -> Iterator[bytes]:
         """Every input: one pass over the rows."""

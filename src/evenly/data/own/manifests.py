@@ -10,7 +10,7 @@ from torch import Tensor
 from evenly.data.formats.class_folders import quote_names, require_files
 from evenly.data.formats.image_files import SUFFIXES, Size
 from evenly.data.formats.listing import Listing, by_split
-from evenly.data.formats.locate import missing
+from evenly.data.formats.locate import Missing
 from evenly.data.labelled import Splits
 from evenly.data.own.columns import number_words, whole_numbers
 from evenly.data.own.folders import SPLIT_NAMES
@@ -43,7 +43,7 @@ def manifest(
     column all is `train`; `val` and `valid` mean `validation`; `probe`, `balanced`, `target_train` and `target_test`
     are splits too. A training row with `repeat` 2 is there twice, as `evenly export --as csv` means it: its copies are
     numbered after all rows and augmented each on its own. Any further column of whole numbers or of text becomes an
-    attribute (text sorted and numbered, an empty cell is a value of its own); columns of other numbers are passed over.
+    attribute (text sorted and numbered, an empty cell is a value of its own); columns of other numbers are ignored.
     A row's number is the example's `index`. `size` and `skip_broken` are as for `folder`.
 
     >>> import tempfile
@@ -57,7 +57,7 @@ def manifest(
     """
     path = Path(path)
     if not path.exists():
-        raise missing("A manifest", [path])
+        raise Missing("A manifest", [path])
     table = read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
     columns = table.columns
     for column, option in ((path_column, "path_column"), (label_column, "label_column")):

@@ -7,7 +7,7 @@ from evenly.errors import UsageError
 
 
 def parity(*, rng: torch.Generator, num_train: int = 100, num_test: int = 1_000, dim: int = 100) -> Splits:
-    """X uniform in {−1, +1}^d and y = x₀·x₁; class 1 is y = +1.
+    """Inputs x uniform in {−1, +1}^d and y = x₀·x₁; class 1 is y = +1.
 
     >>> data = parity(rng=torch.Generator().manual_seed(0), dim=5).train
     >>> torch.equal(2 * data.labels - 1, (data.inputs[:, 0] * data.inputs[:, 1]).long())

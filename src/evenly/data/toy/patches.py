@@ -78,7 +78,7 @@ def patches(
         )
 
     parts = {"train": draw(num_train), "test": draw(num_test)}
-    if not shares.planted:
+    if not shares.is_planted:
         return Splits("patches", parts)
     for split, kinds in (("balanced", 2), ("groups", len(RELATIONS))):
         parts[split] = draw(num_test, torch.arange(num_test) % kinds)

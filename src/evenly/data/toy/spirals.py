@@ -32,7 +32,7 @@ def spirals(
     noise: float = 0.0,
     size: int | None = None,
 ) -> Splits:
-    """X = [x_easy, x_hard] in R⁴: each half alone tells the class; χ is the rotation of the spiral in degrees.
+    """Inputs x = [x_easy, x_hard] in R⁴: each half alone tells the class; χ is the rotation of the spiral in degrees.
 
     x_easy = 2·[z, z] with z ~ U(0, 1)·y, and x_hard = 0.25·y·s with s = [−z cos z, z sin z] + U([0, ½]²),
     z = √u · 2πχ/360. `literal` draws the spiral as the appendix prints it instead: its branches are mirror
@@ -72,7 +72,7 @@ def spirals(
         return jitter_N2 + (flip_N * keep_N)[:, None] * x_N2, keep_N.long()
 
     shares = Shares(alpha, conflict, noise, size)
-    planted = shares.planted or shares.agreeing < 1
+    planted = shares.is_planted or shares.agreeing_share < 1
     extra = spawn_generator(rng, "planted")
 
     def draw(num: int, *, clean: bool = False, relation_N: Tensor | None = None) -> Labelled:

@@ -2,7 +2,6 @@
 
 import warnings
 
-import numpy as np
 import pytest
 import torch
 from sklearn.metrics import silhouette_score
@@ -13,8 +12,6 @@ from evenly.data import load
 from evenly.errors import DataError, UsageError
 from evenly.models.seeding import seeding
 from evenly.resampling import Separation, SeparationWarning, separate
-from evenly.resampling.balance import balance_factors, balance_weights
-from evenly.resampling.baselines import reweight, upweight
 from evenly.resampling.evidence import evidence
 from evenly.resampling.remarks import classes_to_judge
 
@@ -33,7 +30,7 @@ def test_pure_noise_is_remarked_on_and_warned_of() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         separation = evenly.separate(noise, torch.arange(3_000) % 10)
-    assert any("classes do not fall into two clusters" in remark for remark in separation.remarks)
+    assert any("do not fall into two clusters" in one and "repeat noise" in one for one in separation.remarks)
     assert any(issubclass(each.category, SeparationWarning) for each in caught)
     assert separation.remarks[-1] in separation.summary()
 
@@ -61,7 +58,7 @@ def test_the_page_and_the_warning_state_the_same_silhouette() -> None:
     for label, facts in found.distinctness.items():
         assert facts.silhouette == shown[label] == separation.splits[label].silhouette
     lowest = min(shown[label] for label in found.indistinct)
-    assert any(f"{lowest:.2f} / " in sentence for sentence in found.sentences)
+    assert any(f": {lowest:.2f} / " in sentence for sentence in found.sentences)
     # A file keeps the silhouettes and not the clouds: what is computed again states the same.
     from dataclasses import replace
 
@@ -142,49 +139,6 @@ def test_among_right_is_refused_where_nothing_is_predicted_or_clustered() -> Non
         separate(logits, labels, losses=torch.rand(600), on="features", among="right")
     with pytest.raises(UsageError, match="among='wrong'"):
         separate(logits, labels, among="wrong")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
-def test_balanced_clusters_and_classes_have_the_weights_of_spare(power: float) -> None:
-    logits, labels, _ = two_groups(share=0.2)
-    separation = separate(logits, labels)
-    weights = balance_weights(separation, power=power).double().numpy()
-    sizes = np.array(
-        [int(((labels == y) & (separation.hard == h)).sum()) for y, h in zip(labels, separation.hard, strict=True)]
-    )
-    expected = sizes.astype(float) ** -power
-    for label in (0, 1):
-        members = (labels == label).numpy()
-        expected[members] /= expected[members].sum()
-    np.testing.assert_allclose(weights, expected * 600 / expected.sum(), rtol=1e-5)
-    assert weights.mean() == pytest.approx(1)
-    if power == 1:  # every cluster of a class weighs the same in all
-        hard = separation.hard.numpy()
-        for label in (0, 1):
-            members = (labels == label).numpy()
-            assert weights[members & hard].sum() == pytest.approx(weights[members & ~hard].sum())
-
-
-def test_the_power_of_balance_is_one_where_clusters_are_distinct_and_two_where_they_are_not() -> None:
-    logits, labels, _ = two_groups(share=0.2)
-    close = separate(logits, labels)
-    assert all(split.silhouette < 0.9 for split in close.splits) or all(
-        split.silhouette >= 0.9 for split in close.splits
-    )
-    far = separate(torch.where(logits > 2, logits * 8, logits), labels, max_accuracy=1)
-    for separation in (close, far):
-        power = 1.0 if separation.splits[0].silhouette >= 0.9 else 2.0
-        assert torch.equal(balance_weights(separation), balance_weights(separation, power=power))
-    assert balance_factors(close, most=3).max() == 3
-
-
-def test_reweighting_is_upweighting_divided_by_its_mean() -> None:
-    logits, labels, _ = two_groups()
-    separation = separate(logits, labels)
-    weights = reweight(separation, factor=8)
-    torch.testing.assert_close(weights, upweight(separation, factor=8) / upweight(separation, factor=8).mean())
-    hard = float(weights[separation.hard][0])
-    assert hard == pytest.approx(8 / (1 + 7 * separation.share), rel=1e-5)
 
 
 def test_of_very_many_classes_some_are_examined_evenly() -> None:

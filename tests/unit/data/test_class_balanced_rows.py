@@ -2,7 +2,7 @@
 
 import torch
 
-from evenly.data.even import evenly_over
+from evenly.data.class_balanced_rows import evenly_over
 
 LABELS = torch.tensor([0] * 5000 + [1] * 30 + [2] * 5000)
 

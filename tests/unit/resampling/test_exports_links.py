@@ -1,4 +1,4 @@
-"""Links for every class in a folder of its own, whole or not there; manifests that say what is wrong with them."""
+"""Links for every class in a folder of its own, whole or not there."""
 
 from pathlib import Path
 
@@ -7,8 +7,6 @@ import torch
 
 from evenly.errors import SetupError
 from evenly.resampling import exports, separate
-from evenly.resampling.baselines import upper_share
-from evenly.resampling.health import health
 
 LOGITS = torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 4.0], [1.0, 0.0]])
 
@@ -42,23 +40,3 @@ def test_links_that_break_off_leave_nothing_behind(tmp_path: Path, monkeypatch: 
     with pytest.raises(SetupError, match="No space left"):
         exports.write_links(separate(LOGITS, [0, 0, 1, 1]), tmp_path / "out", files=files)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
-
-
-@pytest.mark.parametrize("share", [0.07, 0.14, 0.28, 0.29, 0.55, 0.57, 0.58])
-def test_a_share_that_is_a_whole_number_of_examples_is_that_number(share: float) -> None:
-    assert int(upper_share(torch.arange(100.0), share).sum()) == round(100 * share)
-
-
-def test_features_are_not_read_as_predictions() -> None:
-    rng = torch.Generator().manual_seed(0)
-    labels = torch.arange(60) % 2
-    # As logits, the feature of example 0 would say class 1 with certainty, and its loss is far off.
-    features = torch.randn(60, 2, generator=rng)
-    features[0] = torch.tensor([0.0, 30.0])
-    losses = torch.full((60,), 0.1) + 0.01 * torch.rand(60, generator=rng)
-    losses[0] = 9.0
-    found = {on: separate(features, labels, losses=losses, on=on, max_accuracy=1) for on in ("features", "logits")}
-    assert health(found["logits"], features).suspects.rows.tolist() == [0]
-    of_features = health(found["features"], features)
-    assert len(of_features.suspects) == 0
-    assert set(of_features.distinctness) == {0, 1}
