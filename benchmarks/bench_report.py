@@ -14,9 +14,9 @@ from evenly.data import Splits, load
 from evenly.recipe import Data, Model, Recipe, Resampling, Until, digest, to_mapping
 from evenly.records import Run, comparison, runs
 from evenly.report.experiments import page_of
-from evenly.report.experiments.finding import Folder
 from evenly.report.experiments.index import index_section
-from evenly.report.experiments.reading import Reader, _arrays, _examples
+from evenly.report.experiments.lookup import Folder
+from evenly.report.experiments.run_records import Reader, _arrays, _examples
 from evenly.training.identify import identify
 
 # Sixteen pictures a class: eight of the easiest, eight of the hardest.

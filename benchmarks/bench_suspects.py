@@ -8,7 +8,7 @@ from torch import nn
 
 from benchmarks.harness import benchmark
 from evenly.data import load
-from evenly.data.even import evenly_over
+from evenly.data.class_balanced_rows import evenly_over
 from evenly.data.planted import other_class
 from evenly.models import build
 from evenly.resampling.suspects import suspects

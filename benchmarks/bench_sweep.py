@@ -13,7 +13,7 @@ from evenly.recipe import Data, Model, Recipe, to_mapping
 from evenly.sweep import Job, Plan, Where, launch
 from evenly.training.comparison import Design, compare
 
-NOTHING = "evenly.sweep.worker:nothing"
+NOTHING = "evenly.sweep.worker:do_nothing"
 LOCAL_BUDGET, RAY_BUDGET = 0.050, 0.100  # seconds beside the work that a run may cost
 MANY = 200
 

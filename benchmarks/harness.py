@@ -39,7 +39,9 @@ class Benchmark:
         return f"≤ {self.at_most:g}×" if self.at_most is not None else f"≥ {self.at_least:g}×"
 
     def met(self, ratio: float) -> bool:
-        return ratio <= self.at_most if self.at_most is not None else ratio >= (self.at_least or 0)
+        """Whether a ratio meets the target, judged as the table prints it: with two decimals."""
+        shown = round(ratio, 2)
+        return shown <= self.at_most if self.at_most is not None else shown >= (self.at_least or 0)
 
     def run(self) -> dict[str, Any]:
         """The ratios of `repeats` turns with what they say, ready to be kept."""
