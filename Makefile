@@ -53,7 +53,10 @@ install: $(INSTALLED)
 demo: $(DEMO)
 	$(BIN)/evenly demo
 
-test: lint types docs tests arithmetic soak-quick
+# The checks are one process each, so two of them run side by side; the tests use all cores by themselves.
+test: $(INSTALLED)
+	$(MAKE) --jobs 2 --output-sync lint types docs
+	$(MAKE) tests arithmetic soak-quick
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -78,8 +81,8 @@ soak-quick: $(INSTALLED)
 	$(BIN)/python -m soak --quick
 
 docs: $(INSTALLED)
-	$(BIN)/sphinx-build --quiet --fail-on-warning --nitpicky -b html docs docs/_build/html
-	$(BIN)/sphinx-build --quiet --fail-on-warning -b linkcheck docs docs/_build/linkcheck
+	$(BIN)/sphinx-build --quiet --fail-on-warning --nitpicky -d docs/_build/doctrees -b html docs docs/_build/html
+	$(BIN)/sphinx-build --quiet --fail-on-warning -d docs/_build/doctrees -b linkcheck docs docs/_build/linkcheck
 	@echo "documentation: docs/_build/html/index.html"
 
 tables: $(INSTALLED)

@@ -6,6 +6,7 @@ verdicts, or keys of experiments, separated by commas, for their numbers. A list
 """
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -19,13 +20,16 @@ from evenly.models.catalogue import CATALOGUE as MODELS
 from evenly.optim.cost import passes_per_step, rule_class
 from evenly.papers import ledger as book
 from evenly.papers.atlas.advice import accuracy_in_words
-from evenly.papers.atlas.declared import atlas_rows
 from evenly.papers.atlas.markdown import markdown as atlas_table
+from evenly.papers.atlas.task_list import atlas_rows
 from evenly.papers.atlas.tasks import ERRORS
 from evenly.papers.catalogue import PAPERS
 from evenly.papers.reproduction import overview
+from evenly.recipe import Recipe
 from evenly.report.verdict_tables import markdown, results
+from evenly.report.verdict_words import counts_in_words
 from evenly.rules import RULES
+from evenly.typed import settings as settings_of
 
 PROJECT = Path(__file__).parents[1]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
@@ -79,6 +83,19 @@ def measurements() -> str:
     )
 
 
+def settings() -> str:
+    """A row for each setting of a recipe: its path, its default as YAML, its values and its meaning."""
+    return _table(
+        ("setting", "default", "values", "what it is"),
+        ((f"`{row.path}`", f"`{_yaml(row.default)}`", row.expects, row.doc.rstrip(".")) for row in settings_of(Recipe)),
+    )
+
+
+def verdicts() -> str:
+    """How often each verdict was given: the papers, stand-ins, our remarks and the atlas apart."""
+    return "\n".join(f"- {sentence}" for sentence in counts_in_words(overview(PROJECT / "claims")))
+
+
 def atlas(error: str) -> str:
     """A row for each cure of the atlas, a column for each of its tasks that was measured."""
     return atlas_table(atlas_rows(PROJECT / "claims"), error)
@@ -86,6 +103,7 @@ def atlas(error: str) -> str:
 
 LISTS: Mapping[str, Callable[[], str]] = {
     "rules": rules, "data-sets": data_sets, "models": models, "measurements": measurements,
+    "settings": settings, "verdicts": verdicts,
     **{f"atlas-{error}": partial(atlas, error) for error in ERRORS},
     "atlas-advice": lambda: accuracy_in_words(atlas_rows(PROJECT / "claims")),
 }  # fmt: skip
@@ -109,6 +127,13 @@ def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     titles = list(titles)
     lines = [titles, ["---"] * len(titles), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _yaml(value: Any) -> str:
+    """A default as a recipe writes it."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(dict(value) if isinstance(value, Mapping) else value)
 
 
 def _sentence(documented: Any) -> str:

@@ -121,9 +121,9 @@ def num_seeds(effect: float, deviation: float, *, wanted: float = 0.9, level: fl
         return None
     high = 2
     while power(effect, deviation, high, level=level) < wanted:
-        high *= 2
-        if high > MOST_SEEDS:
+        if high == MOST_SEEDS:
             return None
+        high = min(2 * high, MOST_SEEDS)
     low = high // 2  # power grows with n
     while high - low > 1:
         middle = (low + high) // 2

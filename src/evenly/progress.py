@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 import time
+import unicodedata
 from collections.abc import Iterable, Iterator, Sized
 from typing import Any, TextIO, TypeVar
 
@@ -25,8 +26,24 @@ def tell(sentence: str) -> None:
     print(wrap_text(sentence), file=sys.stderr, flush=True)
 
 
+def printable(text: str) -> str:
+    """Text that only says something: control characters, which a stranger's file may hold, are escaped.
+
+    >>> printable("a name\\x1b[2J that clears the screen")
+    'a name\\\\x1b[2J that clears the screen'
+    """
+    if text.isprintable():
+        return text
+    return "".join(ascii(sign)[1:-1] if _controls(sign) else sign for sign in text)
+
+
+def _controls(sign: str) -> bool:
+    """Whether a character moves the cursor, turns the text around, is half of a pair, or breaks lines unseen."""
+    return sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
 def wrap_text(text: str, *, stream: TextIO | None = None, width: int | None = None) -> str:
-    """Text wrapped to the terminal's width, each line keeping its indent; unchanged where there is no terminal.
+    """Printable text wrapped to the terminal's width, each line keeping its indent; unwrapped without a terminal.
 
     A line that is a command stays whole, so that it can be copied.
 
@@ -37,7 +54,7 @@ def wrap_text(text: str, *, stream: TextIO | None = None, width: int | None = No
         tell
       evenly compare digits --seeds 0-4
     """
-    stream = stream or sys.stderr
+    stream, text = stream or sys.stderr, printable(text)
     if width is None:
         if not stream.isatty():
             return text

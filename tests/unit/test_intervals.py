@@ -33,6 +33,8 @@ def test_the_sign_of_the_effect_does_not_matter_and_none_is_never_settled():
     assert num_seeds(-0.3, 0.4) == num_seeds(0.3, 0.4)
     assert num_seeds(0.0, 1.0) is None
     assert num_seeds(1e-9, 1.0) is None
+    assert num_seeds(0.033, 1.0) == 9651  # up to 10,000 seeds, not up to a power of 2 below
+    assert num_seeds(0.032, 1.0) is None
     assert num_seeds(1.0, float("nan")) is None
 
 

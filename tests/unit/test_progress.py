@@ -47,3 +47,9 @@ def test_text_is_broken_between_words_and_commands_stay_whole() -> None:
     assert said[-1] == command
     assert max(map(len, said[:-1])) <= 80
     assert " ".join(said[:-1]) == ("Eleven words " * 11).strip()
+
+
+def test_what_a_stranger_wrote_cannot_move_the_cursor_or_turn_the_text_around() -> None:
+    assert progress.wrap_text("a\x1b[2J\x9b1m\u202eb\ud800\n\tc\N{NO-BREAK SPACE}é") == (
+        r"a\x1b[2J\x9b1m\u202eb\ud800" + "\n\tc\N{NO-BREAK SPACE}é"
+    )

@@ -18,7 +18,7 @@ from evenly import __version__
 from evenly.cli.parser import Parser
 from evenly.consent import trusting
 from evenly.errors import EvenlyError
-from evenly.progress import wrap_text
+from evenly.progress import tell, wrap_text
 
 EXAMPLES = """
   evenly demo                                 see it work on embedded data
@@ -84,23 +84,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
-class _Wrapped(logging.Formatter):
-    """A log message wrapped to the width of the terminal."""
+class _ToStderr(logging.Handler):
+    """Log messages on stderr as it is now, wrapped to the terminal's width: above a progress bar, not inside of it."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        return wrap_text(super().format(record))
+    def emit(self, record: logging.LogRecord) -> None:
+        tell(f"evenly: {self.format(record)}")
 
 
 def _speak_plainly() -> None:
     """Show the library's warnings without their place in the code."""
     logger = logging.getLogger("evenly")
     if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(_Wrapped("evenly: %(message)s"))
-        logger.addHandler(handler)
+        logger.addHandler(_ToStderr())
         logger.setLevel(logging.INFO)
         logger.propagate = False
-    for each in logger.handlers:
-        if type(each) is logging.StreamHandler:
-            each.stream = sys.stderr  # which may have changed since the last command in this process
     warnings.formatwarning = lambda message, *_, **__: wrap_text(f"evenly: {message}") + "\n"

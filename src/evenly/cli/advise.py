@@ -1,7 +1,6 @@
 """`evenly advise`: what to try first on your data, from a short early run and the atlas of cures."""
 
-import shlex
-import warnings
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +8,14 @@ from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
 from evenly.cli.train import (
     add_recipe,
-    add_running,
+    add_run_options,
     fast_where_possible,
     leads,
     resolve_recipe,
-    running,
+    take_run_options,
     with_tested_rate,
 )
-from evenly.errors import DataError, UsageError
+from evenly.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +40,7 @@ def fill(parser: Parser) -> None:
     parser.calls(advise, examples=EXAMPLES)
     add_recipe(parser)
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="where the rows of the atlas are (default: claims)")
-    add_running(parser)
+    add_run_options(parser)
     add_root(parser)
     add_json(parser)
 
@@ -51,19 +50,18 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     from evenly.cli.reproduce import find_ledger
     from evenly.papers.atlas.advice import advise as advice_of
     from evenly.papers.atlas.advice import leave_one_out
-    from evenly.papers.atlas.declared import atlas_rows
     from evenly.papers.atlas.early_run import look
+    from evenly.papers.atlas.task_list import atlas_rows
 
-    folder, how = find_ledger(ledger), running(given)
+    folder, how = find_ledger(ledger), take_run_options(given)
     rows = atlas_rows(folder)
     recipe, data = _resolve(given, runs=runs, how=how)
     seen = look(recipe, data, runs=runs, **how)
-    signs = _signs(seen, data, _run(given["data"], runs))
+    signs = _signs(seen, _run(given["data"], runs))
     advice, tested = advice_of(seen.features, rows), leave_one_out(rows) if len(rows) > 1 else {}
     if not leads():
         return
-    named = _run(given["data"], runs)
-    command = _command(given if named is None else given | _settings(named), advice)
+    command = _command(recipe, advice)
     if json:
         facts = {"run": seen.run.id, "twin": seen.twin.id, "epochs": seen.epochs, "features": seen.features}
         ranking = [vars(choice) for choice in advice.ranking]
@@ -89,54 +87,37 @@ def _resolve(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple
 
     run = _run(given["data"], runs)
     if run is None:
-        recipe = fast_where_possible(resolve_recipe(**given, verb="advise"), given, device=how["device"])
+        recipe = fast_where_possible(resolve_recipe(**given, verb="advise", runs=runs), given, device=how["device"])
         recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
         return recipe, load_data(recipe, data_root=how["data_root"])
     from dataclasses import replace
 
-    from evenly.recipe import Resampling, Until, from_record
+    from evenly import consent
+    from evenly.recipe import Resampling, Until
+    from evenly.training.recorded_recipe import recorded_recipe
     from evenly.training.trained_model import data_of
 
     named = [name for name in ("config", "model", "optimizer", "epochs", "lr", "rho", "seed") if given.get(name)]
     if named or given["changes"]:
         word = f"--{named[0]}" if named else f"--set {given['changes'][0]}"
         raise UsageError(f"{word}: run {run.id} has a recipe already. Leave it out, or give the data set instead.")
-    recipe = replace(from_record(run.recipe), resampling=Resampling(), until=Until(), keep_epochs=())
+    made = recorded_recipe(run)
+    consent.require(made.model.name, made.model.options, source=run.path)  # the folder may be a stranger's
+    recipe = replace(made, resampling=Resampling(), until=Until(), keep_epochs=())
     return recipe, data_of(run, data_root=how["data_root"])
 
 
-def _signs(seen: "Looks", data: "Splits", named: "Run | None") -> "list[Sign]":
-    """What to try first and why: from the named or the early run, and from the separation of its twin."""
-    from evenly.resampling import separate
+def _signs(seen: "Looks", named: "Run | None") -> "list[Sign]":
+    """What to try first and why: from the named run, the twin's training and the separation of the early network."""
     from evenly.resampling.health import health
-    from evenly.resampling.separation import SeparationWarning
-    from evenly.training.early import load_outputs
     from evenly.training.signs import signs_of_run, signs_of_separation
 
     of_run = signs_of_run(seen.twin)
     if named is not None and named.state == "done" and named.id != seen.twin.id:
         of_run = [*signs_of_run(named), *of_run]
-    outputs, agreement = load_outputs(seen.twin), seen.features["agreement"]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SeparationWarning)
-            separation = separate(outputs["logits"], outputs["labels"], classes=data.classes, max_accuracy=1.0)
-        return [*of_run, *signs_of_separation(separation, health(separation, outputs["logits"]), agreement=agreement)]
-    except DataError:  # all outputs of a class are equal: the network learned nothing, or everything
-        return of_run
-
-
-def _settings(run: "Run") -> dict[str, Any]:
-    """The command-line words that repeat a run's training: its data, model, epochs and learning rate."""
-    recipe = run.recipe
-    options = [f"{name}={value}" for name, value in (recipe["data"].get("options") or {}).items()]
-    return {
-        "data": recipe["data"]["name"],
-        "model": recipe["model"]["name"],
-        "epochs": recipe["epochs"],
-        "lr": recipe["optimizer"]["lr"],
-        "changes": options,
-    }
+    separation = seen.early.separation
+    checked = health(separation, seen.early.outputs_NC)
+    return [*of_run, *signs_of_separation(separation, checked, agreement=seen.features["agreement"])]
 
 
 def _run(word: str | None, runs: str) -> Any:
@@ -152,30 +133,30 @@ def _run(word: str | None, runs: str) -> Any:
     try:
         return Run.open(word, runs)
     except UsageError:
-        return None  # other verbs report a missing data set in the same way
+        if re.fullmatch("[0-9a-f]+", word) and not path.exists():
+            raise  # it looks like an ID
+        return None  # loading reports what is missing
 
 
-def _command(given: dict[str, Any], found: "Advice") -> str:
+def _command(recipe: "Recipe", advice: "Advice") -> str:
     """The comparison that would decide: the first choice, and the methods that could explain its gain."""
     from evenly.papers.atlas.advice import METHODS
+    from evenly.recipe import to_mapping
+    from evenly.report.experiments.command import compare_command
     from evenly.training.methods import parse
 
-    if found.abstains:
+    if advice.abstains:
         methods = ["plain", "useful", "random", "batch"]
     else:
-        chosen = [METHODS[choice.cure] for choice in found.ranking if choice.cure != "plain"][:2]
+        chosen = [METHODS[choice.cure] for choice in advice.ranking if choice.cure != "plain"][:2]
         methods = list(dict.fromkeys(["plain", *chosen, *parse(chosen[0]).controls])) if chosen else ["plain", "useful"]
-    words = [f"--{name.replace('_', '-')} {given[name]}" for name in ("model", "epochs", "lr") if given.get(name)]
-    words += ["--skip-broken"] if given.get("skip_broken") else []
-    changes = [f"--set {shlex.quote(change)}" for change in given["changes"]]
-    data = shlex.quote(str(given["data"]))
-    return " ".join(["evenly compare", data, *words, *changes, f"--methods {','.join(methods)}", "--seeds 0-9"])
+    return compare_command(to_mapping(recipe), methods=methods, seeds="0-9")
 
 
 def _show(
     features: dict[str, float],
     epochs: int,
-    found: "Advice",
+    advice: "Advice",
     tested: dict[str, bool],
     ledger: Path,
     command: str,
@@ -188,37 +169,37 @@ def _show(
     say("")
     for number, sign in enumerate(signs, 1):
         say(f"{number}. {sign.seen} {sign.advice}")
-    if found.abstains:
-        nearest = next(iter(found.nearest.items()), None)
+    if advice.abstains:
+        nearest = next(iter(advice.nearest.items()), None)
         say(
-            f"\nNo advice: {ledger} holds no task of the atlas. `evenly reproduce atlas --scale small` measures them."
+            f"\nNo advice from the atlas: {ledger} holds none of its tasks. `evenly reproduce atlas --scale small` "
+            "measures them."
             if nearest is None
-            else f"\nNo advice: nothing in the atlas is like this. The nearest task, {nearest[0]}, is {nearest[1]:.1f} "
-            "standard deviations away."
+            else f"\nNo advice from the atlas: none of its tasks is like this. The nearest, {nearest[0]}, is "
+            f"{nearest[1]:.1f} standard deviations away."
         )
         say(f"To find out: {command}")
         return
-    near = ", ".join(f"{key.partition('/')[2]} ({distance:.1f})" for key, distance in found.nearest.items())
+    near = ", ".join(f"{key.partition('/')[2]} ({distance:.1f})" for key, distance in advice.nearest.items())
     say(f"\nThe most similar tasks of the atlas, and how far they are in standard deviations: {near}.\n")
     rows = [
         {
             "try": number,
             "cure": CURES[choice.cure].label,
-            "balanced": (f"{choice.balanced:+.1f}" + _range(choice, found)).replace("-", "−"),
+            "balanced": (f"{choice.balanced:+.1f}" + _range(choice, advice)).replace("-", "−"),
             "test": f"{choice.test:+.2f}".replace("-", "−"),
             "cost": f"{choice.cost:.2f}×",
         }
-        for number, choice in enumerate(found.ranking[:FIRST], 1)
+        for number, choice in enumerate(advice.ranking[:FIRST], 1)
     ]
     print_table(rows, ["try", "cure", "balanced", "test", "cost"])
     say(
         "\nPoints of error minus plain training on those tasks: on data where the easy feature says nothing"
-        f"{' (best to worst task)' * (len(found.nearest) > 1)}, and on the ordinary test set; cost in gradients."
+        f"{' (best to worst task)' * (len(advice.nearest) > 1)}, and on the ordinary test set; cost in gradients."
     )
-    if found.harmful:
-        say(
-            f"Not: {'; '.join(CURES[cure].label for cure in found.harmful)}. They harmed the ordinary test error there."
-        )
+    if advice.harmful:
+        harmful = "; ".join(CURES[cure].label for cure in advice.harmful)
+        say(f"Not: {harmful}. They harmed the ordinary test error there.")
     if tested:
         say(
             f"Confidence: on atlas tasks that were held out, the first choice was as good as the best cure in "
@@ -228,8 +209,8 @@ def _show(
     say(f"To find out: {command}")
 
 
-def _range(choice: "Choice", found: "Advice") -> str:
-    return f" ({choice.best:+.1f} to {choice.worst:+.1f})" if len(found.nearest) > 1 else ""
+def _range(choice: "Choice", advice: "Advice") -> str:
+    return f" ({choice.best:+.1f} to {choice.worst:+.1f})" if len(advice.nearest) > 1 else ""
 
 
 def sentences(features: dict[str, float], epochs: int) -> list[str]:
@@ -239,16 +220,22 @@ def sentences(features: dict[str, float], epochs: int) -> list[str]:
     ...              disagreement=0.01, agreement=0.8)
     >>> sentences(facts, 15)[0]
     'The gain in training error shrinks after epoch 4, at an error of 10.0%.'
+    >>> sentences(facts, 4)[0]
+    'In the first 4 epochs the gain in training error did not shrink before the last, at an error of 10.0%.'
     """
-    distinct = features["distinctness"] > 0
+    distinct, epoch, error = features["distinctness"] > 0, round(features["epoch"]), f"{features['error']:.1%}"
+    # The features do not say whether the gain shrank in the last of these epochs or in none of them.
+    came = epoch < epochs
     return [
-        f"The gain in training error shrinks after epoch {features['epoch']:.0f}, at an error of "
-        f"{features['error']:.1%}.",
+        f"The gain in training error shrinks after epoch {epoch}, at an error of {error}."
+        if came
+        else f"In the first {epochs} epochs the gain in training error did not shrink before the last, at an error of "
+        f"{error}.",
         f"{features['hard_share']:.0%} of the examples are in the hard clusters, which are "
         f"{'more' if distinct else 'no more'} distinct than halves of one cloud ({features['distinctness']:+.2f}); "
-        f"{features['hard_error']:.0%} of them are predicted wrongly then, and {features['hard_error_later']:.0%} "
-        f"after epoch {epochs}.",
+        f"{features['hard_error']:.0%} of them are predicted wrongly then"
+        + (f", and {features['hard_error_later']:.0%} after epoch {epochs}." if came else "."),
         f"Another network finds the same hard examples with an agreement of {features['agreement']:.2f} (1: the same, "
-        f"0: chance). {features['disagreement']:.1%} of the labels contradict the surest predictions: wrong labels, or "
-        "examples whose easy feature indicates another class.",
+        f"0: chance). {features['disagreement']:.1%} of the labels contradict the surest predictions: wrong labels, "
+        "examples whose easy feature indicates another class, or a network that has learned too little yet.",
     ]

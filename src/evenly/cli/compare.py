@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.comparison_arguments import add_comparison, design
-from evenly.cli.comparison_shown import print_words, say_default_epochs, say_networks, say_where, show, show_forecast
+from evenly.cli.comparison_output import print_words, say_default_epochs, say_networks, say_where, show, show_forecast
 from evenly.cli.output import print_json
 from evenly.cli.parser import Parser
 from evenly.cli.train import add_recipe, leads
@@ -49,19 +49,19 @@ def compare(*, methods: str, seeds: str, runs: str, dry_run: bool, json: bool, *
     if len(names) == 1:
         both = "plain,sam" if names[0] in ("plain", "original") else f"plain,{names[0]}"
         raise UsageError(f"--methods {methods}: there is nothing to compare it with. Give --methods {both}.")
-    made, where, how = design(given, verb="compare", methods=names, seeds=seeds, runs=None if dry_run else runs)
+    made, where, how = design(given, verb="compare", methods=names, seeds=seeds, runs=runs, dry_run=dry_run)
     if dry_run:
         show_forecast(made, how, where, runs=runs, json=json)
         return
     if leads():
         say_default_epochs(given, made)
-    found, error = carry_out(made, where, how, runs=runs)
+    comparison, error = carry_out(made, where, how, runs=runs)
     if json and leads():
-        print_json(found)
+        print_json(comparison)
     elif leads():
-        show(found)
-        say_networks(found, runs=runs)
-        say_where(found, runs=runs)
+        show(comparison)
+        say_networks(comparison, runs=runs)
+        say_where(comparison, runs=runs)
     if error is not None:
         raise error
 
@@ -69,14 +69,14 @@ def compare(*, methods: str, seeds: str, runs: str, dry_run: bool, json: bool, *
 def carry_out(
     made: "Design", where: "Where", how: Mapping[str, Any], *, runs: str, **settings: Any
 ) -> "tuple[dict[str, Any], EvenlyError | None]":
-    """Train a comparison; where some runs failed, what the others came to, and the error."""
+    """Train a comparison; return it, and the error if some runs failed."""
     from evenly.training.comparison import compare as run_comparison
 
     command = f"evenly {shlex.join(sys.argv[1:])}" if sys.argv[1:] else ""
     try:
         return run_comparison(made, runs=runs, where=where, command=command, **settings, **how), None
     except EvenlyError as error:
-        found = getattr(error, "comparison", None)
-        if found is None or not any(method["error"] for method in found["methods"]):
+        comparison = getattr(error, "comparison", None)
+        if comparison is None or not any(method["error"] for method in comparison["methods"]):
             raise
-        return found, error
+        return comparison, error

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import add_running, fast_where_possible, resolve_recipe, running, with_tested_rate
+from evenly.cli.train import add_run_options, fast_where_possible, resolve_recipe, take_run_options, with_tested_rate
 from evenly.errors import UsageError
 from evenly.rules import RULES
 
@@ -19,14 +19,14 @@ def add_comparison(parser: Parser) -> None:
     """What `compare` and `useful` share."""
     add_moment(parser)
     parser.add_argument("--factor", type=int, default=2, metavar="K", help="how often a hard example is shown")
-    parser.add_argument("--drop-suspect", action="store_true", help="leave what looks mislabelled at one copy")
+    parser.add_argument("--drop-suspect", action="store_true", help="do not repeat examples that look mislabelled")
     parser.add_argument("--early-model", metavar="M", help="a smaller network for the early run")
     parser.add_argument("--early-optimizer", metavar="O", help="sgd, adamw, … or sam, … for the early run")
     parser.add_argument("--early-lr", type=float, metavar="R", help="the learning rate of that optimizer")
     parser.add_argument("--split", help="where the error is taken (default: test, or validation)")
     parser.add_argument("--dry-run", action="store_true", help="print the recipes and the cost, train nothing")
     add_where(parser)
-    add_running(parser)
+    add_run_options(parser)
     add_root(parser)
     add_json(parser)
 
@@ -46,7 +46,7 @@ def add_where(parser: Parser) -> None:
     group.add_argument("--threads-per-run", type=int, metavar="N", help="threads for each process of a run")
     group.add_argument("--devices-per-run", type=int, default=1, metavar="K", help="processes of each run (torchrun)")
     group.add_argument("--time", metavar="H:M:S", help="the time limit of a Slurm job, as 4:00:00")
-    group.add_argument("--account", metavar="A", help="whom Slurm charges")
+    group.add_argument("--account", metavar="A", help="the Slurm account to charge")
 
 
 def take_where(given: dict[str, Any], *, default: str = "local:1") -> "Where":
@@ -57,7 +57,9 @@ def take_where(given: dict[str, Any], *, default: str = "local:1") -> "Where":
     names |= {name: name for name in ("gpus", "memory", "time", "account")}
     companions = {new: given.pop(old) for old, new in names.items()}
     on = given.pop("on")
-    return parse(on or ("local" if companions["devices"] > 1 else default), **companions)
+    if on is None:
+        on = "local" if companions["devices"] > 1 else default
+    return parse(on, **companions)
 
 
 def design(
@@ -66,11 +68,12 @@ def design(
     verb: str,
     methods: "tuple[str, ...] | None" = None,
     seeds: str,
-    runs: str | None = None,
+    runs: str,
+    dry_run: bool,
 ) -> "tuple[Design, Where, dict[str, Any]]":
     """What is compared, where it is trained, and how; taken out of the arguments of a verb.
 
-    Where `--lr auto` asks for it, the learning rate is tested by short runs in the folder `runs`, if that is given.
+    Where `--lr auto` asks for it, the learning rate is tested by short runs in the folder `runs`, but not by a dry run.
     """
     from evenly.recipe import Model, Until
     from evenly.training.comparison import Design
@@ -79,12 +82,12 @@ def design(
     for change in given["changes"]:
         if change.partition("=")[0].strip() == "seed":  # which each of --seeds would replace
             raise UsageError(f"--set {change}: a comparison has several seeds. Give --seeds 0-4.")
-    where, how = take_where(given), running(given)
+    where, how = take_where(given), take_run_options(given)
     own = {name: given.pop(name) for name in ("at_epoch", "at_fraction", "factor", "drop_suspect", "split")}
     early = {name: given.pop(f"early_{name}") for name in ("model", "optimizer", "lr")}
     controls = given.pop("controls", None)
-    recipe = fast_where_possible(resolve_recipe(**given, verb=verb), given, device=how["device"])
-    if runs is not None:
+    recipe = fast_where_possible(resolve_recipe(**given, verb=verb, runs=runs), given, device=how["device"])
+    if not dry_run:
         recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
     until: Until = moment(own["at_epoch"], own["at_fraction"])
     optimizer, ascent = early_choice(recipe, early["optimizer"], early["lr"])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from evenly.data import Labelled, Splits
     from evenly.data.catalogue import Entry
-    from evenly.data.formats.image_files import Broken
+    from evenly.data.formats.image_decoding import Broken
 
 _EXAMPLES = """
   evenly data list
@@ -42,7 +42,9 @@ def fill(parser: Parser) -> None:
     show_.add_argument("source", metavar="NAME", help="a data set, or the path of your own data")
     show_.add_argument("--out", type=Path, default=Path("sheet.png"), help="picture (default: %(default)s)")
     show_.add_argument("--split", default="train", help="which split (default: %(default)s)")
-    show_.add_argument("--per-class", type=int, default=8, metavar="N", help="examples a class (default: %(default)s)")
+    show_.add_argument(
+        "--per-class", type=int, default=8, metavar="N", help="examples per class (default: %(default)s)"
+    )
     show_.add_argument("--classes", type=int, default=12, metavar="N", help="at most N classes (default: %(default)s)")
     show_.add_argument("--force", action="store_true", help="replace the picture if it exists")
     get_ = verb(inner, "get", get, help="download from the publisher", examples="evenly data get cifar10")
@@ -100,7 +102,8 @@ def show(
         print_json(facts)
     else:
         print(out)
-        say(repr(part))
+        shape = "×".join(map(str, part.shape))
+        say(f"{part.name}, {part.split}: {len(part):,} examples of {shape} in {part.num_classes} classes.")
 
 
 def draw_sheet(part: "Labelled", out: Path, *, per_class: int, max_classes: int) -> None:
@@ -141,6 +144,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
     from evenly.data.catalogue import data_root as root_of
     from evenly.data.checks import duplicates, problems
     from evenly.data.fetch.verify import verify as verify_files
+    from evenly.data.formats.image_decoding import undecodable
     from evenly.data.formats.listing import list_dropped
 
     files = []
@@ -160,7 +164,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
         splits = load(source, root=data_root, **(given | decode))
         broken = list_dropped(splits)
         if broken and not given.get("skip_broken"):
-            wrong = [_undecodable(broken)]
+            wrong = [undecodable(broken)]
         else:
             _say_left_out(broken)
         # Published data cannot be changed; in the user's own, copies can be removed.
@@ -169,9 +173,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
             with suppress(DataError) if findings else nullcontext():  # a row that does not decode, reported already
                 rows = [_row(part) for part in splits.values()]
         wrong += findings
-        for remark in splits.remarks:
-            if not broken or "left out" not in remark:
-                say(remark)
+        _say_remarks(splits)
         examples = sum(len(part) for part in splits.values())
         done.append(f"{examples:,} {'images decoded' if decode else 'examples loaded'}")
     if json:
@@ -210,6 +212,7 @@ def _load(source: str, options: list[str], *, skip_broken: bool, data_root: str 
 
     splits = load(source, root=data_root, **_options(options, skip_broken=skip_broken))
     _say_left_out(list_dropped(splits))
+    _say_remarks(splits)
     return splits
 
 
@@ -217,15 +220,14 @@ def _options(options: list[str], *, skip_broken: bool) -> dict[str, Any]:
     return assignments(options) | ({"skip_broken": True} if skip_broken else {})
 
 
+def _say_remarks(splits: "Splits") -> None:
+    for remark in splits.remarks:
+        if "left out" not in remark:  # `_say_left_out` names all broken files
+            say(remark)
+
+
 def _say_left_out(broken: "list[Broken]") -> None:
     for path, reason in broken:
         say(f"left out: {path}: {reason}")
     if broken:
         say("1 broken image was left out." if len(broken) == 1 else f"{len(broken):,} broken images were left out.")
-
-
-def _undecodable(broken: "list[Broken]") -> str:
-    from evenly.data.formats.listing import describe_broken
-
-    count = "1 image does" if len(broken) == 1 else f"{len(broken):,} images do"
-    return f"{count} not decode: {describe_broken(broken)}. Replace such files, or leave them out with --skip-broken."

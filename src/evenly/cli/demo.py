@@ -19,15 +19,21 @@ EXAMPLES = """
   evenly demo --quick --out /tmp/demo
 """
 PAGE = "index.html"
-FORMAT = 2  # of what is kept of the toy
+FORMAT = 2  # of the cached toy results
 
 
 def fill(parser: Parser) -> None:
     """The arguments of `evenly demo`."""
     parser.calls(demo, examples=EXAMPLES)
-    parser.add_argument("--out", type=Path, default=Path("evenly-demo"), metavar="DIR", help="(default: %(default)s)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("evenly-demo"),
+        metavar="DIR",
+        help="where to write the page (default: %(default)s)",
+    )
     parser.add_argument("--runs", type=Path, metavar="DIR", help="where run folders are made (default: OUT/runs)")
-    parser.add_argument("--quick", action="store_true", help="few seeds and short training, in some ten seconds")
+    parser.add_argument("--quick", action="store_true", help="few seeds and short training, in about ten seconds")
     parser.add_argument("--force", action="store_true", help=f"replace an {PAGE} that is not ours")
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
@@ -43,7 +49,7 @@ def demo(*, out: Path, runs: Path | None, quick: bool, force: bool, open: bool) 
     _limit_threads()
     say("1 of 2: an easy feature and a difficult one, in toy data")
     toys = toy.QUICK if quick else toy.Toy()
-    toy_results = _kept(out / "toy.json", toys, lambda: toy.toy_story(toys))
+    toy_results = _load_or_make(out / "toy.json", toys, lambda: toy.toy_story(toys))
     _tell([headline(toy_results), *toy_findings(toy_results)])
     say("2 of 2: the whole method on real images, beside its controls")
     pictures = images.QUICK if quick else images.Images()
@@ -82,7 +88,7 @@ def _limit_threads() -> None:
         torch.set_num_threads(1)
 
 
-def _kept(path: Path, setting: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _load_or_make(path: Path, setting: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """The content of `path`, if the same version wrote it with the same setting; else make and store it."""
     from dataclasses import asdict
 
@@ -94,9 +100,9 @@ def _kept(path: Path, setting: Any, make: Callable[[], dict[str, Any]]) -> dict[
             return kept
     except (OSError, ValueError, AttributeError):
         pass  # missing, or not written by us: make it again
-    made = wanted | make()
-    atomic.write_text(path, json.dumps(made, allow_nan=False) + "\n")
-    return made
+    result = wanted | make()
+    atomic.write_text(path, json.dumps(result, allow_nan=False) + "\n")
+    return result
 
 
 def _tell(sentences: list[str]) -> None:

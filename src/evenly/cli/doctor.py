@@ -101,7 +101,10 @@ def _print(report: dict[str, Any]) -> None:
         {"what": "evenly", "value": stamp["evenly"]},
         {"what": "python", "value": stamp["python"]},
         {"what": "torch", "value": stamp["libraries"].get("torch")},
-        {"what": "device", "value": f"{device['kind']} × {device.get('number', 0)}, {device.get('threads')} threads"},
+        {
+            "what": "device",
+            "value": f"{device['kind']} × {device.get('number', 0)}, threads: {device.get('threads')}",
+        },
         {
             "what": "data folder",
             "value": root["path"] + ("" if root["exists"] else " (not there yet)"),

@@ -28,11 +28,11 @@ def report(*, json: bool) -> int:
         for row in ask(device):
             say(f"{row['device']} {row['check']}: {row['found']}")
             answers.append(row)
-    told = {"environment": stamp(), "devices": [facts(device) for device in devices], "checks": answers}
+    result = {"environment": stamp(), "devices": [facts(device) for device in devices], "checks": answers}
     if json:
-        print_json(told)
+        print_json(result)
     else:
-        _print(told)
+        _print(result)
     wrong = [f"{row['check']} on {row['device']}" for row in answers if not row["right"]]
     if wrong:
         say(f"\nNot as it should be: {', '.join(wrong)}. Please open an issue and paste this report into it.")

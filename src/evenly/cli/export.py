@@ -139,11 +139,11 @@ def _separation_of(source: str, runs: str) -> "tuple[Path, Run | None]":
 
 def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tuple[int, Tensor | None]":
     """How often the run showed a hard example, unless `factor` overrides it, and the hard rows that it showed once."""
-    from evenly.recipe import from_record
     from evenly.records import Run
+    from evenly.training.recorded_recipe import recorded_recipe
     from evenly.training.separations import suspect_rows
 
-    wanted = from_record(run.recipe).resampling
+    wanted = recorded_recipe(run).resampling
     if wanted.method == "upweight" and factor is None:
         raise UsageError(
             f"run {run.id} saw every example once and multiplied the losses of hard ones by {wanted.factor}. To repeat "

@@ -6,28 +6,31 @@ from pathlib import Path
 from evenly.errors import UsageError
 
 
-def starting_from(which: str, model: str | None) -> list[str]:
+def fine_tuning_settings(which: str, model: str | None, *, runs: str) -> list[str]:
     """The settings for a start from `which`: a run's folder or ID, or a folder that `evenly export --as hub` wrote.
 
-    `model` is what the person asked for, if anything.
+    `model` is what the person asked for, if anything; an ID is looked up in `runs`.
 
     The recipe then holds the absolute path of the weights, and the run's identity a digest of their content.
     """
     from evenly import consent
     from evenly.models.foreign import without_fetching
-    from evenly.recipe import from_record
     from evenly.records import Run
+    from evenly.training.checkpoint import load_weights
     from evenly.training.prediction import exported_record
+    from evenly.training.recorded_recipe import recorded_recipe
+    from evenly.training.trained_model import WEIGHTS, no_weights
 
     if (exported := exported_record(Path(which))) is not None:
         weights, record = exported
         name, options = record.name, dict(record.options)
     else:
-        run = Run.open(which)
-        weights = run.path / "weights.safetensors"
-        if not weights.is_file():
-            raise UsageError(f"--from {which}: run {run.id} is {run.state} and has kept no weights yet.")
-        made = from_record(run.recipe).model
+        run = Run.open(which, runs)
+        weights = run.path / WEIGHTS
+        if not weights.exists():
+            raise no_weights(run)
+        load_weights(run, WEIGHTS)  # which refuses those of another run
+        made = recorded_recipe(run).model
         name, options = made.name, dict(made.options)
     options = without_fetching(name, options)  # the weights are these
     consent.require(name, options, source=weights.parent)  # the folder may be a stranger's

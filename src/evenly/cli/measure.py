@@ -74,7 +74,7 @@ def measure(
     from evenly.training.trained_model import load_trained, open_run
 
     where = choose_device(device)
-    given = _options(changes)
+    given = _options(changes, what)
     run, pointed = open_run(run_id, runs)
     if pointed is not None and at_epochs is not None:
         raise UsageError(f"{run_id} is epoch {pointed} already: give --at-epochs {at_epochs} with {run.path} instead.")
@@ -163,9 +163,10 @@ def _line_to(
     return connection_numbers(mode_connectivity(stored.model, second.model, part, loss=loss), [run_id, other])
 
 
-def _options(changes: list[str]) -> dict[str, dict[str, Any]]:
-    """The options of `--set WHAT.K=V`, by measurement."""
+def _options(changes: list[str], what: list[str]) -> dict[str, dict[str, Any]]:
+    """The options of `--set WHAT.K=V`, by measurement; one that is not taken needs none."""
     options: dict[str, dict[str, Any]] = {}
+    taken = what or [name for name, entry in MEASUREMENTS.items() if entry.quick]
     for path, value in assignments(changes).items():
         name, dot, option = path.partition(".")
         if not (dot and option) or name not in MEASUREMENTS:
@@ -173,6 +174,8 @@ def _options(changes: list[str]) -> dict[str, dict[str, Any]]:
                 f"--set {path}: expected MEASUREMENT.OPTION=VALUE, such as m_sharpness.m=4. "
                 f"{did_you_mean(name, MEASUREMENTS)}"
             )
+        if name not in taken:
+            raise UsageError(f"--set {path}: {name} is not measured here. Name it too: evenly measure RUN {name} …")
         options.setdefault(name, {})[option] = value
     return options
 
@@ -202,7 +205,9 @@ def _words(name: str, value: Any) -> str:
         filled = sum(count > 0 for row in value["counts"] for count in row)
         return f"{len(value['counts'])} × {len(value['counts'][0])} cells, {filled} of them with examples"
     if name == "layer_probes":
-        return "; ".join(f"{row['layer']}: easy {row['easy']:.1%}, hard {row['hard']:.1%}" for row in value)
+        rows = [{name: v for name, v in row.items() if name not in ("layer", "features")} for row in value]
+        errors = [", ".join(f"{name} {error:.1%}" for name, error in row.items()) for row in rows]
+        return "; ".join(f"{row['layer']}: {said}" for row, said in zip(value, errors, strict=True))
     if name == "groups":
         return "; ".join(f"{row['name']}: {row['error']:.1%} of {row['examples']}" for row in value)
     if name == "mode_connectivity":

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.progress import wrap_text
+from evenly.progress import printable, wrap_text
 
 
 def say(text: str) -> None:
-    """Print a message on stderr, wrap_text to the width of the terminal."""
+    """Print a message on stderr, wrapped to the width of the terminal."""
     print(wrap_text(text), file=sys.stderr)
 
 
@@ -41,6 +41,6 @@ def print_table(
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(str(row.get(column, ""))) for column in columns))
+        table.add_row(*(escape(printable(str(row.get(column, "")))) for column in columns))
     # Without a terminal there is no width to respect: one row, one line, for grep.
     Console(width=None if sys.stdout.isatty() else 10_000, soft_wrap=not sys.stdout.isatty()).print(table)

@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
         return f"examples:\n{examples}\n\n{body}" if examples else body
 
     def error(self, message: str) -> NoReturn:
-        """One line that says what is wrong and how to go on; exit code 2."""
+        """One line that says what is wrong and what to do; exit code 2."""
         self.exit(2, f"{self.prog}: {self._suggestion(message)}\nSee `{self.prog} --help`.\n")
 
     def _suggestion(self, message: str) -> str:
@@ -116,12 +116,12 @@ def assignments(texts: list[str]) -> dict[str, Any]:
     return given
 
 
-def spelled_out(changes: list[str], data: str | None) -> list[str]:
+def expand_data_options(changes: list[str], data: str | None) -> list[str]:
     """`--set` of a recipe with the options of its data set spelled out: `size=32` becomes `data.options.size=32`.
 
-    >>> spelled_out(["size=32", "epochs=3"], "photos.npz")
+    >>> expand_data_options(["size=32", "epochs=3"], "photos.npz")
     ['size=32', 'epochs=3']
-    >>> spelled_out(["dim=7", "epochs=3"], "parity")
+    >>> expand_data_options(["dim=7", "epochs=3"], "parity")
     ['data.options.dim=7', 'epochs=3']
     """
     from evenly.data.catalogue import options_of

@@ -74,7 +74,8 @@ def report(
         run_ids = [runs]
     if not run_ids:
         raise UsageError(
-            "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
+            f"which run? Give its ID, or the folder of all runs: evenly report {runs} --out page.html. `evenly runs` "
+            "lists them."
         )
     if port is not None and not serve:
         raise UsageError(f"--port {port} is for --serve: evenly report --serve {run_ids[0]} --port {port}")
@@ -154,7 +155,7 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
     papers = {key: (paper.name, f"{paper.authors}: {paper.title}.") for key, paper in PAPERS.items()}
     first = write_site(out, lines, rows, ledger=folder, papers=papers, force=force)
     if json:
-        print_json({"out": str(first), "experiments": len(lines)})
+        print_json({"out": str(first), "experiments": len({line["key"] for line in lines})})
     else:
         print(first)
     show(first.resolve().as_uri(), open=open)
@@ -162,8 +163,8 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
 
 def _atlas(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bool) -> None:
     from evenly.cli.reproduce import find_ledger
-    from evenly.papers.atlas.declared import TASKS, atlas_rows
     from evenly.papers.atlas.page import write_atlas
+    from evenly.papers.atlas.task_list import TASKS, atlas_rows
 
     folder = find_ledger(ledger)
     rows = atlas_rows(folder)

@@ -1,5 +1,6 @@
 """`evenly reproduce`: run and judge any figure or table of the papers, or list the verdicts in the ledger."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--judge", action="store_true", help="judge all rows of the ledger again, measuring nothing")
     parser.add_argument("--dry-run", action="store_true", help="show the plan and check it, run nothing")
     parser.add_argument("--check", action="store_true", help="compare with the ledger instead of writing to it")
-    parser.add_argument("--yes", action="store_true", help="start even if it takes days")
+    parser.add_argument("--yes", action="store_true", help="start even if it takes more than ten hours")
     parser.add_argument("--fresh", action="store_true", help="run finished parts again")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="where rows and figures are kept (default: claims)")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where the work is kept (default: %(default)s)")
@@ -105,12 +106,16 @@ def reproduce(
     if given is not None and ledger is None and not (check or dry_run):
         raise UsageError(f"--seeds {seeds}: other seeds make another row. Say where it is kept: --ledger DIR")
     chosen = _select(keys, scale, every=every)
+    wanted: dict[str, Sequence[int] | None] = dict.fromkeys((each.key for each, _ in chosen), given)
+    if more is not None:
+        for each, size in chosen:
+            wanted[each.key] = reproduction.seeds_to_add(each, size, more, ledger=ledger or Path("claims"))
     for each, size in chosen:
-        reproduction.check_cost(each, size, yes=yes or dry_run)
+        reproduction.check_cost(each, size, yes=yes or dry_run, seeds=wanted[each.key])
     how["where"] = check_available(where)
-    plans, missing = _plans(chosen, given, data_root)
+    plans, missing = _plans(chosen, wanted, data_root)
     if dry_run:
-        totals = _on_clusters(chosen, given) if is_cluster else []
+        totals = _on_clusters(chosen, wanted) if is_cluster else []
         if json:
             print_json({"experiments": plans, "clusters": totals} if is_cluster else plans)
         else:
@@ -211,15 +216,16 @@ def _select(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experime
 
 
 def _plans(
-    chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None, data_root: str | None
+    chosen: "list[tuple[Experiment, str]]", wanted: Mapping[str, Sequence[int] | None], data_root: str | None
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The plan and the missing data; every mistake is reported here, before anything runs."""
     from evenly.papers.measurement import check
+    from evenly.papers.reproduction import cost
     from evenly.report.wording import duration
 
     lines, missing = [], []
     for each, size in chosen:
-        scale = each.scales[size]
+        scale, seeds = each.scales[size], wanted[each.key]
         try:
             parts = check(each, size, seeds=seeds, data_root=data_root)
         except DataError as error:
@@ -231,17 +237,19 @@ def _plans(
                 "scale": size,
                 "seeds": len(seeds or scale.seeds),
                 "parts": len(parts),
-                "cost": f"about {duration(scale.minutes)} on two cores",
+                "cost": f"about {duration(cost(each, size, seeds))} on two cores",
                 "needs": ", ".join(scale.data),
             }
         )
     return lines, missing
 
 
-def _on_clusters(chosen: "list[tuple[Experiment, str]]", seeds: list[int] | None) -> list[dict[str, Any]]:
+def _on_clusters(
+    chosen: "list[tuple[Experiment, str]]", wanted: Mapping[str, Sequence[int] | None]
+) -> list[dict[str, Any]]:
     from evenly.papers.full_cost import costs, on_clusters
 
-    return on_clusters(costs(chosen, seeds))
+    return on_clusters(costs(chosen, wanted))
 
 
 def find_ledger(given: Path | None) -> Path:

@@ -28,6 +28,7 @@ def rows_of(runs: Iterable[Any]) -> list[dict[str, Any]]:
 
 def row_of(run: Any) -> dict[str, Any]:
     """The row of one run, as plain values; errors are fractions."""
+    from evenly.report.run_pairs import method_of
     from evenly.typed.mappings import flatten
 
     recipe, summary = flatten(run.recipe), run.summary()
@@ -57,21 +58,6 @@ def row_of(run: Any) -> dict[str, Any]:
         if row[name] is not None and not isinstance(row[name], int | float):
             raise DataError(f"{run.path}: {name} is {row[name]!r:.40}, expected a number. Something else changed it.")
     return row
-
-
-def method_of(recipe: Mapping[str, Any]) -> str:
-    """The method of a run, as tables name it: plain, sam, useful, sam+useful, random, …
-
-    >>> method_of({}), method_of({"ascent.rule": "sam", "resampling.method": "useful"})
-    ('plain', 'sam+useful')
-    >>> method_of({"until.rule": "gain"})
-    'early'
-    """
-    rule = recipe.get("ascent.rule", "none")
-    resampling = recipe.get("resampling.method", "none")
-    if recipe.get("until.rule", "end") != "end":
-        resampling = "early"
-    return "+".join(str(word) for word in (rule, resampling) if word != "none") or "plain"
 
 
 def start_time(run: Any) -> str | None:
@@ -142,7 +128,7 @@ def shown_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
             "method": str(row["method"]),
             "lr": _short(row["lr"]),
             "rho": _short(row["rho"]),
-            "epochs": str(row["epochs"] or "") if row["state"] == "done" else f"{row['epoch']}/{row['epochs'] or '?'}",
+            "epochs": str(row["epoch"] or "") if row["state"] == "done" else f"{row['epoch']}/{row['epochs'] or '?'}",
             "seed": str(row["seed"] if row["seed"] is not None else ""),
             "error %": error_of(row),
         }
@@ -171,10 +157,10 @@ def _digits(names: Sequence[str]) -> int:
 def _short(value: Any) -> str:
     """A number in five characters at most.
 
-    >>> _short(0.05), _short(0.00025), _short(None)
-    ('0.05', '3e-4', '')
+    >>> _short(0.05), _short(0.00025), _short(300.0), _short(None)
+    ('0.05', '3e-4', '300', '')
     """
-    text = f"{value:.2g}" if isinstance(value, int | float) else ""
+    text = f"{float(f'{value:.2g}'):g}" if isinstance(value, int | float) else ""
     return text if len(text) <= WIDTHS["lr"] else f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e")
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, verb
 from evenly.cli.run_rows import filter_rows, rows_of, shown_rows
-from evenly.cli.train import short_number
+from evenly.cli.train import metric_text
 from evenly.errors import EvenlyError, UsageError
+from evenly.progress import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,7 +87,8 @@ def table(*, data: str | None, model: str | None, since: str | None, watch: bool
 
     due = 0.0  # when to print the next line, where the table cannot be redrawn in place
     while True:
-        rows = filter_rows(rows_of(records.runs(runs)), data=data, model=model, since=since)
+        every = rows_of(records.runs(runs))
+        rows = filter_rows(every, data=data, model=model, since=since)
         if json:
             print_json(rows)
             return
@@ -105,11 +107,18 @@ def table(*, data: str | None, model: str | None, since: str | None, watch: bool
         time.sleep(_PAUSE)
     letters = [
         text
-        for letter, text in ((" v", "v: on validation"), (" t", "t: on training examples"), ("!", "!: learned nothing"))
+        for letter, text in (
+            (" v", "v = on validation"),
+            (" t", "t = on training examples"),
+            ("!", "! = learned nothing"),
+        )
         if any(letter in row["error %"] for row in shown_rows(rows))
     ]
-    say(f"\n{len(rows)} run{'' if len(rows) == 1 else 's'} in {runs}. `evenly runs show ID` shows one in detail."
-        + (f" Errors {', '.join(letters)}." if letters else ""))  # fmt: skip
+    count = f"{len(every)} run{'' if len(every) == 1 else 's'} in {runs}"
+    if len(rows) < len(every):
+        count = f"{len(rows)} of {count} {'matches' if len(rows) == 1 else 'match'}"
+    say(f"\n{count}. `evenly runs show ID` shows one in detail."
+        + (f" Marks: {', '.join(letters)}." if letters else ""))  # fmt: skip
 
 
 def print_runs(rows: "Sequence[dict[str, Any]]") -> None:
@@ -129,19 +138,18 @@ def show(*, id: str, runs: str, json: bool) -> None:
     if json:
         print_json({"id": run.id, "state": run.state, "recipe": run.recipe, "metrics": metrics, "summary": summary})
         return
-    print(yaml_text.render(run.recipe))
+    print(printable(yaml_text.render(run.recipe)))
     if metrics:
         chosen = [name for name in metrics[-1] if name.rpartition(".")[2] in ("epoch", "lr", "loss", "error")]
-        print_table([{k: short_number(v) for k, v in row.items()} for row in metrics], chosen[:8])
-    told = [run.failure(), f"It {summary['collapsed']}" if "collapsed" in summary else None]
-    say(f"\nRun {run.id} is {run.state}: {run.path}" + "".join(f"\n{line}" for line in told if line))
+        print_table([{k: metric_text(k, v) for k, v in row.items()} for row in metrics], chosen[:8])
+    remarks = [run.failure(), f"It {summary['collapsed']}" if "collapsed" in summary else None]
+    say(f"\nRun {run.id} is {run.state}: {run.path}" + "".join(f"\n{line}" for line in remarks if line))
 
 
 def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None:
     """Print the error of every recipe, and the difference to the first over shared seeds."""
     from dataclasses import asdict
 
-    from evenly.cli.run_rows import method_of
     from evenly.intervals import points_with_interval
     from evenly.report import run_pairs as pairs
     from evenly.report.wording import percent
@@ -157,7 +165,7 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
         rows.append(
             {
                 "run": line.group.named,
-                "method": method_of(line.group.settings),
+                "method": line.group.method,
                 "runs": [run.id for run in seeds.values()],
                 "seeds": list(seeds),
                 "error": asdict(line.error),
@@ -171,7 +179,10 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
         return
     names = [f"{row['run'][:7]}" for row in rows]
     print_table(
-        [{"setting": name} | dict(zip(names, map(str, values), strict=True)) for name, values in differing.items()],
+        [
+            {"setting": name} | {run: "—" if value is None else value for run, value in zip(names, values, strict=True)}
+            for name, values in differing.items()
+        ],
         ["setting", *names],
     )
     print()
@@ -189,28 +200,8 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
         ],
         ["run", "method", "seeds", "error %", "difference", "cost"],
     )
-    say(f"\n{_verdict(names, lines, split)}")
-
-
-def _verdict(names: "Sequence[str]", lines: "Sequence[Any]", split: str) -> str:
-    """The conclusion from each difference, in a sentence."""
-    told = []
-    for name, line in zip(names, lines, strict=True):
-        num = len(line.group.runs)
-        if lost := len(line.group.collapsed_runs()):
-            told.append(f"{lost} of {num} {'run' if num == 1 else 'runs'} like {name} learned nothing.")
-        if line is lines[0]:
-            continue
-        if line.difference is None:
-            told.append(f"{name} shares no seed with {names[0]}: their errors cannot be paired.")
-        elif line.difference.n < 2:
-            told.append(f"{name} and {names[0]} share one seed, which says nothing yet: train both with more seeds.")
-        elif not line.difference.excludes_zero:
-            told.append(f"{name}: the interval includes zero, so the difference to {names[0]} may be chance.")
-        else:
-            word = "lower" if line.difference.mean < 0 else "higher"
-            told.append(f"{name} has a {word} error than {names[0]} ({line.difference.n} paired seeds).")
-    return "\n".join([f"Errors on {split}, differences in points with 95% intervals.", *told])
+    say(f"\nErrors on {split}, differences in points with 95% intervals.")
+    say("\n".join(pairs.conclusions(names, lines)))
 
 
 def _name_in(runs: str, path: Path) -> str:
@@ -237,7 +228,10 @@ def remove(*, ids: list[str], yes: bool, runs: str, json: bool) -> None:
     others = [name for name in needed if name not in chosen]
     what = f"{len(chosen)} run{'s' * (len(chosen) > 1)} in {runs}: {', '.join(chosen)}"
     if others:
-        what += f" (the early run of {', '.join(others)}, which stay but can no longer be exported or continued)"
+        what += (
+            f" ({', '.join(others)} chose examples by it; without it, training sets cannot be exported and unfinished "
+            "runs cannot resume)"
+        )
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"this would delete {what}. Without a terminal to ask on, say so with --yes.")

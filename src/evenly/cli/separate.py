@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 from evenly.cli.comparison_arguments import add_moment, moment
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
-from evenly.cli.train import add_recipe, add_running, fast_where_possible, resolve_recipe, running, with_tested_rate
+from evenly.cli.train import (
+    add_recipe,
+    add_run_options,
+    fast_where_possible,
+    resolve_recipe,
+    take_run_options,
+    with_tested_rate,
+)
 from evenly.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +43,7 @@ def fill(parser: Parser) -> None:
         help="how a class is split (default: %(default)s)",
     )
     add_moment(parser)
-    add_running(parser)
+    add_run_options(parser)
     add_root(parser)
     add_json(parser)
 
@@ -56,9 +63,9 @@ def separate(
     """Separate, check the separation's health, and write it to a file."""
     if from_logits is not None:
         _refuse_training(given | {"at_epoch": at_epoch, "at_fraction": at_fraction, "runs": runs})
-    how = running(given)
+    how = take_run_options(given)
     if from_logits is None:
-        recipe = fast_where_possible(resolve_recipe(**given, verb="separate"), given, device=how["device"])
+        recipe = fast_where_possible(resolve_recipe(**given, verb="separate", runs=runs), given, device=how["device"])
         recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
@@ -89,7 +96,7 @@ def separate(
     ]
     print_table(rows, ["class", "hard", "of", "loss hard", "loss easy", "silhouette"])
     for epoch, alike in trained.get("agreement", {}).items():
-        say(f"Of what this or the separation after epoch {epoch} calls hard, {alike['jaccard']:.0%} is hard in both.")
+        say(f"Of the examples called hard here or after epoch {epoch}, {alike['jaccard']:.0%} are hard in both.")
     for sentence in checked.sentences:
         if sentence not in separation.remarks:  # those were shown when they arose
             say(sentence)
@@ -106,8 +113,8 @@ def _refuse_training(given: dict[str, Any]) -> None:
         if value != usual.get_default(name):
             option = "--set" if name == "changes" else f"--{name.replace('_', '-')}"
             shown = value[0] if name == "changes" else f"{value:g}" if isinstance(value, float) else value
-            told = option if value is True else f"{option} {shown}"
-            raise UsageError(f"{told} is about training, and --from-logits trains nothing: leave one of them out.")
+            words = option if value is True else f"{option} {shown}"
+            raise UsageError(f"{words} is about training, and --from-logits trains nothing: leave one of them out.")
 
 
 def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
@@ -148,12 +155,12 @@ def _from_training(
     then = separations_at(early, data.train, epochs=others, data_root=how["data_root"])
     checked = health(separation, load_outputs(early)["logits"], others=list(then.values()))
     with early:
-        write_evidence(early, separation, early=early, data=data.train, found=checked)
+        write_evidence(early, separation, early=early, data=data.train, health_=checked)
     alike = {kept: agreed._asdict() for kept, agreed in zip(then, checked.agreements, strict=True)}
     return separation, checked, {"run": early.id, "epoch": epoch, **({"agreement": alike} if alike else {})}
 
 
-def _plain(separation: "Separation", found: "Health", out: Path) -> dict[str, Any]:
+def _plain(separation: "Separation", health_: "Health", out: Path) -> dict[str, Any]:
     return {
         "out": str(out),
         "examples": len(separation),
@@ -167,5 +174,5 @@ def _plain(separation: "Separation", found: "Health", out: Path) -> dict[str, An
             }
             for split in separation.splits
         ],
-        "remarks": list(found.sentences),
+        "remarks": list(health_.sentences),
     }

@@ -31,8 +31,8 @@ def fill(parser: Parser) -> None:
     picture.add_argument("--out", type=Path, default=Path("figure1.png"), help="the picture (default: %(default)s)")
     picture.add_argument("--lr", type=float, default=0.5, help="learning rate (default: %(default)s)")
     picture.add_argument("--ratios", default="0.25", metavar="R,R", help="ρ/α of SAM (default: %(default)s)")
-    picture.add_argument("--repeats", type=int, default=10, help="runs a cell (default: %(default)s)")
-    picture.add_argument("--steps", type=int, default=1000, help="steps a run (default: %(default)s)")
+    picture.add_argument("--repeats", type=int, default=10, help="runs per cell (default: %(default)s)")
+    picture.add_argument("--steps", type=int, default=1000, help="steps per run (default: %(default)s)")
     picture.add_argument("--force", action="store_true", help="replace the picture if it exists")
     bound = verb(
         inner, "threshold", threshold, help="where a trained network's learning rate stands", examples=EXAMPLES
@@ -89,12 +89,14 @@ def draw(*, out: Path, lr: float, ratios: str, repeats: int, steps: int, force: 
     from evenly.rng import generator
     from evenly.stability import stability_map
 
-    made = stability_map(
+    simulated = stability_map(
         rng=generator(seed, "map"), lr=lr, rho_over_alpha=_numbers(ratios), repeats=repeats, steps=steps
     )
-    names = [method.name for method in made.methods]
-    arrays = {name: getattr(made, name).numpy() for name in ("diverged", "criterion_lr", "mean_square_lr", "exponent")}
-    save(figure(names, made.batches, made.sigmas, lr=lr, **arrays), out)
+    names = [method.name for method in simulated.methods]
+    arrays = {
+        name: getattr(simulated, name).numpy() for name in ("diverged", "criterion_lr", "mean_square_lr", "exponent")
+    }
+    save(figure(names, simulated.batches, simulated.sigmas, lr=lr, **arrays), out)
     agreement = {
         name: float((arrays["diverged"][i] == (arrays["exponent"][i] > 0)).mean()) for i, name in enumerate(names)
     }
@@ -221,13 +223,13 @@ def _of_run(
         rng=generator(recipe.seed, "stability"),
         loss=None if recipe.loss == "auto" else recipe.loss,
     )
-    report |= {"lr_initial": first, "lr_last": last, "notes": [_judged_at(lr, first, last), *report["notes"]]}
+    report |= {"lr_initial": first, "lr_last": last, "notes": [_rate_sentence(lr, first, last), *report["notes"]]}
     run.write_json("stability.json", {"epoch": stored.epoch, "examples": len(parts[0]), **report})
     run.close()
     return report
 
 
-def _judged_at(lr: float | None, first: float, last: float | None) -> str:
+def _rate_sentence(lr: float | None, first: float, last: float | None) -> str:
     """A sentence that says which learning rate the report judges."""
     if last is None or last == first:
         course = f"the run had {first:.3g}"

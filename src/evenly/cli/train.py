@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
-from evenly.cli.parser import Parser, add_json, add_root, add_trust, spelled_out
+from evenly.cli.parser import Parser, add_json, add_root, add_trust, expand_data_options
 from evenly.errors import UsageError
 from evenly.models.catalogue import CATALOGUE as MODELS
 from evenly.progress import duration as duration
@@ -26,7 +26,7 @@ def fill(parser: Parser) -> None:
     parser.calls(train, examples=EXAMPLES)
     add_recipe(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the resolved recipe and its cost, train nothing")
-    add_running(parser)
+    add_run_options(parser)
     add_root(parser)
     add_json(parser)
 
@@ -52,7 +52,9 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     parser.add_argument("--epochs", metavar="N", help="passes over the training examples")
     parser.add_argument("--batch-size", metavar="N", help="examples in a step")
     parser.add_argument("--accumulate", metavar="N", help="parts in which to compute each batch, to save memory")
-    parser.add_argument("--compile", action="store_const", const="true", help="compile the model; pays in long runs")
+    parser.add_argument(
+        "--compile", action="store_const", const="true", help="compile the model; pays off in long runs"
+    )
     if seed:
         parser.add_argument("--seed", metavar="S", help="the seed of all random numbers")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", dest="changes",
@@ -61,7 +63,7 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     add_trust(parser, "the FILE of --config")
 
 
-def add_running(parser: Parser) -> None:
+def add_run_options(parser: Parser) -> None:
     """The options for where and how a run is trained, which do not change its result."""
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are made (default: runs)")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, mps (default: the best there is)")
@@ -87,6 +89,7 @@ def resolve_recipe(
     changes: list[str],
     from_run: str | None = None,
     verb: str = "train",
+    runs: str = "runs",
     **named: str | None,
 ) -> "Recipe":
     """The recipe that the arguments describe: a file, then the named options, then `--set`, the later winning.
@@ -104,9 +107,10 @@ def resolve_recipe(
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
     if from_run is not None:
-        from evenly.cli.fine_tuning import starting_from
+        from evenly.cli.fine_tuning import fine_tuning_settings
 
-        changes = [*starting_from(from_run, model or (base.model.name if config else None)), *changes]
+        asked = model or (base.model.name if config else None)
+        changes = [*fine_tuning_settings(from_run, asked, runs=runs), *changes]
     optimizer = FORMER_NAMES.get(optimizer, optimizer) if optimizer else None
     if optimizer in RULES:
         words |= {"ascent.rule": optimizer, "ascent.rho": "null"}
@@ -118,7 +122,7 @@ def resolve_recipe(
         raise UsageError(f"--rho {named['rho']} is the radius of SAM and its family: give --optimizer sam too.")
     paths = {"rho": "ascent.rho", "lr": "optimizer.lr", "skip_broken": "data.options.skip_broken"}
     words |= {paths.get(name, name): value for name, value in named.items() if value not in (None, AUTO)}
-    changes = spelled_out(changes, data or base.data.name)
+    changes = expand_data_options(changes, data or base.data.name)
     given = [f"{path}={_quote(path, value)}" for path, value in words.items() if value is not None]
     recipe = recipes.override(base, [*given, *changes])
     _agree(recipe, config, [*given, *changes])
@@ -167,7 +171,7 @@ def with_tested_rate(recipe: "Recipe", lr: str | None, *, runs: str, how: dict[s
     return replace(recipe, optimizer=replace(recipe.optimizer, lr=test.lr))
 
 
-def running(given: dict[str, Any]) -> dict[str, Any]:
+def take_run_options(given: dict[str, Any]) -> dict[str, Any]:
     """Move the arguments of `evenly.training.train.train` that say where and how a run is trained out of `given`."""
     how = {name: given.pop(name) for name in ("device", "workers", "pace", "tensorboard", "data_root")}
     return how | {"allow": [word for word in given.pop("allow").split(",") if word]}
@@ -175,8 +179,8 @@ def running(given: dict[str, Any]) -> dict[str, Any]:
 
 def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
     """Train, or show the recipe and its cost."""
-    how = running(given)
-    recipe = fast_where_possible(resolve_recipe(**given), given, device=how["device"])
+    how = take_run_options(given)
+    recipe = fast_where_possible(resolve_recipe(**given, runs=runs), given, device=how["device"])
     if not dry_run:
         recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
     from evenly.recipe import to_mapping
@@ -203,10 +207,10 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
         if json:
             print_json({"id": run.id, "folder": str(run.path), **summary})
         else:
-            rows = [{"metric": k, "value": short_number(v)} for k, v in summary.items() if k != "collapsed"]
+            rows = [{"metric": k, "value": metric_text(k, v)} for k, v in summary.items() if k != "collapsed"]
             print_table(rows, ["metric", "value"])
-            told = f" It {summary['collapsed']}" if "collapsed" in summary else ""
-            say(f"\nRun {run.id} is done: {run.path}.{told}")
+            remark = f" It {summary['collapsed']}" if "collapsed" in summary else ""
+            say(f"\nRun {run.id} is done: {run.path}.{remark}")
 
 
 def leads() -> bool:
@@ -214,6 +218,16 @@ def leads() -> bool:
     import os
 
     return int(os.environ.get("RANK", 0)) == 0
+
+
+def metric_text(name: str, value: Any) -> str:
+    """The value of a metric as tables show it: errors in per cent.
+
+    >>> metric_text("test.error", 0.0812), metric_text("test.worst.class", 0.2), metric_text("test.loss", 0.25)
+    ('8.12%', '20.00%', '0.25')
+    """
+    is_error = isinstance(value, float) and ({"error", "worst", "adjusted"} & set(name.split(".")))
+    return f"{value:.2%}" if is_error else short_number(value)
 
 
 def short_number(value: Any) -> str:
@@ -225,4 +239,6 @@ def _quote(path: str, value: str) -> str:
     """Quote names, which are text even if they look like numbers; numbers stay YAML."""
     import json
 
+    if value != value.encode("utf-8", "replace").decode():
+        raise UsageError(f"{value!a} is not UTF-8, which a recipe is written in. Rename the file or folder.")
     return json.dumps(value) if path.endswith("name") else value

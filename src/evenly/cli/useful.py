@@ -4,7 +4,7 @@ from typing import Any
 
 from evenly.cli.compare import carry_out
 from evenly.cli.comparison_arguments import add_comparison, design
-from evenly.cli.comparison_shown import say_default_epochs, say_where, show, show_forecast
+from evenly.cli.comparison_output import say_default_epochs, say_where, show, show_forecast
 from evenly.cli.output import print_json, say
 from evenly.cli.parser import Parser
 from evenly.cli.train import add_recipe, leads
@@ -26,7 +26,7 @@ def fill(parser: Parser) -> None:
         "--controls",
         default="plain,random",
         metavar="C,C",
-        help="plain, random, steps, upweight, batch, augment-all, … or auto: what could explain the gain "
+        help="plain, random, steps, upweight, batch, augment-all, …; auto: what could explain the gain; or none "
         "(default: %(default)s)",
     )
     add_comparison(parser)
@@ -34,8 +34,9 @@ def fill(parser: Parser) -> None:
 
 def useful(*, seeds: str, controls: str, runs: str, dry_run: bool, json: bool, **given: Any) -> None:
     """Run USEFUL and its controls and print its gain."""
-    given["controls"] = [word.strip() for word in controls.split(",") if word.strip()]
-    made, where, how = design(given, verb="useful", seeds=seeds, runs=None if dry_run else runs)
+    words = [word.strip() for word in controls.split(",") if word.strip()]
+    given["controls"] = words if words != ["none"] else []
+    made, where, how = design(given, verb="useful", seeds=seeds, runs=runs, dry_run=dry_run)
     if dry_run:
         show_forecast(made, how, where, runs=runs, json=json)
         return
@@ -48,24 +49,24 @@ def useful(*, seeds: str, controls: str, runs: str, dry_run: bool, json: bool, *
         raise error
 
 
-def _show(found: dict[str, Any], *, runs: str, json: bool) -> None:
+def _show(comparison: dict[str, Any], *, runs: str, json: bool) -> None:
     from evenly.records import Run
     from evenly.training.agreement import mean_agreement
 
-    own = next(method["runs"] for method in found["methods"] if method["name"] == "useful")
+    own = next(method["runs"] for method in comparison["methods"] if method["name"] == "useful")
     chosen = [row["run"] for row in own.values() if row["state"] == "done"]
     shared = mean_agreement([Run(f"{runs}/{run}") for run in chosen])
     if json:
-        print_json({**found, "agreement": shared})
+        print_json({**comparison, "agreement": shared})
         return
-    show(found)
+    show(comparison)
     if shared is not None:
         say(
             f"Of the examples that either of two seeds calls hard, {shared['jaccard']:.0%} are hard to both "
             f"({_pairs(shared['pairs'])}adjusted Rand index {shared['adjusted_rand']:.2f}; 0 is chance)."
         )
     say(f"For `evenly export`, the runs of the method: {', '.join(chosen)} (in {runs}).")
-    say_where(found, runs=runs)
+    say_where(comparison, runs=runs)
 
 
 def _pairs(num: int) -> str:

@@ -37,8 +37,7 @@ def print_clusters(rows: list[dict[str, Any]]) -> None:
 def list_verdicts(ledger: Path, *, json: bool) -> None:
     """Every experiment with its verdict in the ledger, and how often each verdict was given."""
     from evenly.papers.reproduction import overview
-    from evenly.report.claims import KINDS
-    from evenly.report.verdict_words import counts
+    from evenly.report.verdict_words import counts_in_words
     from evenly.report.wording import duration
 
     lines = overview(ledger)
@@ -50,8 +49,8 @@ def list_verdicts(ledger: Path, *, json: bool) -> None:
         _print_by_kind(shown)
     else:  # one row, one line, for grep
         print_table(shown, ["key", "verdict", "scale", "cost", "claim"])
-    for kind, counted in counts(lines).items():
-        say(f"{KINDS[kind]}: " + ", ".join(f"{number} {word}" for word, number in counted.items()) + ".")
+    for sentence in counts_in_words(lines):
+        say(sentence)
 
 
 def _verdict_of(line: Mapping[str, Any]) -> str:
@@ -65,7 +64,7 @@ def _print_by_kind(lines: Sequence[Mapping[str, Any]]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from evenly.report.claims import KINDS
+    from evenly.report.verdict_words import KINDS
 
     console = Console(highlight=False)
     width = max(len(line["key"]) for line in lines)

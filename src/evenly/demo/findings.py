@@ -130,13 +130,13 @@ def compare_methods(images: Plain, split: str) -> str:
     """USEFUL against plain training and against random upsampling on one split, in points of error."""
     own, plain, chance = (errors(images, method, split) for method in ("useful", "plain", "random"))
     gain, over = paired_difference(own, plain), paired_difference(own, chance)
-    told = f"{interval(plain).mean:.1f}% with plain training; USEFUL changes it by {difference_text(gain)} points"
+    text = f"{interval(plain).mean:.1f}% with plain training; USEFUL changes it by {difference_text(gain)} points"
     if not gain.excludes_zero:
-        return f"{told}, which may be chance ({gain.n} paired seeds)."
-    told += f", and by {difference_text(over)} against random upsampling: "
+        return f"{text}, which may be chance ({gain.n} paired seeds)."
+    text += f", and by {difference_text(over)} against random upsampling: "
     better = gain.mean < 0
     if not over.excludes_zero:
-        return told + ("some of it may be the extra steps." if better else "worse, which may be the extra steps.")
+        return text + ("some of it may be the extra steps." if better else "worse, which may be the extra steps.")
     if over.mean < 0:
-        return told + ("more than the extra steps explain." if better else "worse, but less so than random upsampling.")
-    return told + ("less than the extra steps alone give." if better else "worse than either.")
+        return text + ("more than the extra steps explain." if better else "worse, but less so than random upsampling.")
+    return text + ("less than the extra steps alone give." if better else "worse than either.")

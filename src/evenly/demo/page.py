@@ -54,7 +54,7 @@ def demo_page(toy: Plain, images: Plain, *, command: str, runs: str) -> str:
 
 
 def commands(runs: str) -> str:
-    """What to go on with, a line each, what it does in a column of its own."""
+    """What to try next: a command per line, and what it does."""
     lines = {line.format(runs=runs): why for line, why in NEXT.items()}
     width = max(map(len, lines))
     return "".join(f"{line:{width}}  # {why}\n" for line, why in lines.items())
@@ -62,7 +62,7 @@ def commands(runs: str) -> str:
 
 def _bias(toy: Plain, lean: str) -> Section:
     setting = toy["setting"]
-    told = (
+    text = (
         "Every example has a difficult patch that always determines its class, a patch of noise, and mostly "
         f"({setting['alpha']:.0%}) an easy patch, {1 / setting['beta_hard']:.3g} times as strong as the difficult one. "
         f"A network with 40 cubic filters is trained by full-batch gradient descent. {lean}"
@@ -73,7 +73,7 @@ def _bias(toy: Plain, lean: str) -> Section:
         Rule(x=toy["setting"]["separate_at"], name="outputs separated here"),
     ]
     chart = Chart("Plain training and the two features", "iteration", "alignment", layers, _medians(toy))
-    return Section("bias", "The easy feature starves the difficult one", [Prose(told), Plot(chart, wide=True)])
+    return Section("bias", "The easy feature starves the difficult one", [Prose(text), Plot(chart, wide=True)])
 
 
 def _separation(toy: Plain, hits: str) -> Section:
@@ -82,7 +82,7 @@ def _separation(toy: Plain, hits: str) -> Section:
         [row["seed"], row["lacking"], row["hard"], f"{row['precision']:.3f}", f"{row['recall']:.3f}"]
         for row in toy["separations"]
     ]
-    told = (
+    text = (
         f"After {at:,} iterations each network's outputs are clustered in two within each class; the cluster with the "
         f"higher loss is called hard. The clustering does not know which examples have the easy patch. {hits}"
     )
@@ -93,11 +93,11 @@ def _separation(toy: Plain, hits: str) -> Section:
         "is positive, blue negative.",
     )
     columns = ["seed", "without the easy patch", "called hard", "precision", "recall"]
-    return Section("separation", "Which examples are hard", [Prose(told), Table(columns, rows), pictures])
+    return Section("separation", "Which examples are hard", [Prose(text), Table(columns, rows), pictures])
 
 
 def _cure(toy: Plain, growth: str, wrong: str) -> Section:
-    told = (
+    text = (
         "USEFUL trains again from the same weights with every hard example counted twice. Random upsampling "
         f"counts equally many random examples twice, which shows the effect of more examples alone. SAM takes its "
         f"gradient at a nearby point of higher loss, and needs two gradients per step.\n\n{growth}\n\n{wrong}"
@@ -131,10 +131,10 @@ def _cure(toy: Plain, growth: str, wrong: str) -> Section:
         "cure",
         "What lets the difficult feature grow",
         [
-            Prose(told),
+            Prose(text),
             Plot(hard, wide=True),
             Plot(easy),
-            Plot(Chart("The difficult feature at the end", "", "alignment", [ends], _ENDS)),
+            Plot(Chart("The difficult feature at the end", "", "alignment", [ends], _ends(toy))),
             Table(columns, rows, "Alignments: median (quartiles). Differences: mean of pairs [95% t-interval]."),
         ],
     )
@@ -153,14 +153,14 @@ def alignment_charts(toy: Plain) -> tuple[Chart, Chart]:
 
 def _images(images: Plain) -> Section:
     setting = images["setting"]
-    found, test, balanced = image_findings(images)
-    told = (
+    hits, test, balanced = image_findings(images)
+    text = (
         "A digit 0 or 1, easy to tell apart, on an even or odd digit, which is not: scikit-learn's handwritten digits, "
         f"two by two. A fifth have no upper digit. A small network, {setting['epochs']} epochs, {setting['seeds']} "
-        f"seeds: the whole method, early run and separation included.\n\n{found}\n\n{test}\n\n{balanced}"
+        f"seeds: the whole method, early run and separation included.\n\n{hits}\n\n{test}\n\n{balanced}"
     )
     blocks: list[Any] = [
-        Prose(told),
+        Prose(text),
         Gallery(shelves(images["examples"], grey, what="a digit on a digit"), _EXTREMES),
     ]
     for split, title in (("test", "Test error"), ("balanced", "Error where the upper digit says nothing")):
@@ -237,8 +237,12 @@ def _spread(values: list[float]) -> str:
 
 
 def _medians(toy: Plain) -> str:
+    return f"A line is the median over seeds, its band the interquartile range, n = {toy['setting']['seeds']} seeds."
+
+
+def _ends(toy: Plain) -> str:
     num = toy["setting"]["seeds"]
-    return f"A line is the median over seeds, its band the interquartile range, n = {num}."
+    return f"A bar is the median over seeds, its whisker the interquartile range, a dot a seed; n = {num} seeds."
 
 
 _NEXT = (
@@ -247,7 +251,6 @@ _NEXT = (
     "class imbalance alone."
 )
 _EXTREMES = "First seed: easy examples with the lowest and hard ones with the highest loss in the early network."
-_ENDS = "A bar is the median over seeds, its whisker the interquartile range, and a dot is a seed."
 _PAIRS = (
     "Errors and changes against plain training: mean over seeds [95% t-interval]; changes in points, paired by seed."
 )

@@ -27,7 +27,7 @@ def shelves(examples: Sequence[Plain], picture: Callable[[Plain], Pixels], *, wh
                 )
                 for example in own
             ]
-        shelves.append(Shelf(f"class {label}", rows))
+        shelves.append(Shelf(f"class {label}".replace("-", "−"), rows))
     return shelves
 
 

@@ -239,13 +239,15 @@ def share_y_axes(charts: Sequence[Chart]) -> list[Chart]:
 
 
 def layer_colours(chart: Chart) -> Iterator[tuple[Layer, str]]:
-    """Each layer with its colour: that of the method it is named after, its own, or the next of the series.
+    """Each layer with its colour: that of the method it is named after, its own, or the next that no method has.
 
     >>> rows = [Line("USEFUL", [1], [1]), Line("loss", [1], [1]), Line("test", [1], [1], colour=3)]
     >>> [colour for _, colour in layer_colours(Chart("", "", "", rows, "Three lines."))]
-    ['#0070BA', '#0070BA', '#C565B5']
+    ['#0070BA', '#D9480F', '#A87B00']
     """
     turn = 0
+    taken = {colour_of(layer.name) for layer in chart.layers if not isinstance(layer, Rule | Heat)}
+    free = [hue for hue in SERIES if hue not in taken] or SERIES
     for layer in chart.layers:
         own = getattr(layer, "colour", None)
         named = colour_of(layer.name)
@@ -256,7 +258,7 @@ def layer_colours(chart: Chart) -> Iterator[tuple[Layer, str]]:
         elif named is not None:
             yield layer, named
         else:
-            yield layer, SERIES[(turn if own is None else own) % len(SERIES)]
+            yield layer, free[(turn if own is None else own) % len(free)]
             turn += own is None
 
 

@@ -17,7 +17,7 @@ from evenly.errors import DataError, UsageError
 from evenly.report.blocks import Badge, Block, Drawing, Lead, Link, Listing, Prose, Section, Table
 from evenly.report.page import render
 from evenly.report.verdict_tables import number_of_seeds, verdict_summary
-from evenly.report.verdict_words import MARK, Row, counts, open_question, verdict_words
+from evenly.report.verdict_words import KINDS, Row, counts, open_question, tally, verdict_words
 from evenly.report.wording import claimed_difference, duration, pair
 
 RULE = (
@@ -34,12 +34,6 @@ RULE = (
     "there, not seen, or unclear. Our own remarks and corrections are listed apart."
 )
 SIZES = {"full": "At the paper's size", "small": "At a smaller size"}
-KINDS = {
-    "paper": "Claims of the papers",
-    "stand-in": "Stand-ins: other data, network or regime",
-    "remark": "Our remarks and corrections",
-    "atlas": "Atlas of cures",
-}
 
 
 def write_site(
@@ -67,10 +61,10 @@ def write_site(
         if row["scale"] != "smoke":
             by_key.setdefault(row["key"], []).append(row)
     out.mkdir(parents=True, exist_ok=True)
-    for line in lines:
-        own = by_key.get(line["key"], [])
-        page = experiment_page(line, own, ledger=ledger, papers=papers, keys=[each["key"] for each in lines])
-        atomic.write_text(out / _page(line["key"]), page)
+    first_lines = {line["key"]: line for line in reversed(lines)}  # of an experiment with several
+    for key, line in first_lines.items():
+        page = experiment_page(line, by_key.get(key, []), ledger=ledger, papers=papers, keys=[*first_lines])
+        atomic.write_text(out / _page(key), page)
     for row in rows:
         if row["scale"] != "smoke" and row["figure"]:
             name = f"{row['key'].replace('/', '-')}-{row['scale']}.svg"
@@ -88,17 +82,16 @@ def index_page(
 ) -> str:
     """The first page: the verdict on every claim, the three kinds of rows apart, to be filtered and sorted."""
     counted = counts(lines)
-    facts = [(word, str(number)) for word, number in sorted(counted.get("paper", {}).items(), key=_by_rank)]
+    facts = [(word, str(number)) for word, number in counted.get("paper", {}).items()]
     sections = []
     for kind, title in KINDS.items():
         own = [line for line in lines if line["kind"] == kind]
         if not own:
             continue
-        told = ", ".join(f"{number} {word}" for word, number in counted[kind].items())
         table = Table(
             ["experiment", "verdict", "paper", "claim", "scale", "seeds", "time"],
             [_index_row(line, rows.get(line["key"], ()), papers, ledger) for line in own],
-            caption=f"{len(own)} experiments: {told}.",
+            caption=f"{tally(counted[kind])}. The time is an estimate for two cores.",
             whole=True,
             filters=("verdict", "paper", "scale"),
         )
@@ -109,7 +102,9 @@ def index_page(
     ]
     sections.append(Section("papers", "The papers", [Table(["paper", "authors and title"], cited)]))
     num_papers = len({line["key"].partition("/")[0] for line in lines if line["kind"] != "atlas"})
-    finding = f"{len(lines)} experiments, each judged by one rule that was set in advance: the claims of {num_papers} "
+    num = len({line["key"] for line in lines})
+    finding = f"{num} experiments, each judged" if num > 1 else "1 experiment, judged"
+    finding += f" by one rule that was set in advance: the claims of {num_papers} "
     finding += ("paper" if num_papers == 1 else "papers") + (" and an atlas of cures." if "atlas" in counted else ".")
     return render(
         "Claims and verdicts", Lead(finding, facts=facts, command="evenly reproduce --list"), sections, site=True
@@ -198,11 +193,6 @@ def _related_keys(key: str, rows: Sequence[Row], keys: Sequence[str]) -> list[st
     return sorted({other for other in keys if other != key and (other in words or f"{paper}/{other}" in words)})
 
 
-def _by_rank(item: tuple[str, int]) -> int:
-    """The rank of a verdict, from best to worst."""
-    return next((rank for rank, verdict in enumerate(MARK) if item[0].endswith(verdict)), len(MARK))
-
-
 def _thumbnail(row: Row, ledger: str | os.PathLike[str]) -> str:
     """The address of the row's figure in the site, which `write_site` copies; nothing where it has none."""
     return f"{row['key'].replace('/', '-')}-{row['scale']}.svg" if row["figure"] and ledger else ""
@@ -220,10 +210,10 @@ def _claims(row: Row) -> Table:
         for claim in row["claims"]
     ]
     columns = [name for name in lines[0] if any(line[name] for line in lines)]
-    told = (
+    text = (
         f"Every claim, over {len(row['seeds'])} seeds. Where two numbers stand, the first is compared with the second."
     )
-    return Table(columns, lines, caption=told, whole=True)
+    return Table(columns, lines, caption=text, whole=True)
 
 
 def _seeds(row: Row) -> Table:

@@ -64,24 +64,24 @@ def _axis(chart: Chart, axis: Literal["x", "y"]) -> dict[str, Any]:
 
 
 def _layer(chart: Chart, layer: Layer, colour: str) -> dict[str, Any]:
-    made: dict[str, Any] = {"kind": type(layer).__name__.lower(), "name": layer.name}
+    entry: dict[str, Any] = {"kind": type(layer).__name__.lower(), "name": layer.name}
     if isinstance(layer, Rule):
-        return made | {"x": layer.x, "y": layer.y}
+        return entry | {"x": layer.x, "y": layer.y}
     if isinstance(layer, Heat):
-        made |= {"z": finite(layer.z), "limits": list(layer.limits), "diverging": layer.diverging}
-        made |= {"values": layer.show_values}
+        entry |= {"z": finite(layer.z), "limits": list(layer.limits), "diverging": layer.diverging}
+        entry |= {"values": layer.show_values}
     if isinstance(layer, Histogram):
-        return made | {"colour": colour, "edges": list(layer.edges), "counts": finite(layer.counts)}
-    made |= {"x": finite(layer.x), "y": finite(layer.y)}
+        return entry | {"colour": colour, "edges": list(layer.edges), "counts": finite(layer.counts)}
+    entry |= {"x": finite(layer.x), "y": finite(layer.y)}
     if isinstance(layer, Points):
-        made |= {"colour": colour, "mark": layer.mark, "text": list(layer.text) if layer.text is not None else None}
+        entry |= {"colour": colour, "mark": layer.mark, "text": list(layer.text) if layer.text is not None else None}
     elif isinstance(layer, Bars):
-        made |= {"colours": bar_colours(chart, layer, colour), "bar": layer.bar, "dots": _optional(layer.dots)}
+        entry |= {"colours": bar_colours(chart, layer, colour), "bar": layer.bar, "dots": _optional(layer.dots)}
     elif isinstance(layer, Line):
-        made |= {"colour": colour, "dashed": layer.dashed}
+        entry |= {"colour": colour, "dashed": layer.dashed}
     if isinstance(layer, Line | Bars):
-        made |= {"low": _optional(layer.low), "high": _optional(layer.high)}
-    return made
+        entry |= {"low": _optional(layer.low), "high": _optional(layer.high)}
+    return entry
 
 
 def _optional(values: Sequence[Any] | None) -> list[Any] | None:

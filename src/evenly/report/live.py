@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(403, "text/plain", f"Open {self.server.address} itself.")
         makers: dict[str, tuple[str, Callable[[Page], str]]] = {
             "/": ("text/html", lambda page: page.html(live=NEWS)),
-            NEWS: ("application/json", lambda page: json.dumps(page.news(), allow_nan=False)),
+            NEWS: ("application/json", lambda page: json.dumps(page.update(), allow_nan=False)),
         }
         if self.path not in makers:
             return self._answer(404, "text/plain", "There is only the page: /")

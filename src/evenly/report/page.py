@@ -1,7 +1,8 @@
 """A self-contained page: a lead, sections and chapters in a single HTML file.
 
 The page makes no network request, works in light and dark, on a phone, on paper and by keyboard; names are escaped,
-and a content policy in the page forbids anything else.
+and a content policy in the page forbids anything else. The callers decide what stands on it and where its numbers come
+from: `report.experiments.page` for runs and comparisons, `report.claims` for the ledger, `demo.page` for the demo.
 """
 
 import csv
@@ -146,18 +147,23 @@ def _script(text: str) -> str:
 def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"marked": _mark_code, "kind": lambda block: type(block).__name__, "cells": _cells, "shown": _shown}
-    made.filters |= {"csv_link": _csv_link, "csv_text": csv_text, "tone": _tone, "label": _label}
-    made.filters |= {"file_name": lambda text: re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "data"}
-    made.filters |= {"numeric": lambda value: isinstance(value, int | float) or bool(_NUMBER.match(str(value)))}
-    return made
+    environment.filters |= {
+        "marked": _mark_code,
+        "kind": lambda block: type(block).__name__,
+        "cells": _cells,
+        "shown": _format_cell,
+    }
+    environment.filters |= {"csv_link": _csv_link, "csv_text": csv_text, "tone": _tone, "label": _label}
+    environment.filters |= {"file_name": lambda text: re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "data"}
+    environment.filters |= {"numeric": lambda value: bool(_NUMBER.match(str(value))) and " [" not in str(value)}
+    return environment
 
 
 def _label(chart: Chart) -> str:
@@ -204,7 +210,7 @@ def _cells(row: Any, columns: Sequence[str]) -> list[Any]:
     return [row.get(name, "") for name in columns] if isinstance(row, Mapping) else list(row)
 
 
-def _shown(value: Any) -> Any:
+def _format_cell(value: Any) -> Any:
     if value is None:
         return "—"
     if isinstance(value, Link):
@@ -216,6 +222,11 @@ def _shown(value: Any) -> Any:
         from markupsafe import Markup
 
         return Markup('<span class="badge {}">{}</span>').format(_tone(value.text), value.text)
+    if isinstance(value, str) and _NUMBER.match(value) and " [" in value:
+        from markupsafe import Markup
+
+        mean, _, interval = value.partition(" [")  # a line may end between them, never inside of one
+        return Markup('<span class="number">{}</span> <span class="number">[{}</span>').format(mean, interval)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 GREY = "#767E88"
 EASY, HARD = "#C08A00", "#7E5BD6"
-GROUNDS = {"light": "#FFFFFF", "dark": "#1B1F24"}
 
 
 class Method(NamedTuple):

@@ -1,19 +1,21 @@
 """Runs with different settings, paired by seed: which settings differ, and by how much the errors do."""
 
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenly.errors import UsageError
-from evenly.intervals import Interval, interval, paired_difference
+from evenly.errors import DataError, SetupError, UsageError
+from evenly.intervals import Interval, interval, paired_difference, points_with_interval
 from evenly.records.comparison import relative_cost
 from evenly.records.identity import APART, data_key
 from evenly.records.query import runs as all_runs
 from evenly.records.run import Run
 from evenly.typed.mappings import digest, flatten
 
+_log = logging.getLogger(__name__)
 EARLY = "resampling.early"  # differs between seeds, like the early runs
 SPLITS = ("test", "validation")
 
@@ -25,6 +27,11 @@ class Group:
     runs: Mapping[int, Run]
     settings: Mapping[str, Any]
     named: str
+
+    @property
+    def method(self) -> str:
+        """The method that its settings amount to."""
+        return method_of(self.settings)
 
     def errors(self, split: str) -> dict[int, float]:
         """The error of every seed."""
@@ -59,23 +66,67 @@ def groups(which: Sequence[str], root: str | os.PathLike[str] = "runs") -> list[
                 f"runs {first.id} and {run.id} are not of the same data ({_data(first)} and {_data(run)}): a "
                 "difference of their errors would say nothing."
             )
-    found: dict[tuple[str, str], dict[int, Run]] = {keys[run.id]: {} for run in chosen}
-    if len(found) < 2:
-        raise UsageError(
-            f"{' and '.join(dict.fromkeys(run.id for run in chosen))} are of one recipe and differ in the seed at "
-            "most: there is nothing to compare. `evenly runs` lists the others."
-        )
-    for run in [*chosen, *(run for run in all_runs(_folder(chosen, root)) if run.identity is not None)]:
+    by_key: dict[tuple[str, str], dict[int, Run]] = {keys[run.id]: {} for run in chosen}
+    if len(by_key) < 2:
+        same = list(dict.fromkeys(run.id for run in chosen))
+        what = f"both are run {same[0]}" if len(same) == 1 else f"{' and '.join(same)} differ only in the seed"
+        raise UsageError(f"{what}: there is nothing to compare. `evenly runs` lists the others.")
+    for run in [*chosen, *filter(_has_identity, all_runs(_folder(chosen, root)))]:
         key = keys.get(run.id) or _key(run)
-        if key in found and run.state == "done":
-            found[key].setdefault(int(run.recipe.get("seed", 0)), run)
+        if key in by_key and run.state == "done":
+            by_key[key].setdefault(int(run.recipe.get("seed", 0)), run)
     for run in chosen:
-        if not found[keys[run.id]]:
+        if not by_key[keys[run.id]]:
             raise UsageError(f"run {run.id} is {run.state}: only runs that are done can be compared.")
     named = {keys[run.id]: run.id for run in reversed(chosen)}
     return [
-        Group(dict(sorted(of.items())), _settings(next(iter(of.values()))), named[key]) for key, of in found.items()
+        Group(dict(sorted(of.items())), _settings(next(iter(of.values()))), named[key]) for key, of in by_key.items()
     ]
+
+
+def comparable_groups(runs: Iterable[Run]) -> list[list[Group]]:
+    """The recipes of finished runs, for each data set that has several: plain training with the most seeds first.
+
+    Early runs are not compared, and runs that cannot be read are left out; of two with one seed the first counts.
+    """
+    by_data: dict[str, dict[str, dict[int, Run]]] = {}
+    for run in runs:
+        try:
+            if run.state == "done" and run.identity is not None and not is_early(flatten(run.recipe)):
+                (data, recipe), seed = _key(run), int(run.recipe.get("seed", 0))
+                _check_numbers(run)
+                by_data.setdefault(data, {}).setdefault(recipe, {}).setdefault(seed, run)
+        except (SetupError, ValueError, TypeError):  # a DataError is a ValueError
+            continue
+    several = []
+    for recipes in by_data.values():
+        found = [
+            Group(dict(sorted(of.items())), _settings(next(iter(of.values()))), next(iter(of.values())).id)
+            for of in recipes.values()
+        ]
+        if len(found) > 1:
+            several.append(sorted(found, key=lambda group: (group.method != "plain", -len(group.runs))))
+    return several
+
+
+def method_of(settings: Mapping[str, Any]) -> str:
+    """The method of a run from its settings by dotted path: plain, sam, useful, sam+useful, random, …
+
+    >>> method_of({}), method_of({"ascent.rule": "sam", "resampling.method": "useful"})
+    ('plain', 'sam+useful')
+    >>> method_of({"until.rule": "gain"})
+    'early'
+    """
+    rule = settings.get("ascent.rule", "none")
+    resampling = settings.get("resampling.method", "none")
+    if is_early(settings):
+        resampling = "early"
+    return "+".join(str(word) for word in (rule, resampling) if word != "none") or "plain"
+
+
+def is_early(settings: Mapping[str, Any]) -> bool:
+    """Whether a run with these settings ends when its examples are separated."""
+    return bool(settings.get("until.rule", "end") != "end")
 
 
 def differing_settings(of: Sequence[Group]) -> dict[str, list[Any]]:
@@ -110,6 +161,42 @@ def compare(of: Sequence[Group], split: str | None = None) -> tuple[str, list[Pa
     return split, pairs
 
 
+def conclusions(names: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
+    """A sentence for each difference, and for the runs that learned nothing; `names` are those of the groups."""
+    sentences = []
+    for name, pair in zip(names, pairs, strict=True):
+        num = len(pair.group.runs)
+        if lost := len(pair.group.collapsed_runs()):
+            sentences.append(f"{lost} of {num} {'run' if num == 1 else 'runs'} like {name} learned nothing.")
+        if pair is pairs[0]:
+            continue
+        if pair.difference is None:
+            sentences.append(f"{name} shares no seed with {names[0]}: their errors cannot be paired.")
+        elif pair.difference.n < 2:
+            sentences.append(
+                f"{name} and {names[0]} share one seed, which says nothing yet: train both with more seeds."
+            )
+        elif not pair.difference.excludes_zero:
+            sentences.append(
+                f"{name}: {points_with_interval(pair.difference)} points. The interval includes zero, so the "
+                f"difference to {names[0]} may be chance."
+            )
+        else:
+            word = "lower" if pair.difference.mean < 0 else "higher"
+            sentences.append(
+                f"{name} has a {word} error than {names[0]}: {points_with_interval(pair.difference)} points over "
+                f"{pair.difference.n} paired seeds."
+            )
+    return sentences
+
+
+def _check_numbers(run: Run) -> None:
+    """Raise unless the errors and the cost in a run's summary are numbers."""
+    summary = run.summary()
+    for name in ("gradients", *(f"{split}.error" for split in SPLITS)):
+        float(summary.get(name, 0))
+
+
 def _has(of: Sequence[Group], split: str) -> bool:
     return all(f"{split}.error" in run.summary() for group in of for run in group.runs.values())
 
@@ -121,14 +208,14 @@ def _cost(run: Run, first: Run) -> float | None:
 
 
 def _gradients(run: Run) -> float | None:
-    """The gradients of a run and of the early run that chose its examples; None where the early run is gone."""
+    """The gradients of a run and of the early run that chose its examples; None if that is gone or damaged."""
     own = float(run.summary().get("gradients", 0))
     early = flatten(run.recipe).get(EARLY)
     if early is None:
         return own
     try:
         return own + float(Run.open(str(early), run.path.parent).summary().get("gradients", 0))
-    except UsageError:
+    except (ValueError, TypeError):  # a UsageError or a DataError is a ValueError
         return None
 
 
@@ -137,22 +224,31 @@ def _folder(chosen: Sequence[Run], root: str | os.PathLike[str]) -> Path:
     return Path(root) if Path(root).is_dir() else chosen[0].path.resolve().parent
 
 
+def _has_identity(run: Run) -> bool:
+    try:
+        return run.identity is not None
+    except DataError as error:
+        _log.warning("skipped %s: %s", run.path, error)
+        return False
+
+
 def _key(run: Run) -> tuple[str, str]:
     """Two digests: of the data, and of every setting that is not the seed."""
     if run.identity is None:
-        raise UsageError(
-            f"run {run.id} was made by evenly 0.1, which did not keep what data it was of: train it again."
-        )
-    given = {name: value for name, value in run.identity["given"].items() if name != "indices"}
-    return data_key(run.identity["data"]), digest([_settings(run), given])
+        raise UsageError(f"run {run.id} was made by evenly 0.1, which did not record its data: train it again.")
+    return data_key(run.identity["data"]), digest(_settings(run))
 
 
 def _settings(run: Run) -> dict[str, Any]:
+    """Every setting that is not the seed, and digests of what else the training was given."""
     settings = flatten(run.recipe)
     kept = {name: value for name, value in settings.items() if name not in APART and name != EARLY}
     if settings.get("ascent.rule", "none") == "none":
         kept["ascent.rho"] = None  # the recipe has one that nothing reads
-    return kept | {"data.name": Path(str(settings.get("data.name", ""))).name}  # whatever the form of the path
+    given = dict(run.identity["given"]) if run.identity is not None else {}
+    if "indices" in given:
+        given["indices"] = "chosen"  # they differ between seeds, like the early runs
+    return kept | given | {"data.name": Path(str(settings.get("data.name", ""))).name}  # whatever the form of the path
 
 
 def _data(run: Run) -> str:

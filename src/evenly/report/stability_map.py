@@ -31,21 +31,21 @@ def figure(
     almost-sure (Lyapunov) boundary lie at this learning rate.
 
     >>> grid = np.array([[[0.1, 0.2], [0.8, 0.9]]])
-    >>> made = figure(["SGD"], [1, 2], [1, 2], lr=0.5, diverged=grid < 0.5, criterion_lr=grid,
+    >>> drawing = figure(["SGD"], [1, 2], [1, 2], lr=0.5, diverged=grid < 0.5, criterion_lr=grid,
     ...               mean_square_lr=grid, exponent=0.5 - grid)
-    >>> [(axes.get_xlabel(), axes.get_ylabel()) for axes in made.axes]
+    >>> [(axes.get_xlabel(), axes.get_ylabel()) for axes in drawing.axes]
     [('batch size B', 'coherence σ')]
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    made = Figure(figsize=(0.6 + 3.4 * len(methods), 3.9), layout="constrained")
+    drawing = Figure(figsize=(0.6 + 3.4 * len(methods), 3.9), layout="constrained")
     lines: tuple[tuple[str, Array, str, Any], ...] = (
         ("published criterion", criterion_lr - lr, SERIES[1], "dashed"),
         ("mean square, exact", mean_square_lr - lr, SERIES[0], "solid"),
         ("almost sure, exact", -exponent, SERIES[2], "dotted"),
     )
-    panels = made.subplots(1, len(methods), squeeze=False, sharey=True)[0]
+    panels = drawing.subplots(1, len(methods), squeeze=False, sharey=True)[0]
     for number, (axes, method) in enumerate(zip(panels, methods, strict=True)):
         axes.pcolormesh(batches, sigmas, diverged[number].T, cmap="Greys", vmin=0, vmax=1.6, shading="nearest")
         for _, height, colour, style in lines:
@@ -57,6 +57,6 @@ def figure(
         axes.set_xlabel("batch size B")
     panels[0].set_ylabel("coherence σ")
     handles = [Line2D([], [], color=colour, linestyle=style, label=name) for name, _, colour, style in lines]
-    made.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
-    made.suptitle(f"diverged (grey) at learning rate {lr:g}", fontsize=10)
-    return made
+    drawing.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    drawing.suptitle(f"diverged (grey) at learning rate {lr:g}", fontsize=10)
+    return drawing

@@ -57,21 +57,21 @@ def figure(charts: Chart | Sequence[Chart], *, columns: int | None = None, title
     head = 0.02 * TITLE * len(lines) if title else 0.0
     foot = 0.22 if note else 0.0
     height = panel_height * num_rows + head + foot
-    made = Figure(figsize=(WIDTH * columns, height), layout="constrained")
-    made.get_layout_engine().set(rect=(0, foot / height, 1, 1 - foot / height))  # type: ignore[union-attr, call-arg]  # the constrained layout
+    drawing = Figure(figsize=(WIDTH * columns, height), layout="constrained")
+    drawing.get_layout_engine().set(rect=(0, foot / height, 1, 1 - foot / height))  # type: ignore[union-attr, call-arg]  # the constrained layout
     if title:
-        made.suptitle("\n".join(lines), fontsize=TITLE, color=INK)
+        drawing.suptitle("\n".join(lines), fontsize=TITLE, color=INK)
     if note:
-        made.text(0.99, 0.02 / height, note, fontsize=8, color="#5F6770", ha="right", va="bottom")
+        drawing.text(0.99, 0.02 / height, note, fontsize=8, color="#5F6770", ha="right", va="bottom")
     for number, chart in enumerate(charts, 1):
-        axes = made.add_subplot(num_rows, columns, number)
+        axes = drawing.add_subplot(num_rows, columns, number)
         if not _in_rows(chart):
             _panel(axes, chart)
             continue
         _rows(axes, chart)
         if number % columns != 1 and columns > 1 and charts[number - 2].labels("x") == chart.labels("x"):
             axes.tick_params(labelleft=False)  # the panel to the left names them
-    return made
+    return drawing
 
 
 def save(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 150) -> None:
@@ -95,25 +95,31 @@ def save(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 150) -> N
 
 
 def wrap(text: str, *, points: float, inches: float, bold: bool = False) -> list[str]:
-    """A text in lines no wider than `inches` at this font size, by the font's own metrics.
+    """A text in as few lines as fit into `inches` at this font size, by the font's own metrics, about equally long.
 
-    >>> wrap("one two three", points=12, inches=0.8)
-    ['one two', 'three']
+    >>> wrap("one two three four", points=12, inches=1.4)
+    ['one two', 'three four']
     """
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(size=points, weight="bold" if bold else "normal")
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        # A lone $ would begin mathematics; its width is that of a letter either way.
-        width = text_to_path.get_text_width_height_descent(longer.replace("$", "S"), font, ismath=False)[0] / 72
-        if width <= inches or not lines[-1]:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines
+
+    def lines(most: float) -> list[str]:
+        filled = [""]
+        for word in text.split():
+            longer = f"{filled[-1]} {word}".strip()
+            # A lone $ would begin mathematics; its width is that of a letter either way.
+            width = text_to_path.get_text_width_height_descent(longer.replace("$", "S"), font, ismath=False)[0] / 72
+            if width <= most or not filled[-1]:
+                filled[-1] = longer
+            else:
+                filled.append(word)
+        return filled
+
+    widest = lines(inches)
+    narrower = (lines(inches * share / 20) for share in range(10, 20))
+    return next((each for each in narrower if len(each) == len(widest)), widest) if len(widest) > 1 else widest
 
 
 def _panel(axes: "Axes", chart: Chart) -> None:
@@ -275,13 +281,16 @@ def _heat(axes: "Axes", layer: Heat, places: dict[str, int], heights: dict[str, 
 
 
 def _rule(axes: "Axes", layer: Rule) -> None:
+    from matplotlib.patheffects import withStroke
+
     if layer.x is not None:
         axes.axvline(layer.x, color=GREY, lw=1.2, ls=(0, (4, 3)))
         at, place, side = (layer.x, 0.98), axes.get_xaxis_transform(), {"rotation": 90, "va": "top", "ha": "right"}
     else:
         axes.axhline(float(layer.y or 0.0), color=GREY, lw=1.2, ls=(0, (4, 3)))
         at, place, side = (0.99, float(layer.y or 0.0)), axes.get_yaxis_transform(), {"va": "bottom", "ha": "right"}
-    axes.text(*at, layer.name, transform=place, fontsize=8, color="#5F6770", **side)  # type: ignore[arg-type]  # they are texts and a number
+    words = axes.text(*at, layer.name, transform=place, fontsize=8, color="#5F6770", zorder=4, **side)  # type: ignore[arg-type]  # they are texts and a number
+    words.set_path_effects([withStroke(linewidth=2.5, foreground="white")])  # it stays readable on top of marks
 
 
 def _dress(axes: "Axes", chart: Chart) -> None:

@@ -68,12 +68,12 @@ def verdict_summary(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
     >>> verdict_summary({"scale": "full", "kind": "paper", "verdict": "reproduced", "state": "stale"}, [])
     '✓ reproduced (stale)'
     """
-    told = verdict_words(line["verdict"], line["kind"])
+    text = verdict_words(line["verdict"], line["kind"])
     for row in rows:
         holding, declared = num_holding(row)
         if row["scale"] == line["scale"] and declared > 1:
-            told += f" ({holding} of {declared} claims hold)"
-    return told + (" (stale)" if line["state"] == "stale" else "")
+            text += f" ({holding} of {declared} claims hold)"
+    return text + (" (stale)" if line["state"] == "stale" else "")
 
 
 def _verdict(claim: Mapping[str, Any], row: Row) -> str:

@@ -13,6 +13,13 @@ MARK = {
     "contradicted": "✗",
     "not run": "·",
 }
+#: The kinds of rows, and their titles.
+KINDS = {
+    "paper": "Claims of the papers",
+    "stand-in": "Stand-ins (other data, network or regime)",
+    "remark": "Our remarks and corrections",
+    "atlas": "Atlas of cures",
+}
 HOLDS = ("reproduced", "stronger than claimed", "weaker than claimed")
 _STAND_IN = {"inconclusive": "unclear in a stand-in", "contradicted": "not seen in a stand-in"}
 _ATLAS = {"inconclusive": "unclear", "contradicted": "does not help"}
@@ -60,20 +67,41 @@ def open_question(claim: Mapping[str, Any]) -> str:
 
 
 def num_holding(row: Row) -> tuple[int, int]:
-    """How many of the paper's own claims in a row hold, and how many there are."""
-    own = [claim["verdict"] for claim in row["claims"] if not claim["corrects"]]
+    """How many of the paper's claims in a row hold, and how many there are; in a remark of ours, of our own."""
+    own = [claim["verdict"] for claim in row["claims"] if claim["corrects"] == (row["kind"] == "remark")]
     return sum(verdict in HOLDS for verdict in own), len(own)
 
 
 def counts(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """How often each verdict was given, for each kind of row.
+    """How often each verdict was given, for each kind of row, from the best to the worst.
 
-    >>> counts([{"kind": "paper", "verdict": "reproduced"}, {"kind": "stand-in", "verdict": "inconclusive"}])
-    {'paper': {'✓ reproduced': 1}, 'stand-in': {'unclear in a stand-in': 1}}
+    >>> counts([{"kind": kind, "verdict": verdict} for kind, verdict in
+    ...         (("paper", "not run"), ("paper", "reproduced"), ("stand-in", "inconclusive"))])
+    {'paper': {'✓ reproduced': 1, '· not run': 1}, 'stand-in': {'unclear in a stand-in': 1}}
     """
     counted: dict[str, dict[str, int]] = {}
-    for kind in ("paper", "stand-in", "remark", "atlas"):
-        words = [verdict_words(line["verdict"], kind) for line in lines if line["kind"] == kind]
+    ranks = {verdict: rank for rank, verdict in enumerate(MARK)}
+    for kind in KINDS:
+        own = sorted(ranks[line["verdict"]] for line in lines if line["kind"] == kind)
+        words = [verdict_words([*MARK][rank], kind) for rank in own]
         if words:
             counted[kind] = {word: words.count(word) for word in dict.fromkeys(words)}
     return counted
+
+
+def counts_in_words(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each kind of row: how often each verdict was given.
+
+    >>> counts_in_words([{"kind": "remark", "verdict": "reproduced"}])
+    ['Our remarks and corrections: holds (1).']
+    """
+    return [f"{KINDS[kind]}: {tally(counted)}." for kind, counted in counts(lines).items()]
+
+
+def tally(counted: Mapping[str, int]) -> str:
+    """Verdicts, each with its number.
+
+    >>> tally({"✓ reproduced": 25, "· not run": 38})
+    '✓ reproduced (25), · not run (38)'
+    """
+    return ", ".join(f"{word} ({number})" for word, number in counted.items())

@@ -18,7 +18,7 @@ def pair(value: float | None, against: float | None) -> str:
     return words[0] if against is None else " / ".join(words)
 
 
-def difference(found: Mapping[str, Any], *, within: tuple[float, float] | None = None) -> str:
+def difference(interval_: Mapping[str, Any], *, within: tuple[float, float] | None = None) -> str:
     """A signed mean with its interval, clipped to possible values; a single value has no interval.
 
     >>> difference({"mean": -0.4, "low": -0.6, "high": -0.2}), difference({"mean": 1.0, "low": None, "high": None})
@@ -26,12 +26,12 @@ def difference(found: Mapping[str, Any], *, within: tuple[float, float] | None =
     >>> difference({"mean": -0.98, "low": -1.02, "high": -0.93}, within=(-1, 1))
     '−0.98 [−1, −0.93]'
     """
-    if found["low"] is None:
-        return _signed(found["mean"])
-    low, high = found["low"], found["high"]
+    if interval_["low"] is None:
+        return _signed(interval_["mean"])
+    low, high = interval_["low"], interval_["high"]
     if within is not None:
         low, high = (min(max(end, within[0]), within[1]) for end in (low, high))
-    return f"{_signed(found['mean'])} [{_signed(low)}, {_signed(high)}]"
+    return f"{_signed(interval_['mean'])} [{_signed(low)}, {_signed(high)}]"
 
 
 def claimed_difference(claim: Mapping[str, Any]) -> str:
@@ -56,8 +56,8 @@ def _plain(number: str) -> str:
 def duration(minutes: float) -> str:
     """A time in a convenient unit.
 
-    >>> duration(0.05), duration(12.3), duration(300), duration(9000), duration(1_600_000)
-    ('3 s', '12 min', '5.0 h', '6.2 days', '3.0 years')
+    >>> duration(0.05), duration(12.3), duration(300), duration(9000), duration(90_000), duration(1_600_000)
+    ('3 s', '12 min', '5.0 h', '6.2 days', '62 days', '3.0 years')
     """
     if minutes < 1:
         return f"{minutes * 60:.0f} s"
@@ -66,7 +66,7 @@ def duration(minutes: float) -> str:
     if minutes < 2 * 24 * 60:
         return f"{minutes / 60:.1f} h"
     days = minutes / 1440
-    return f"{days:.1f} days" if days < 2 * 365 else f"{days / 365:.1f} years"
+    return f"{days:.{int(days < 10)}f} days" if days < 2 * 365 else f"{days / 365:.1f} years"
 
 
 def percent(error: Interval) -> str:
@@ -75,5 +75,7 @@ def percent(error: Interval) -> str:
     >>> percent(Interval(0.02, -0.1071, 0.1471, 2)), percent(Interval(0.01, float("nan"), float("nan"), 1))
     ('2.00 [0.00, 14.71]', '1.00')
     """
-    ends = ", ".join(f"{min(max(end, 0.0), 1.0) * 100:.2f}" for end in (error.low, error.high))
-    return f"{error.mean * 100:.2f} [{ends}]" if error.n > 1 else f"{error.mean * 100:.2f}"
+    if error.n < 2:
+        return f"{error.mean * 100:.2f}"
+    low, high = (min(max(end, 0.0), 1.0) for end in (error.low, error.high))
+    return f"{error.mean * 100:.2f} [{low * 100:.2f}, {high * 100:.2f}]"

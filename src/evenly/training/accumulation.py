@@ -59,5 +59,5 @@ class _InParts(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         factor = grads[0] if ctx.scale is None else grads[0] / ctx.scale
-        made = torch._foreach_mul(ctx.sums, factor)
-        return None, None, None, None, *(g if used else None for g, used in zip(made, ctx.used, strict=True))
+        scaled = torch._foreach_mul(ctx.sums, factor)
+        return None, None, None, None, *(g if used else None for g, used in zip(scaled, ctx.used, strict=True))

@@ -144,8 +144,8 @@ def load_data(recipe: Recipe, *, data_root: str | None = None, remark: bool = Tr
     chosen = recipe.data
     seed = recipe.seed if chosen.seed is None else chosen.seed
     splits = load(chosen.name, root=data_root, seed=seed, validation=chosen.validation or None, **chosen.options)
-    found = (*splits.remarks, *check(splits))
-    for sentence in found if remark else ():
+    remarks = (*splits.remarks, *check(splits))
+    for sentence in remarks if remark else ():
         _log.warning(sentence)
     return splits
 
@@ -272,7 +272,7 @@ def _check_groups(recipe: Recipe, num: int, world: World) -> None:
     m = recipe.ascent.options.get("m")
     short = 0 if recipe.drop_last else num % recipe.batch_size
     for size in (recipe.batch_size, short):
-        # One group may span all processes; the rule itself refuses an `m` that is no number of examples.
+        # One group may span all processes; the rule itself refuses an `m` that is not a number of examples.
         divides = size == m or not isinstance(m, int) or m < 1 or not (size % world.size or (size // world.size) % m)
         if not divides:
             remedy = "set drop_last=true" if size == short else f"give a divisor of {size // world.size}"

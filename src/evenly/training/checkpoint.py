@@ -42,12 +42,12 @@ def load(run: Run, name: str, *, device: torch.device | str = "cpu") -> dict[str
     from safetensors import SafetensorError, safe_open
 
     path = run.path / name
-    said = seal.check(path, run=_key(run), remedy=_BEGIN_AGAIN)
-    if said.get("format") != _MARK:
+    metadata = seal.check(path, run=_key(run), remedy=_BEGIN_AGAIN)
+    if metadata.get("format") != _MARK:
         raise DataError(f"{path} is not a checkpoint of this version of evenly. {_BEGIN_AGAIN}")
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:
-            skeleton = json.loads(said["state"])
+            skeleton = json.loads(metadata["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, and not iterable
             state = _rebuild(skeleton, tensors)
     except (SafetensorError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:

@@ -15,7 +15,12 @@ LARGE_RHO = 0.5  # above this SAM's radius is as likely at fault as the learning
 
 
 def describe(
-    history: Sequence[Mapping[str, Any]], *, num_classes: int, chance: float | None = None, rho: float = 0.0
+    history: Sequence[Mapping[str, Any]],
+    *,
+    num_classes: int,
+    chance: float | None = None,
+    rho: float = 0.0,
+    lr: float | None = None,
 ) -> str | None:
     """A sentence if the training error ended near chance or stopped falling while high; None for a run that learned.
 
@@ -29,6 +34,8 @@ def describe(
         The error of always naming the most frequent class; without it all classes count as equally frequent.
     rho
         SAM's radius, if SAM was used.
+    lr
+        The learning rate of the recipe; without it, the highest in `history`.
 
     Examples
     --------
@@ -44,7 +51,7 @@ def describe(
     guessing = 1 - 1 / num_classes if chance is None else chance
     errors = [float(row["train.error"]) for row in rows]
     what = _at_chance(errors, guessing) or _standstill(errors, _rates(rows), guessing)
-    return f"{what} {_advice(rows, rho)}" if what is not None else None
+    return f"{what} {_advice(rows, rho, max(_rates(rows)) if lr is None else lr)}" if what is not None else None
 
 
 def _at_chance(errors: Sequence[float], guessing: float) -> str | None:
@@ -77,9 +84,7 @@ def _rates(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     return [float(row["lr"]) if isinstance(row.get("lr"), int | float) else 0.0 for row in rows]
 
 
-def _advice(rows: Sequence[Mapping[str, Any]], rho: float) -> str:
-    # A schedule ends low: the highest rate is the one that the user set.
-    rate = max(_rates(rows))
+def _advice(rows: Sequence[Mapping[str, Any]], rho: float, rate: float) -> str:
     radius = f", or a smaller radius than {rho:g}: --rho {float(f'{rho / 10:.1g}'):g}" if rho > LARGE_RHO else ""
     if len(rows) < SHORT:
         return f"That may be too few epochs ({len(rows)}), or another learning rate is needed: --lr auto{radius}."

@@ -1,4 +1,4 @@
-"""`compare`: methods times seeds as a plan of runs, carried out anywhere, stored while it goes on, and judged.
+"""`compare`: methods times seeds as a plan of runs, carried out anywhere, stored while it runs, and judged.
 
 Every seed has one early run, which all methods that choose examples share; plain training begins where it ended. A
 comparison is stored after each run (`evenly.records.comparison`), so that a page can follow it.
@@ -22,9 +22,11 @@ from evenly.sweep.launch import JobsFailed, is_here
 from evenly.training.build import build_parts
 from evenly.training.comparison_jobs import data_loaded_once, load_once
 from evenly.training.comparison_record import ComparisonRecord, job_name
+from evenly.training.cost import gradients_per_example
 from evenly.training.design import Design as Design
 from evenly.training.distributed import World
 from evenly.training.evaluate import evaluation_split
+from evenly.training.methods import Method
 
 _log = logging.getLogger(__name__)
 _JOBS = "evenly.training.comparison_jobs"
@@ -43,7 +45,7 @@ def compare(
     stop_at_failure: bool = False,
     **running: Any,
 ) -> dict[str, Any]:
-    """Train what is missing of a comparison and give it as it is stored, judged.
+    """Train the missing runs of a comparison; return the stored comparison with its verdict.
 
     Parameters
     ----------
@@ -82,9 +84,9 @@ def compare(
         plan = plan_runs(design, split=split, refuse=refuse, running=running)
         if running.get("device") == "cpu" and where.gpus is None:
             where = replace(where, gpus=0)
-        where = check_available(where, memory=_needed(data))
+        where = check_available(where, memory=_least_memory(data))
         record = ComparisonRecord(design, data, split, Path(runs), command, leads=world.leads)
-        # Other processes load data that the seed draws by themselves: for the name of a run it is not done here too.
+        # If each seed draws its own data, worker processes load them; do not load them here just to name a run.
         record.names_runs = is_here(where, plan) or not data.identity().get("drawn_from")
         try:
             with stored.being_written(runs, record.content["id"], leads=world.leads):
@@ -101,17 +103,21 @@ def compare(
 
 
 def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapping[str, Any]) -> Plan:
-    """The runs of a comparison as a graph: for each seed the early run, and the methods that need it or begin there."""
+    """The runs of a comparison as a graph: for each seed the early run, and the methods that need it or begin there.
+
+    Of one seed, the longest runs come first, so that at the end no process waits long for another.
+    """
     jobs = []
+    methods = sorted(design.parsed_methods, key=lambda method: _passes(design, method), reverse=True)
     for seed in design.seeds:
         recipe, early, first = to_mapping(design.plain(seed)), None, f"early run, seed {seed}"
-        has_plain = any(method.name == "plain" for method in design.parsed)
+        has_plain = any(method.name == "plain" for method in design.parsed_methods)
         if design.needs_early:
             early = to_mapping(design.early(seed))
             keep_end = has_plain and _begins_alike(design)
             settings = {"recipe": early, "factor": design.largest_factor, "refuse": refuse, "keep_end": keep_end}
             jobs.append(Job(first, f"{_JOBS}:train_early", settings | {"running": dict(running)}))
-        for method in design.parsed:
+        for method in methods:
             waits = early is not None and (method.needs_early or (method.name == "plain" and _begins_alike(design)))
             arguments = {
                 "recipe": recipe,
@@ -127,10 +133,15 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
     return Plan(jobs)
 
 
-def _needed(data: Splits) -> int:
+def _least_memory(data: Splits) -> int:
     """The bytes of memory that a run needs at least: its examples, and the libraries that it imports."""
     inputs = (data[name].inputs for name in data)
     return LIBRARIES + sum(each.nbytes for each in inputs if isinstance(each, Tensor))
+
+
+def _passes(design: Design, method: Method) -> float:
+    """The gradients that a step of a method takes per example."""
+    return gradients_per_example(method.recipe(design.plain(design.seeds[0])).ascent)
 
 
 def _begins_alike(design: Design) -> bool:

@@ -28,7 +28,7 @@ class ComparisonRecord:
 
     def __init__(self, design: Design, data: Splits, split: str, runs: Path, command: str, *, leads: bool) -> None:
         self.runs, self.leads, self.names_runs = runs, leads, False
-        methods = design.parsed
+        methods = design.parsed_methods
         names = [method.name for method in methods]
         recipe = design.plain(0)
         plain = flatten(to_mapping(replace(recipe, resampling=Resampling())))
@@ -107,7 +107,7 @@ class ComparisonRecord:
         self._write(now=True)
 
     def _write(self, *, now: bool = False) -> None:
-        """Judge and store what is known; of thousands of runs not after each, which would cost their square."""
+        """Judge and store the comparison; with many runs at intervals: storing after each takes quadratic time."""
         pause = len(self._methods) / 1000 if len(self._methods) > 200 else 0.0
         if not now and time.monotonic() - self._written < pause:
             return
@@ -138,7 +138,7 @@ def _identity(design: Design, data: Splits, split: str) -> str:
     stand_ins: Iterable[Any] = (design.early_model, design.early_optimizer, design.early_ascent)
     question = [
         identity_settings(design.plain(0)),
-        [method.name for method in design.parsed],
+        [method.name for method in design.parsed_methods],
         list(design.seeds),
         [design.until.rule, design.until.value, design.factor, design.keep_suspects, split],
         [None if each is None else repr(each) for each in stand_ins],

@@ -9,10 +9,11 @@ import contextlib
 from dataclasses import replace
 
 from evenly.errors import EvenlyError
-from evenly.recipe import Recipe, Until, from_record
+from evenly.recipe import Recipe, Until
 from evenly.records import Run
 from evenly.records.identity import Identity
 from evenly.training.loop import END
+from evenly.training.recorded_recipe import recorded_recipe
 
 
 def is_beginning(early: Run, recipe: Recipe, identity: Identity) -> bool:
@@ -20,7 +21,7 @@ def is_beginning(early: Run, recipe: Recipe, identity: Identity) -> bool:
     if early.state != "done" or not (early.path / END).is_file():
         return False
     try:
-        first, kept, taken = from_record(early.recipe), early.identity, int(early.summary()["epoch"])
+        first, kept, taken = recorded_recipe(early), early.identity, int(early.summary()["epoch"])
     except (EvenlyError, KeyError):  # a damaged early run cannot be continued
         return False
     if first.until.rule == "end" or kept is None:

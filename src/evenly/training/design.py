@@ -47,7 +47,7 @@ class Design:
     split: str | None = None
 
     @property
-    def parsed(self) -> list[Method]:
+    def parsed_methods(self) -> list[Method]:
         """The methods; names that cannot be meant are refused."""
         if not self.methods or not self.seeds:
             raise UsageError("a comparison needs one method and one seed at least.")
@@ -56,7 +56,7 @@ class Design:
     @property
     def needs_early(self) -> bool:
         """Whether any method needs an early run."""
-        return any(method.needs_early for method in self.parsed)
+        return any(method.needs_early for method in self.parsed_methods)
 
     def plain(self, seed: int) -> Recipe:
         """The recipe that methods change, for one seed."""
@@ -67,7 +67,7 @@ class Design:
         stand_ins = {"model": self.early_model, "optimizer": self.early_optimizer, "ascent": self.early_ascent}
         first = early_recipe(self.plain(seed), self.until, **stand_ins)  # type: ignore[arg-type]
         if first.model != self.recipe.model and any(made.start == "early" for made in self._resamplings()):
-            raise UsageError("resampling.start=early goes on with the early network: leave the early model out.")
+            raise UsageError("resampling.start=early continues with the early network: leave the early model out.")
         return first
 
     @property
@@ -80,7 +80,8 @@ class Design:
         return [recipe.resampling for recipe in self._recipes() if recipe.resampling.method != "none"]
 
     def _recipes(self) -> list[Recipe]:
-        return [each.recipe(self.plain(0), early=UNKNOWN, share=0.4, factor=self.factor) for each in self.parsed]
+        plain, factor = self.plain(0), self.factor
+        return [each.recipe(plain, early=UNKNOWN, share=0.4, factor=factor) for each in self.parsed_methods]
 
     def check(self) -> None:
         """Raise, before anything is trained, for methods whose recipes cannot be made."""

@@ -31,11 +31,11 @@ def divergence_error(what: str, recipe: Recipe, model: nn.Module, *, step: int, 
     kept = f"the last good checkpoint is {path}" if path.exists() else "there was no checkpoint yet"
     size = tree.length([p.grad for p in model.parameters() if p.grad is not None])
     climbs = recipe.ascent.rule != "none"
-    advice = f"optimizer.lr={min(recipe.optimizer.lr / 2, 0.1):g}"
+    advice = f"--lr {min(recipe.optimizer.lr / 2, 0.1):g}"
     if climbs:
-        advice += f" or ascent.rho={min(recipe.ascent.radius / 2, 1.0):g} (ASAM's is about ten times SAM's)"
+        advice += f" or --rho {min(recipe.ascent.radius / 2, 1.0):g} (ASAM's is about ten times SAM's)"
     return Diverged(
         f"{what} at step {step} (epoch {epoch}), with lr {recipe.optimizer.lr:g}, rho "
         f"{recipe.ascent.radius:g} and a gradient of norm {size:.3g}; {kept}. "
-        f"Try --set {advice}, a warm-up (schedule.warmup_epochs=5) or clip_norm=1."
+        f"Try {advice}, a warm-up (--set schedule.warmup_epochs=5) or --set clip_norm=1."
     )

@@ -42,7 +42,7 @@ def early_recipe(
     if until.rule == "end":
         raise UsageError("until.rule=end: the early run ends early. Give gain, epoch or fraction.")
     if recipe.epochs < 2:
-        raise UsageError(f"epochs={recipe.epochs}: USEFUL separates early in training and is not for a single epoch.")
+        raise UsageError(f"epochs={recipe.epochs}: USEFUL separates early in training. Train for 2 epochs or more.")
     moment(until, epochs=recipe.epochs)  # refuse an epoch that does not exist before anything is trained
     return replace(
         recipe,

@@ -20,16 +20,16 @@ EVIDENCE, EXAMPLES = "separation.json", "examples.npz"
 
 
 def write_evidence(
-    run: Run, separation: Separation, *, early: Run, data: Labelled, found: Health | None = None
+    run: Run, separation: Separation, *, early: Run, data: Labelled, health_: Health | None = None
 ) -> Health:
     """Write the separation of the outputs of `early` into `run`, which may be the same run; return its health."""
     logits = load_outputs(early)["logits"]
-    found = found or health(separation, logits)
+    health_ = health_ or health(separation, logits)
     with run.replacing("separation.csv", "w") as file:
         write_rows(separation, file)
-    run.write_json(EVIDENCE, {**evidence(separation, logits, found), **moment_record(early, data)})
-    write_arrays(run, EXAMPLES, gallery(separation, logits, data, suspects=found.suspects.rows))
-    return found
+    run.write_json(EVIDENCE, {**evidence(separation, logits, health_), **moment_record(early, data)})
+    write_arrays(run, EXAMPLES, gallery(separation, logits, data, suspects=health_.suspects.rows))
+    return health_
 
 
 def moment_record(early: Run, data: Labelled) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def forecast(design: Design, *, runs: str | os.PathLike[str] = "runs", **where: 
         alike = (first.model, first.optimizer, first.ascent) == (plain.model, plain.optimizer, plain.ascent)
         own = cost if alike else estimate(first, splits=data, **where)
         lines.append(_line("early", first, own, made["early_epochs"] / first.epochs, len(design.seeds), first))
-    for method in design.parsed:
+    for method in design.parsed_methods:
         settings: dict[str, Any] = {"factor": design.factor, "keep_suspects": design.keep_suspects}
         recipe = method.recipe(plain, early=early_id or UNKNOWN, share=made["share"], **settings)
         made["recipes"][method.name] = {"id": identify(recipe, data).id, "recipe": to_mapping(recipe)}

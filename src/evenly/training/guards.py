@@ -1,4 +1,4 @@
-"""Warnings before anything is upsampled: clusters that are none, and labels that may be wrong."""
+"""Warnings before upsampling: classes without distinct clusters, and labels that may be wrong."""
 
 from evenly.records import Run
 from evenly.resampling import Separation

@@ -16,6 +16,7 @@ from evenly.errors import DataError
 from evenly.recipe import Recipe, identity_settings, to_mapping
 from evenly.records.identity import Identity
 from evenly.training.distributed import World
+from evenly.training.function_digest import function_digest
 
 _LIBRARIES = {"site-packages", "dist-packages"}  # whose versions are in the environment's stamp
 
@@ -40,7 +41,7 @@ def identify(
         if tensor is not None:
             given[name] = fingerprint([str(tensor.dtype), tensor])
     if enough is not None:
-        given["rule for stopping"] = _of_function(enough)
+        given["rule for stopping"] = function_digest(enough)
     if recipe.model.weights is not None and os.path.isfile(recipe.model.weights):
         file = Path(recipe.model.weights)
         given["first weights"] = digests(file.parent, [file.name])[0]
@@ -66,13 +67,6 @@ def agree(world: World, make: Callable[[], Identity]) -> Identity:
             f"{leading['data']['fingerprint']}."
         )
     return identity
-
-
-def _of_function(function: Callable[..., Any]) -> str:
-    """A name for a function that changes with its code; variables it closes over are ignored."""
-    code = getattr(function, "__code__", None)
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
-    return fingerprint([name, code.co_code if code is not None else b""])
 
 
 def _source_of(model: str) -> Path | None:

@@ -108,7 +108,7 @@ class Loop:
                     if stop or due:
                         self._save()
                     if stop:
-                        raise self.interruption.error(f"after step {self.step} of epoch {self.epoch + 1}")
+                        raise self.interruption.error(f"after step {self.step}, in epoch {self.epoch + 1}")
                 history.append(self._end_of_epoch())
                 bar.note(loss=history[-1]["train.loss"], error=history[-1]["train.error"])
         world.check_replicas(self.parts.model)
@@ -287,7 +287,7 @@ class Loop:
         if self.parts.world.leads:
             for row in early.metrics()[: state["lines"]]:
                 self.run.log(**row)
-            _log.info("run %s begins with the %d epochs of run %s.", self.run.id, self.epoch, early.id)
+            _log.debug("run %s begins with the %d epochs of run %s.", self.run.id, self.epoch, early.id)
 
     def _go_on_from(self, state: dict[str, Any]) -> None:
         parts, world = self.parts, self.parts.world

@@ -51,7 +51,7 @@ class Trial:
 class RangeTest:
     """The rates tried, for how many epochs, the rate chosen, and the file that records it.
 
-    If no rate learned anything, the recipe's own is kept and `found` is false.
+    If no rate learned anything, the recipe's own is kept and `any_learned` is false.
     """
 
     trials: tuple[Trial, ...]
@@ -60,7 +60,7 @@ class RangeTest:
     path: Path
 
     @property
-    def found(self) -> bool:
+    def any_learned(self) -> bool:
         """Whether any rate learned something."""
         return any(trial.learned for trial in self.trials)
 
@@ -68,7 +68,7 @@ class RangeTest:
         """The result in a sentence."""
         length = "1 epoch" if self.epochs == 1 else f"{self.epochs} epochs"
         tried = ", ".join(f"{trial.lr:g}: {_outcome(trial)}" for trial in self.trials)
-        if not self.found:
+        if not self.any_learned:
             return (
                 f"--lr auto: no learning rate from {self.trials[-1].lr:g} to {self.trials[0].lr:g} learned anything in "
                 f"{length}; {self.lr:g} is kept, which fits the model. Train for longer (--epochs), or look at the "
@@ -133,16 +133,16 @@ def _try_rates(short: Recipe, data: Splits, folder: Path, **running: Any) -> lis
             loss, error = float(run.summary()["train.loss"]), float(run.summary()["train.error"])
             learned = math.isfinite(loss) and error < NEAR_CHANCE * guessing
             trials.append(Trial(rate, loss if math.isfinite(loss) else None, run.id, learned))
-    return doubted(trials)
+    return discard_lucky_trials(trials)
 
 
-def doubted(trials: Sequence[Trial]) -> list[Trial]:
+def discard_lucky_trials(trials: Sequence[Trial]) -> list[Trial]:
     """The trials; those with a higher loss than one that learned nothing have learned nothing either.
 
     Near chance some errors fall below that of guessing by luck; the losses do not.
 
     >>> trials = [Trial(0.3, 1.41, "a"), Trial(0.1, 1.2, "b"), Trial(0.03, 1.36, "c", learned=False)]
-    >>> [trial.learned for trial in doubted(trials)]
+    >>> [trial.learned for trial in discard_lucky_trials(trials)]
     [False, True, False]
     """
     nothing = min((trial.loss for trial in trials if not trial.learned and trial.loss is not None), default=math.inf)

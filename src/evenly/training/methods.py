@@ -149,12 +149,12 @@ class Method:
         else:
             base, settings = plain, [_for_all(setting, plain, self.name) for setting in settings]
             settings = [setting for setting in settings if setting]
-        made = override(base, settings)
+        changed = override(base, settings)
         if self.has("steps"):
-            made = replace(made, epochs=epochs_of_equal_steps(made.epochs, share=share or 0.0, factor=factor))
-        elif made == plain and self.name != "plain":
+            changed = replace(changed, epochs=epochs_of_equal_steps(changed.epochs, share=share or 0.0, factor=factor))
+        elif changed == plain and self.name != "plain":
             raise UsageError(f"{self.name} changes nothing: plain training is set so already. Leave it out.")
-        return made
+        return changed
 
 
 def parse(name: str) -> Method:
@@ -171,7 +171,9 @@ def parse(name: str) -> Method:
         if word not in WORDS:
             raise UsageError(f"there is no method {word!r}. {did_you_mean(word, [*WORDS, 'original'])}")
         if colon and not (value and WORDS[word].value):
-            raise UsageError(f"{name}: {word} takes no value. Write {word}." if value else f"{name}: {word}: what?")
+            if WORDS[word].value:
+                raise UsageError(f"{name}: give a value after the colon, or write {word}.")
+            raise UsageError(f"{name}: {word} takes no value. Write {word}.")
         words.append((word, value or None))
     if len(words) > 1 and any(word == "plain" for word, _ in words):
         raise UsageError(f"{name}: plain is training without any other method. Leave `plain` out of it.")

@@ -14,15 +14,15 @@ from PIL import Image
 from torch import Tensor, nn
 
 from evenly.data.formats.class_folders import image_names
-from evenly.data.formats.image_files import Broken
+from evenly.data.formats.image_decoding import Broken
 from evenly.data.input_format import InputFormat
 from evenly.errors import DataError, UsageError
 from evenly.progress import Bar
-from evenly.recipe import from_record
 from evenly.records import Run, json_text
 from evenly.training.evaluate import eval_mode
 from evenly.training.model_record import ModelRecord, read_record
-from evenly.training.trained_model import data_of, kept_epochs, open_run, weights_at
+from evenly.training.recorded_recipe import recorded_recipe
+from evenly.training.trained_model import data_of, kept_epochs, no_weights, open_run, weights_at
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"  # in a folder written by `evenly export --as hub`
 
@@ -158,7 +158,7 @@ def load_run(which: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "r
     run, epoch = open_run(os.fspath(which), os.fspath(runs))
     kept = kept_epochs(run)
     if not kept:
-        raise UsageError(f"run {run.id} is {run.state} and has kept no weights yet. Let `evenly train` finish it.")
+        raise no_weights(run)
     record = read_record(run) or _record_from_data(run)
     model = record.build(source=run.path)
     _fill(model, weights_at(run, epoch or kept[-1], last=kept[-1]), f"run {run.id}")
@@ -204,7 +204,7 @@ def _record_from_data(run: Run) -> ModelRecord:
     """The record of a run trained by an older version of evenly, reconstructed from its data."""
     from evenly.data import Augmentation
 
-    recipe = from_record(run.recipe)
+    recipe = recorded_recipe(run)
     try:
         splits = data_of(run)
     except (DataError, UsageError) as error:

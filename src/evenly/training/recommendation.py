@@ -39,7 +39,7 @@ def judge(comparison: dict[str, Any]) -> None:
 
 
 def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
-    """Advice in plain words, no stronger than the numbers: badge, sentence, and a command that would settle more."""
+    """Advice, no stronger than the numbers: badge, sentence, the method to use, and the command to run next."""
     methods, baseline = comparison["methods"], comparison["baseline"]
     runs = [row for method in methods for row in _done(method).values()]
     collapsed = [row for row in runs if row.get("collapsed")]
@@ -49,7 +49,10 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
         own = list(_done(_method(comparison, baseline)).values())
         if 2 * sum(bool(row.get("collapsed")) for row in own) >= len(own):
             hint = _remedy(collapsed[0]["collapsed"])
-            return _advice("learned nothing", f"{before}Nothing can be compared before these are fixed. {hint}", None)
+            following = _other_rate(comparison, hint)
+            return _advice(
+                "learned nothing", f"{before}Nothing can be compared before this is fixed. {hint}", following
+            )
     judged = [method for method in methods if method["difference"] is not None]
     if not judged:
         return _advice("too few seeds", f"{before}{_nothing_yet(comparison)}", None)
@@ -72,11 +75,13 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
         sentences.append(
             "Too early to say." if badge == "too few seeds" else f"Stay with {_prose(_method(comparison, baseline))}."
         )
-    sentences += [said for method in judged if method is not best and (said := _beside(method, comparison, best))]
+    sentences += [text for method in judged if method is not best and (text := _remark(method, comparison, best))]
     if hopeless := [_prose(method) for method in judged if _is_hopeless(method)]:
         sentences.append(f"More than {MOST_SEEDS} seeds would be needed to settle {_list_words(hopeless)}.")
     wanted = [each["difference"]["seeds_to_settle"] for each in judged if not _is_control(each)]
-    return _advice(badge, before + " ".join(sentences), _more_seeds(comparison, max(filter(None, wanted), default=0)))
+    following = _other_rate(comparison, _remedy(collapsed[0]["collapsed"])) if collapsed else None
+    following = following or _more_seeds(comparison, max(filter(None, wanted), default=0))
+    return _advice(badge, before + " ".join(sentences), following, method=best["name"] if best is not None else None)
 
 
 def _best(judged: Sequence[Mapping[str, Any]], comparison: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -106,8 +111,8 @@ def _beats(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return len(both) > 1 and paired_difference([mine[seed] for seed in both], [theirs[seed] for seed in both]).high < 0
 
 
-def _beside(method: Mapping[str, Any], comparison: Mapping[str, Any], best: Mapping[str, Any] | None) -> str | None:
-    """A further sentence on a method."""
+def _remark(method: Mapping[str, Any], comparison: Mapping[str, Any], best: Mapping[str, Any] | None) -> str | None:
+    """A sentence on a method that is not the best one, if there is something to say."""
     difference, name = method["difference"], _prose(method)
     if difference["verdict"] == "hurt":
         return f"{_capital(name)} hurts: {points_with_interval(_interval(difference))} points{_against(comparison)}."
@@ -179,6 +184,16 @@ def _more_seeds(comparison: Mapping[str, Any], seeds: int) -> str | None:
     return f"{words} --seeds {given}"
 
 
+def _other_rate(comparison: Mapping[str, Any], hint: str) -> str | None:
+    """The same command with the learning rate that a hint names; None if it has that rate already."""
+    named, command = re.search(r"--lr (auto|\d[\d.e+-]*(?<=\d))", hint), comparison.get("command")
+    if named is None or not command:
+        return None
+    rest = re.sub(r" --lr[ =]\S+", "", str(command))
+    following = f"{rest} {named[0]}"
+    return None if sorted(following.split()) == sorted(str(command).split()) else following
+
+
 def _nothing_yet(comparison: Mapping[str, Any]) -> str:
     errors = [method for method in comparison["methods"] if method["error"] is not None]
     if not errors:
@@ -195,8 +210,8 @@ def _remedy(sentence: str) -> str:
     return sentence.partition(". ")[2] or "Try another learning rate: --lr 0.01."
 
 
-def _advice(badge: str, sentence: str, following: str | None) -> dict[str, Any]:
-    return {"badge": badge, "sentence": sentence.strip(), "next": following}
+def _advice(badge: str, sentence: str, following: str | None, *, method: str | None = None) -> dict[str, Any]:
+    return {"badge": badge, "sentence": sentence.strip(), "next": following, "method": method}
 
 
 def _method(comparison: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -216,9 +231,9 @@ def _is_control(method: Mapping[str, Any]) -> bool:
     return bool(method.get("control"))
 
 
-def _record(found: Interval) -> dict[str, Any]:
-    low, high = (None if math.isnan(end) else end for end in (found.low, found.high))
-    return {"mean": found.mean, "low": low, "high": high, "n": found.n}
+def _record(interval_: Interval) -> dict[str, Any]:
+    low, high = (None if math.isnan(end) else end for end in (interval_.low, interval_.high))
+    return {"mean": interval_.mean, "low": low, "high": high, "n": interval_.n}
 
 
 def _interval(record: Mapping[str, Any]) -> Interval:

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from evenly import rng
 from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
-from evenly.recipe import Recipe, from_record
+from evenly.recipe import Recipe
 from evenly.records import Run
 from evenly.resampling import Separation, matching
 from evenly.resampling.balance import balance_factors
 from evenly.resampling.baselines import random_like, reweight, upweight
 from evenly.training import checkpoint
+from evenly.training.recorded_recipe import recorded_recipe
 from evenly.training.separations import separation_of, suspect_rows
 
 
@@ -95,7 +96,7 @@ def load_early_weights(early: Run, recipe: Recipe, model: nn.Module) -> None:
     """Fill `model` with the early run's final weights, if the recipe says so."""
     if recipe.resampling.start == "scratch":
         return
-    first = from_record(early.recipe)
+    first = recorded_recipe(early)
     if first.model != recipe.model:
         raise UsageError(
             f"resampling.start=early continues from the weights of run {early.id}, which has another model "

@@ -8,7 +8,7 @@ from evenly.resampling.health import Health
 from evenly.resampling.separation import Separation
 
 HELD_OUT = ("test", "validation")
-FALLS = 0.1  # share of the training error: after a larger fall in the last quarter of the epochs, learning goes on
+FALLS = 0.1  # share of the training error: after a larger fall in the last quarter of the epochs, learning continues
 FITTED = 0.05  # a training error below this leaves little to learn
 GAP = 0.5  # share of the held-out error: a training error below this suggests memorisation
 WORSE = 2.0  # multiple of the error: a group or class whose error is higher stands out
@@ -37,29 +37,29 @@ def signs_of_run(run: Run) -> list[Sign]:
             return []
         return [
             Sign(
-                f"After {summary.get('epoch')} epochs the training error still fell as fast as before.",
-                "Give more --epochs: what is hard cannot be told from what is not learned yet.",
+                f"In {summary.get('epoch')} epochs the fall in training error did not slow to a tenth of its fastest.",
+                "Train for more --epochs: hard examples cannot yet be distinguished from examples not yet learned.",
             )
         ]
     return [*_on_curve(run.metrics()), *_on_errors(summary), *_on_sharpness(run)]
 
 
-def signs_of_separation(separation: Separation, found: Health, *, agreement: float | None = None) -> list[Sign]:
+def signs_of_separation(separation: Separation, health_: Health, *, agreement: float | None = None) -> list[Sign]:
     """The signs in an early network's outputs: wrong labels first, then whether there is a group to upsample.
 
     `agreement` is how well its hard examples match another network's, if known: 1 the same, 0 chance.
     """
     signs = []
-    if found.noise:
-        assert found.noise.share is not None
+    if health_.noise:
+        assert health_.noise.share is not None
         signs.append(
             Sign(
-                f"About {found.noise.share:.1%} of the labels contradict what the network is sure of.",
+                f"About {health_.noise.share:.1%} of the labels contradict what the network is sure of.",
                 "Look at them first (`evenly separate` lists them): copies repeat wrong labels. If they are right and "
                 "an easy feature misleads, USEFUL with noise on its copies is for them.",
             )
         )
-    num, without = len(found.distinctness), len(found.indistinct)
+    num, without = len(health_.distinctness), len(health_.indistinct)
     if num and without == num:
         signs.append(
             Sign(
@@ -153,8 +153,8 @@ def _on_sharpness(run: Run) -> list[Sign]:
         Sign(
             f"The minimum is sharper (λ₁ = {largest:.3g}) than gradient descent can stay at with the highest learning "
             f"rate of this run ({limit:.3g}).",
-            "It got there when the rate had fallen. SAM keeps to flatter ones: compare it; `evenly stability threshold "
-            f"--run {run.id[:7]}` tells more.",
+            "It was reached after the learning rate had fallen. SAM prefers flatter minima: compare it; `evenly "
+            f"stability threshold --run {run.id[:7]}` tells more.",
         )
     ]
 

@@ -201,10 +201,10 @@ def train_from(
             last = loop.train()
             if recipe.until.rule == "end":
                 last = refit_last_layer(loop, last)
-            said = final_predictions(loop) if recipe.until.rule == "end" else None
+            predictions = final_predictions(loop) if recipe.until.rule == "end" else None
             if world.leads:
-                if said is not None:
-                    save_predictions(run, said)
+                if predictions is not None:
+                    save_predictions(run, predictions)
                 result = summarise(parts, loop, last, separation)
                 run.finish(result)
                 loop.path.unlink(missing_ok=True)
@@ -246,29 +246,33 @@ def summarise(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separa
     counts = parts.splits.train.labels.bincount(minlength=2)
     chance = 1 - float(counts.max() / counts.sum())
     collapsed = describe(
-        loop.run.metrics(), num_classes=parts.splits.num_classes, chance=chance, rho=parts.recipe.ascent.radius
+        loop.run.metrics(),
+        num_classes=parts.splits.num_classes,
+        chance=chance,
+        rho=parts.recipe.ascent.radius,
+        lr=parts.recipe.optimizer.lr,
     )
     return facts if collapsed is None else facts | {"collapsed": collapsed}
 
 
 def remarks(recipe: Recipe, result: dict[str, Any]) -> list[str]:
-    """Warnings about a finished run: it learned nothing, or its moment never came.
+    """Warnings about a finished run: it learned nothing, or its stopping rule never fired.
 
     >>> from evenly.recipe import Until
     >>> remarks(Recipe(epochs=8, until=Until("gain")), {"separated_at": 8, "rule_fired": False})[0]
-    'was separated after epoch 8 although its moment had not come: in 8 epochs the gain in training error did not ...'
+    'was separated after its last epoch, 8, because no moment to separate came before: the fall in training error ...'
     """
-    told = [result["collapsed"]] if "collapsed" in result else []
+    sentences = [result["collapsed"]] if "collapsed" in result else []
     if result.get("rule_fired") is False:
-        told.append(
-            f"was separated after epoch {result['separated_at']} although its moment had not come: in "
-            f"{recipe.epochs} epochs the gain in training error did not shrink to a tenth. Train for longer "
-            "(--epochs), or name the epoch (--at-epoch)."
+        sentences.append(
+            f"was separated after its last epoch, {result['separated_at']}, because no moment to separate came before: "
+            "the fall in training error did not slow to a tenth of its fastest. Train for longer (--epochs), or name "
+            "the epoch (--at-epoch)."
         )
-    return told
+    return sentences
 
 
 def _has_bfloat16() -> bool:
     """Whether the CPU computes in bfloat16 natively; True where torch cannot tell."""
-    asked = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
-    return any(ask is None or ask() for ask in asked)
+    queries = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
+    return any(ask is None or ask() for ask in queries)

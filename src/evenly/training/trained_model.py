@@ -9,15 +9,18 @@ from torch import Tensor, nn
 
 from evenly import consent, models
 from evenly.data import Augmentation, Labelled, Splits
-from evenly.errors import DataError, UsageError
+from evenly.errors import DataError, EvenlyError, UsageError
 from evenly.models.foreign import without_fetching
-from evenly.recipe import Recipe, from_record
+from evenly.recipe import Recipe
 from evenly.records import Run
 from evenly.records.identity import check_data
 from evenly.rng import generator
 from evenly.training.build import augmented_shape, load_data
 from evenly.training.checkpoint import load_weights
 from evenly.training.model_record import data_source
+from evenly.training.recorded_recipe import recorded_recipe
+
+WEIGHTS = "weights.safetensors"
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ def open_run(which: str, root: str = "runs") -> tuple[Run, int | None]:
     path = Path(which)
     if path.suffix != ".safetensors":
         return Run.open(which, root), None
-    if path.name == "weights.safetensors" and (path.parent / "recipe.yaml").is_file():
+    if path.name == WEIGHTS and (path.parent / "recipe.yaml").is_file():
         folder, epoch = path.parent, None
     elif (kept := re.fullmatch(r"epoch-(\d+)", path.stem)) and (path.parent.parent / "recipe.yaml").is_file():
         folder, epoch = path.parent.parent, int(kept[1])
@@ -60,28 +63,33 @@ def open_run(which: str, root: str = "runs") -> tuple[Run, int | None]:
 def kept_epochs(run: Run) -> list[int]:
     """The epochs whose weights a run has kept, including the last one when it is done."""
     kept = [int(path.stem.removeprefix("epoch-")) for path in (run.path / "checkpoints").glob("epoch-*.safetensors")]
-    if (run.path / "weights.safetensors").exists():
+    if (run.path / WEIGHTS).exists():
         # From the summary, since the last line of metrics may be lost.
         ended = [run.summary()] if "epoch" in run.summary() else run.metrics()[-1:]
         kept += [line["epoch"] for line in ended if isinstance(line.get("epoch"), int)]
     return sorted(set(kept))
 
 
-def load_trained(run: Run, *, epoch: int | None = None, data_root: str | None = None) -> TrainedModel:
-    """The model of a run after `epoch`, the last by default, and its data."""
+def load_trained(
+    run: Run, *, epoch: int | None = None, data_root: str | None = None, splits: Splits | None = None
+) -> TrainedModel:
+    """The model of a run after `epoch`, the last by default, and its data, where `splits` are not them already."""
     kept = kept_epochs(run)
     if not kept:
-        raise UsageError(f"run {run.id} is {run.state} and has kept no weights yet. Let `evenly train` finish it.")
+        raise no_weights(run)
     epoch = kept[-1] if epoch is None else epoch
     if epoch not in kept:
         raise UsageError(
             f"run {run.id} has not kept the weights of epoch {epoch}; it has those of {', '.join(map(str, kept))}. "
             f"Train with --set keep_epochs=[{epoch}] to keep them."
         )
-    recipe = from_record(run.recipe)
+    recipe = recorded_recipe(run)
     options = without_fetching(recipe.model.name, recipe.model.options)
     consent.require(recipe.model.name, options, source=run.path)  # the folder may be a stranger's
-    splits = data_of(run, data_root=data_root)
+    if splits is None:
+        splits = data_of(run, data_root=data_root)
+    else:
+        check_data(run.path, splits.identity())
     augment = Augmentation.parse(recipe.augment, data=splits.train)
     model = models.build_with(
         options,
@@ -99,9 +107,18 @@ def load_trained(run: Run, *, epoch: int | None = None, data_root: str | None = 
     return TrainedModel(recipe, model.eval(), evaluation_splits(splits, augment), epoch)
 
 
+def no_weights(run: Run) -> EvenlyError:
+    """The error for a run without its last weights: it is not done yet, or something removed them."""
+    if run.state == "done":
+        return DataError(
+            f"run {run.id} is done, but its {WEIGHTS} is missing. Restore it, or remove {run.path} and train again."
+        )
+    return UsageError(f"run {run.id} is {run.state} and has kept no weights yet. Let `evenly train` finish it.")
+
+
 def data_of(run: Run, *, data_root: str | None = None) -> Splits:
     """The data that a run was trained on, from any working directory; refused if they have changed since."""
-    recipe = from_record(run.recipe)
+    recipe = recorded_recipe(run)
     recipe = replace(recipe, data=replace(recipe.data, name=data_source(run, recipe)))
     splits = load_data(recipe, data_root=data_root)
     check_data(run.path, splits.identity())
@@ -114,7 +131,7 @@ def evaluation_splits(splits: Splits, augment: Augmentation) -> Splits:
     if not still.transforms and still.normalise is None:
         return splits
 
-    def applied(part: Labelled) -> Labelled:
+    def transform(part: Labelled) -> Labelled:
         raw = part.in_memory()
         pieces = []
         for start in range(0, len(part), 512):
@@ -122,12 +139,12 @@ def evaluation_splits(splits: Splits, augment: Augmentation) -> Splits:
             pieces.append(still(raw.gather(where), seed=0, epoch=0, index=part.index[where.start : where.stop]))
         return replace(part, inputs=torch.cat(pieces))
 
-    return Splits(splits.name, {split: applied(part) for split, part in splits.items()}, drawn_from=splits.drawn_from)
+    return Splits(splits.name, {split: transform(part) for split, part in splits.items()}, drawn_from=splits.drawn_from)
 
 
 def weights_at(run: Run, epoch: int, *, last: int) -> dict[str, Tensor]:
     """The weights that a run kept after `epoch`; `last` is the last epoch it kept."""
     name = f"checkpoints/epoch-{epoch:04d}.safetensors"
     if not (run.path / name).exists() and epoch == last:
-        name = "weights.safetensors"
+        name = WEIGHTS
     return load_weights(run, name)

@@ -1,6 +1,8 @@
 """The program as a person runs it: in a process of its own."""
 
+import io
 import json
+import logging
 import os
 import re
 import shutil
@@ -14,6 +16,7 @@ import pytest
 from PIL import Image
 
 from evenly.cli import VERBS, main
+from evenly.progress import Bar
 
 
 def evenly(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -79,6 +82,7 @@ def test_the_console_script_and_the_module_are_the_same_program() -> None:
         (["useful", "digits", "--factor", "2.5"], "--factor '2.5': expected a whole number."),
         (["train", "digits", "--pace", "often"], "--pace 'often': expected a number."),
         (["train", ""], "there is no data set ''"),
+        (["train", "photo"], "given by their path (there is none of this name here): a folder of class folders"),
         (["useful"], "evenly useful digits"),
         (["separate"], "evenly separate digits"),
         (["train"], "evenly train digits"),
@@ -135,7 +139,9 @@ def test_listing_as_json_is_on_stdout_alone_and_complete() -> None:
 
 def test_show_writes_a_picture_and_will_not_replace_it_unasked(tmp_path: Path) -> None:
     out = tmp_path / "sheet.png"
-    assert evenly("data", "show", "digit-dominoes", "--out", str(out)).stdout == f"{out}\n"
+    shown = evenly("data", "show", "digit-dominoes", "--out", str(out))
+    assert shown.stdout == f"{out}\n"
+    assert "digit-dominoes, train: 862 examples of 1×16×8 in 2 classes." in shown.stderr
     with Image.open(out) as picture:
         assert picture.size[0] > 300
     again = evenly("data", "show", "digit-dominoes", "--out", str(out))
@@ -159,7 +165,7 @@ def test_a_class_name_that_the_font_lacks_is_drawn_without_a_word(tmp_path: Path
     shown = evenly("data", "show", str(folder), "--out", str(tmp_path / "s.png"))
     assert shown.returncode == 0
     assert "Glyph" not in shown.stderr
-    assert shown.stderr.count("\n") == 1, shown.stderr
+    assert shown.stderr.count("\n") == 2, shown.stderr  # what is held out, and what is shown
 
 
 def test_a_folder_without_class_folders_is_told_how_they_would_lie_in_it(tmp_path: Path) -> None:
@@ -167,16 +173,37 @@ def test_a_folder_without_class_folders_is_told_how_they_would_lie_in_it(tmp_pat
     assert f"{folder / 'cat' / '1.png'}" in evenly("train", str(folder)).stderr
 
 
-def test_an_image_that_does_not_decode_in_training_is_left_out_as_the_message_says(
+def test_images_that_do_not_decode_are_all_named_before_training_and_can_be_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = photos(tmp_path / "photos" / "train", {"cat": 3, "dog": 3}).parent
+    photos(folder / "test", {"cat": 3, "dog": 3})
+    (folder / "test" / "dog" / "bad.png").write_bytes(b"not a picture")
+    (folder / "train" / "cat" / "cut.png").write_bytes((folder / "train" / "cat" / "1.png").read_bytes()[:60])
+    words = ["train", str(folder), "--model", "mlp", "--epochs", "1", "--batch-size", "2", "--device", "cpu"]
+    for _ in range(2):  # what was refused once is not remembered as good
+        assert main(words) == 3
+        told = " ".join(capsys.readouterr().err.split())
+        assert "2 images do not decode: train/cat/cut.png" in told
+        assert "test/dog/bad.png" in told
+        assert "leave them out with --skip-broken" in told
+        assert not list(tmp_path.glob("runs/*/recipe.yaml"))
+    assert main([*words, "--skip-broken"]) == 0
+
+
+def test_images_of_another_size_are_all_named_before_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = photos(tmp_path / "photos", {"cat": 3, "dog": 3})
-    (folder / "dog" / "bad.png").write_bytes(b"not a picture")
+    for name in ("cat/wide.png", "dog/wide.png"):
+        Image.new("RGB", (30, 9)).save(folder / name)
     words = ["train", str(folder), "--model", "mlp", "--epochs", "1", "--batch-size", "2", "--device", "cpu"]
     assert main(words) == 3
-    assert "leave such files out with --skip-broken" in capsys.readouterr().err
-    assert main([*words, "--skip-broken"]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert "cat/wide.png (9×30), dog/wide.png (9×30)" in told
+    assert not list(tmp_path.glob("runs/*/recipe.yaml"))
 
 
 def test_a_class_with_one_example_is_a_data_error_that_names_it(tmp_path: Path) -> None:
@@ -297,3 +324,23 @@ def test_real_cifar10_is_verified_file_by_file(published: Callable[[str], Path],
     result = evenly("data", "verify", "cifar10", EVENLY_DATA=str(tmp_path))
     assert result.returncode == 3
     assert "test_batch.bin" in result.stderr
+
+
+def test_a_log_message_stands_above_the_progress_bar_and_not_inside_of_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    main(["cite", "nguyen2024"])  # logging is set up before there is a bar
+    capsys.readouterr()
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with Bar("0 of 20 runs done", total=20, unit="runs"):
+        logging.getLogger("evenly").warning("seed 0: a class has no clusters")
+    line = next(line for line in terminal.getvalue().splitlines() if "no clusters" in line)
+    assert re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", line.rpartition("\x1b[2K")[2]) == (
+        "evenly: seed 0: a class has no clusters"
+    )

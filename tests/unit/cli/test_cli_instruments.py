@@ -289,6 +289,15 @@ def test_an_option_of_one_measurement_can_be_set_and_a_wrong_one_is_named(
         ("m_sharpness.n=4", "options of 'm_sharpness'"),
         ("m_sharpnes.m=4", "Did you mean 'm_sharpness'"),
         ("m=4", "expected MEASUREMENT.OPTION=VALUE"),
+        ("rise.steps=4", "rise is not measured here"),
     ):
         assert main([*words, "--set", wrong]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_layers_are_probed_for_the_attributes_that_are_named(trained: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["measure", str(trained.path), "layer_probes", "--set", "layer_probes.attributes=[hard]"]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "head: hard " in printed
+    assert "easy" not in printed

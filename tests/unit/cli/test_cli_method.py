@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from evenly.cli import main
 from evenly.cli.comparison_arguments import numbers
-from evenly.cli.comparison_shown import say_default_epochs
+from evenly.cli.comparison_output import say_default_epochs, say_networks
 from evenly.errors import UsageError
 from evenly.recipe import Recipe
 from evenly.training.comparison import Design
@@ -164,13 +164,14 @@ def test_outputs_of_any_network_are_separated_and_exported(tmp_path: Path) -> No
         (["separate"], 2, "which data?"),
         (["separate", "digits", "--from-logits", "none.npz"], 2, "give one of them"),
         (["useful", "digit-dominoes", "--seeds", "a-b"], 2, "--seeds 'a-b'"),
-        (["useful", "digit-dominoes", "--epochs", "1"], 2, "not for a single epoch"),
+        (["useful", "digit-dominoes", "--epochs", "1"], 2, "Train for 2 epochs or more"),
         (["useful", "digit-dominoes", "--epochs", "4", "--at-epoch", "99"], 2, "whole epoch from 1 to 4"),
         (["train", "digits", "--rho", "0.1"], 2, "give --optimizer sam too"),
         (["train", "digits", "--optimizer", "sma"], 2, "Did you mean 'sam'"),
         (["train", "digits", "--epochs", "2", "--set", "keep_epochs=[3]"], 2, "3 is beyond them"),
         (["useful", "digit-dominoes", "--controls", "orginal"], 2, "Did you mean 'original'"),
         (["useful", "digit-dominoes", "--on", "locl"], 2, "Did you mean 'local'"),
+        (["useful", "digit-dominoes", "--on", ""], 2, "--on '': there is no such engine"),
         (["compare", "digit-dominoes", "--methods", "plain,sma"], 2, "Did you mean 'sam'"),
         (["compare", "digit-dominoes", "--methods", "plain,useful+random"], 2, "two of its words set"),
         (["compare", "digit-dominoes", "--methods", ""], 2, "one method and one seed"),
@@ -242,11 +243,12 @@ def test_a_dry_run_of_the_method_shows_both_recipes_and_the_cost_and_makes_nothi
     result = evenly(*words, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert [line.split(",")[0] for line in result.stdout.splitlines() if line.startswith("# ")] == [
-        "# early",
         "# plain",
+        "# early",
         "# useful",
+        "# random",
     ]
-    assert "name: adamw" in result.stdout
+    assert "optimizer.name: adamw" in result.stdout
     assert "examples, about" in result.stderr
     assert "only the early run can tell" in result.stderr
     found = json.loads(evenly(*words, "--json", cwd=tmp_path).stdout)
@@ -322,7 +324,7 @@ def test_a_comparison_tells_the_default_epochs_before_it_trains(
 def test_a_comparison_names_a_network_of_each_method_and_its_own_id_is_no_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["compare", "digits", *QUICK, "--epochs", "1", "--methods", "plain,sam", "--seeds", "0"]
+    words = ["compare", "digits", *QUICK, "--methods", "plain,sam", "--seeds", "0"]
     assert main([*words, "--runs", str(tmp_path)]) == 0
     said = capsys.readouterr().err
     (line,) = (line for line in said.splitlines() if line.startswith("To use a network"))
@@ -333,3 +335,10 @@ def test_a_comparison_names_a_network_of_each_method_and_its_own_id_is_no_run(
     (comparison,) = (tmp_path / "comparisons").glob("*.json")
     assert main(["predict", comparison.stem, str(tmp_path), "--runs", str(tmp_path)]) == 2
     assert f"{comparison.stem} is a comparison, not a run" in capsys.readouterr().err
+
+
+def test_a_network_that_learned_nothing_is_not_offered_for_use(capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = {"run": "a1", "state": "done", "collapsed": "learned nothing: …"}
+    plain = {"label": "plain", "runs": {"0": nothing, "1": {"run": "b2", "state": "done", "collapsed": None}}}
+    say_networks({"methods": [plain, {"label": "SAM", "runs": {"0": nothing}}]}, runs="runs")
+    assert capsys.readouterr().err.startswith("To use a network (plain b2):")

@@ -1,6 +1,7 @@
 """Options and values that cannot be served are refused by name, before anything is trained or written."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -182,3 +183,10 @@ def test_a_tag_that_does_not_fit_its_value_is_told_with_its_line(
     (tmp_path / "recipe.yaml").write_text(f"epochs: 1\n{line}\n")
     assert main(["train", "--config", str(tmp_path / "recipe.yaml"), "--dry-run"]) == 2
     assert "line 2" in capsys.readouterr().err
+
+
+def test_a_folder_whose_name_is_not_utf8_is_refused_with_the_reason(photos: str, capsys: Captured) -> None:
+    name = os.fsdecode(b"\xff")
+    os.rename(photos, name)
+    assert main(["train", *small(name)]) == 2
+    assert r"'\udcff' is not UTF-8, which a recipe is written in. Rename the file or folder" in capsys.readouterr().err

@@ -4,6 +4,7 @@ The stranger's model leaves a file behind when its module is imported and anothe
 is refused, neither is there.
 """
 
+import json
 import os
 import shlex
 import subprocess
@@ -20,11 +21,12 @@ import evenly
 from evenly import consent
 from evenly.cli import main
 from evenly.errors import UsageError
-from evenly.recipe import Data, Model, Recipe, dump, load
+from evenly.recipe import Data, Model, Recipe, dump, from_record, identity_settings, load
 from evenly.records import Run
 from evenly.training.train import train
 from evenly.training.trained_model import load_trained
 from evenly.typed import yaml_text
+from evenly.typed.mappings import digest
 
 STRANGERS = """
 import pathlib
@@ -56,14 +58,24 @@ def run(here: Path) -> Run:
     made = train(
         Recipe(data=Data("digits"), model=Model("mlp", {"width": 8}), epochs=1), runs=here / "runs", device="cpu"
     )
-    recipe = made.recipe | {"model": {"name": "strangers_net:net", "options": {"width": 8}, "weights": None}}
-    (made.path / "recipe.yaml").write_text(yaml_text.render(recipe))
+    forge_recipe(made, "strangers_net:net", {"width": 8})
     Image.fromarray(np.zeros((8, 8), np.uint8)).save(here / "digit.png")
     assert main(["export", str(made.path), "--as", "hub", "--out", "exported"]) == 0
     for record in (made.path / "model.json", here / "exported" / "config.json"):
         record.write_text(record.read_text().replace('"mlp"', '"strangers_net:net"'))
     dump(Recipe(model=Model("strangers_net:net", {"width": 8}), epochs=2), here / "strangers.yaml")
     return Run(made.path)
+
+
+def forge_recipe(run: Run, name: str, options: dict[str, Any]) -> None:
+    """Let a run's recipe name this model, and its identity agree: whoever sends a run can write both.
+
+    Its four epochs are the fewest that `advise` trains.
+    """
+    recipe = run.recipe | {"model": {"name": name, "options": options, "weights": None}, "epochs": 4}
+    (run.path / "recipe.yaml").write_text(yaml_text.render(recipe))
+    settings = identity_settings(from_record(recipe))
+    (run.path / "identity.json").write_text(json.dumps({**run.identity, "recipe": digest(settings)}))
 
 
 def traces(here: Path) -> list[str]:
@@ -86,6 +98,9 @@ REFUSED = [
     "export {run} --as torchscript",
     "export {run} --as hub --out hub",
     "train digits --from {run} --epochs 1 --runs other",
+    "train digits --from exported --epochs 1 --runs other",
+    "compare digits --from {run} --methods plain,sam --seeds 0 --epochs 1 --runs other",
+    "advise {run} --runs other",
 ]
 HARMLESS = [
     "runs --runs runs",
@@ -136,8 +151,7 @@ def test_the_program_itself_refuses_and_imports_nothing(here: Path, run: Run):
 
 
 def test_the_shells_door_is_shut(here: Path, run: Run, capsys: Any):
-    recipe = run.recipe | {"model": {"name": "os:system", "options": {"command": f"touch {here / 'called'}"}}}
-    (run.path / "recipe.yaml").write_text(yaml_text.render(recipe))
+    forge_recipe(run, "os:system", {"command": f"touch {here / 'called'}"})
     assert main(["measure", str(run.path), "rank"]) == 2
     assert "os:system(command=" in capsys.readouterr().err
     assert traces(here) == []
@@ -151,8 +165,7 @@ def test_what_a_person_names_on_the_command_line_runs_and_is_remembered_with_its
     assert main(["train", "--config", str(made.parent / "recipe.yaml"), *SMALL]) == 0
     capsys.readouterr()
     # The same function with other options is other code: those decide what it does.
-    other = Run(made.parent).recipe | {"model": {"name": "strangers_net:net", "options": {"width": 9}}}
-    (made.parent / "recipe.yaml").write_text(yaml_text.render(other))
+    forge_recipe(Run(made.parent), "strangers_net:net", {"width": 9})
     assert main(["measure", str(made.parent), "rank"]) == 2
     assert "strangers_net:net(width=9)" in capsys.readouterr().err
 

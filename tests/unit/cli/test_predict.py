@@ -91,6 +91,11 @@ def test_training_goes_on_from_a_run_and_the_run_is_another(
     assert all((before[name] - after[name]).abs().max() < 1e-4 for name in before)
 
 
+def test_the_run_to_go_on_from_is_found_by_its_id_in_the_folder_of_runs(run: str, home: Path) -> None:
+    words = ["train", str(home / "photos"), "--from", Path(run).name[:6], "--batch-size", "8", "--device", "cpu"]
+    assert main([*words, "--runs", str(home / "runs"), "--dry-run"]) == 0
+
+
 def test_another_model_than_that_of_the_run_is_refused(
     run: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,7 +33,7 @@ def test_json_tells_what_is_on_the_page(run: Run, tmp_path: Path, capsys: pytest
     assert main(["report", str(run.path), "--out", str(tmp_path / "a.html"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["sections"] == ["curves", "run"]
-    assert told["command"] == "evenly train digits --epochs 2"
+    assert told["command"] == "evenly train digits --epochs 2 --lr 0.1 --set schedule.kind=step"
 
 
 def test_a_page_that_exists_is_kept_unless_forced(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +49,7 @@ def test_a_page_that_exists_is_kept_unless_forced(run: Run, tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ([], 2, "which run?"),
+        ([], 2, "the folder of all runs: evenly report "),
         (["nope"], 2, "there is no run 'nope'"),
         (["RUN", "--sections", "geometry"], 3, "evenly measure RUN sharpness"),
         (["RUN", "--sections", "geometri"], 2, "Did you mean 'geometry'"),

@@ -48,3 +48,14 @@ def test_a_run_whose_metrics_something_else_changed_does_not_hide_the_others(
     assert [row["id"] for row in json.loads(out)] == ["b1"]
     assert "Left out a0" in err
     assert "line 1" in err
+
+
+def test_a_name_in_a_strangers_recipe_does_not_reach_the_terminal_as_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Run.create(tmp_path, {"data": {"name": "d\x1b[2J\x1b]0;owned\x07\u202enpz"}}, "a0") as run:
+        run.finish({"epoch": 1})
+    for words in (["runs"], ["runs", "show", "a0"]):
+        assert main([*words, "--runs", str(tmp_path)]) == 0
+        out, err = capsys.readouterr()
+        assert not set("\x1b\x07\u202e") & set(out + err)

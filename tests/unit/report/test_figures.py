@@ -6,7 +6,7 @@ import pytest
 
 from evenly.measurements import MEASUREMENTS
 from evenly.report import figures
-from evenly.report.chart import Bars, Chart, Heat, Histogram, Line, Points, Rule
+from evenly.report.chart import Bars, Chart, Heat, Line, Points, Rule
 from evenly.report.interactive import plot, table
 from evenly.report.static import figure
 
@@ -50,13 +50,10 @@ EVERY = {
     "probing": figures.probing({"useful": MEASURED, "original": MEASURED}),
     "reliance": figures.reliance(MEASURED),
     "feature_rank": figures.feature_rank({"useful": [MEASURED]}),
-    "dynamics": figures.dynamics([0, 0, 1, 3, 50], never_learned=2),
-    "alignment": figures.alignment({"GD": {"easy": [0, 1], "hard": [0, 0]}, "SAM": {"easy": [0, 1]}}, times=[0, 1]),
     "numbers": figures.numbers({"useful": {"m_sharpness": 0.4, "m_sharpness_error": 0.1}}, MEASUREMENTS["m_sharpness"]),
     "layer_probes": figures.layer_probes(MEASURED),
     "worst_groups": figures.worst_groups(MEASURED),
     "mode_connectivity": figures.mode_connectivity(MEASURED),
-    "learning_order": figures.learning_order([{"name": "easy", "time": 2.0}, {"name": "hard", "time": None}]),
 }
 
 
@@ -80,12 +77,31 @@ def test_what_is_not_there_is_not_drawn() -> None:
     assert figures.error_by_method({"a": []}) is None
     assert figures.moment([]) is None
     assert figures.separation_view({}) is None
+
+
+def test_a_view_of_very_many_outputs_shows_some_of_both_kinds_and_says_how_many() -> None:
+    rows = range(5000)
+    view = {"x": rows, "y": rows, "label": [0] * 5000, "hard": [row % 7 == 0 for row in rows], "index": rows}
+    chart = figures.separation_view({name: list(values) for name, values in view.items()})
+    assert chart is not None
+    num = [len(layer.x) for layer in chart.layers]  # type: ignore[union-attr]
+    assert sum(num) == 556
+    assert min(num) > 50
+    assert "The outputs of 556 training examples" in chart.sentence
+
+
+def test_the_lowest_error_is_called_equal_only_where_all_are() -> None:
+    told = figures.error_by_method({"plain": [0.2, 0.2], "SAM": [0.1, 0.1], "random": [0.1, 0.1]})
+    alike = figures.error_by_method({"plain": [0.1, 0.1], "SAM": [0.1, 0.1]})
+    assert told is not None
+    assert alike is not None
+    assert "lowest on average for SAM and random (10.00%)" in told.sentence
+    assert "equal on average for plain and SAM (10.00%)" in alike.sentence
     assert figures.cluster_losses([{"name": "a", "loss_easy": None, "loss_hard": None}]) is None
     assert figures.over_training({"a": [{"epoch": 1, "gini": 0.5}]}, "gini") is None
     for absent in (figures.spectrum, figures.lorenz, figures.importance_map, figures.probing, figures.reliance):
         assert absent({"epoch": 3}) is None
     assert figures.stability_position({}) is None
-    assert figures.dynamics([]) is None
 
 
 def test_curves_are_means_over_seeds_between_lowest_and_highest() -> None:
@@ -137,16 +153,6 @@ def test_a_criterion_without_a_finite_edge_is_named_and_not_drawn(eta: float | N
     assert "not drawn: full batch for SGD" in made.sentence
     json.dumps(plot(made), allow_nan=False)
     assert figures.stability_position({"lr": 0.1, "methods": {"SGD": {"criteria": criteria[1:]}}}) is None
-
-
-def test_forgetting_beyond_the_last_bar_is_said() -> None:
-    chart = EVERY["dynamics"]
-    assert isinstance(chart, Chart)
-    histogram = chart.layers[0]
-    assert isinstance(histogram, Histogram)
-    assert (histogram.counts[0], histogram.counts[-1], len(histogram.counts)) == (2, 1, 21)
-    assert "20 times and more" in chart.sentence
-    assert "40% of 5 never did" in chart.sentence
 
 
 def test_more_classes_than_can_be_read_are_cut_and_counted() -> None:

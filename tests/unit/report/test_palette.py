@@ -7,9 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from evenly.report.chart import Bars, Chart, Line, bar_colours, layer_colours
-from evenly.report.palette import EASY, GROUNDS, HARD, METHODS, SERIES, colour_of, display_name, is_control
+from evenly.report.palette import EASY, HARD, METHODS, SERIES, colour_of, display_name, is_control
 
 Colour = NDArray[np.float64]
+GROUNDS = {"light": "#FFFFFF", "dark": "#1B1F24"}  # of the cards of a page
 # Machado, Oliveira & Fernandes (2009), severity 1.
 SIGHTS = {
     "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],

@@ -9,7 +9,7 @@ from evenly.papers.catalogue import CATALOGUE
 from evenly.report.chart import Bars, Chart, Line, Rule, extent, share_y_axes
 from evenly.report.static import figure
 
-LONGEST = sorted({experiment.title for experiment in CATALOGUE.values()}, key=len)[-6:]
+LONGEST = sorted({experiment.title for experiment in CATALOGUE.values()}, key=lambda title: (len(title), title))[-6:]
 
 
 def boxes(made: object) -> tuple[list[object], object]:

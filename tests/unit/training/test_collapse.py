@@ -15,6 +15,11 @@ def history(errors: list[float], lr: float = 0.1) -> list[dict[str, float]]:
     return [{"epoch": i, "lr": lr, "train.error": error} for i, error in enumerate(errors, 1)]
 
 
+def test_advice_names_the_rate_of_the_recipe_not_that_of_a_schedule() -> None:
+    told = describe(history([0.76, 0.75, 0.75, 0.75], lr=0.0945), num_classes=4, lr=0.1)
+    assert "lower learning rate than 0.1: --lr 0.01" in told
+
+
 def test_a_run_that_ends_at_chance_is_said_to_have_learned_nothing_with_a_rate_to_try() -> None:
     told = describe(history([0.76, 0.75, 0.75, 0.75]), num_classes=4)
     assert told is not None
@@ -96,7 +101,7 @@ def test_a_separating_moment_that_never_came_is_recorded_and_said(
         run = train(recipe, runs=tmp_path, device="cpu")
     assert run.summary()["rule_fired"] is False
     assert run.summary()["separated_at"] == 3
-    assert "was separated after epoch 3 although its moment had not come" in caplog.text
+    assert "was separated after its last epoch, 3, because no moment to separate came before" in caplog.text
     data = load_data(recipe).train
     assert moment_record(run, data)["rule_fired"] is False
 

@@ -136,7 +136,7 @@ def test_a_run_that_fails_ends_only_what_needs_it(tmp_path: Path) -> None:
     (kept,) = stored.comparisons(tmp_path)
     states = {each["name"]: each["runs"]["0"]["state"] for each in kept["methods"]}
     assert states == {"plain": "done", "logit-penalty:1e30": "failed", "batch": "done"}
-    assert "optimizer.lr" in method(kept, "logit-penalty:1e30")["runs"]["0"]["reason"]
+    assert "Try --lr" in method(kept, "logit-penalty:1e30")["runs"]["0"]["reason"]
 
 
 def test_where_nothing_can_be_separated_the_other_methods_are_compared(tmp_path: Path) -> None:
@@ -184,6 +184,12 @@ def test_plain_training_waits_for_the_early_run_only_where_it_can_begin_with_it(
     proxy = plan_runs(replace(design, early_model=Model("mlp")), split="test", running={})
     assert proxy["plain, seed 0"].needs == ()
     assert len(plan_runs(replace(design, methods=("plain", "sam")), split="test", running={})) == 2
+
+
+def test_of_one_seed_the_longest_runs_begin_first_so_that_no_process_waits_at_the_end() -> None:
+    design = Design(SMALL, ("plain", "sam", "asam"), (0, 1))
+    names = list(plan_runs(design, split="test", running={}))
+    assert [name.partition(",")[0] for name in names] == ["SAM", "ASAM", "plain"] * 2
 
 
 def test_the_separation_of_an_early_run_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

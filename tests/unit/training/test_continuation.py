@@ -55,7 +55,7 @@ def test_beginning_where_the_early_run_ended_gives_the_bits_of_training_from_scr
 
 
 def test_the_shared_epochs_are_trained_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", logger="evenly")
+    caplog.set_level("DEBUG", logger="evenly")
     early = early_run(SMALL, tmp_path)
     train_from(early, SMALL, runs=tmp_path, device="cpu")
     assert f"begins with the 2 epochs of run {early.id}" in caplog.text

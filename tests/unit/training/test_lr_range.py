@@ -11,7 +11,7 @@ from evenly.cli import main
 from evenly.errors import UsageError
 from evenly.recipe import Data, Model, Recipe
 from evenly.training.defaults import with_model_defaults
-from evenly.training.lr_range import FEWEST_STEPS, FOLDER, STEPS, Trial, choose, doubted, range_test
+from evenly.training.lr_range import FEWEST_STEPS, FOLDER, STEPS, Trial, choose, discard_lucky_trials, range_test
 
 RECIPE = Recipe(data=Data("parity", {"dim": 5, "num_train": 200}), model=Model("mlp", {"width": 32}), batch_size=20)
 
@@ -50,22 +50,23 @@ def test_a_rate_that_learned_nothing_is_never_chosen_however_alike_the_losses() 
 def test_a_rate_with_a_larger_loss_than_one_that_learned_nothing_learned_nothing() -> None:
     # As seen on the same images after two epochs: the larger rates fell below the error of guessing by chance.
     seen = [Trial(0.3, 1.409, "a"), Trial(0.1, 1.408, "b"), Trial(0.03, 1.363, "c", False)]
-    assert not any(trial.learned for trial in doubted(seen))
-    assert [trial.learned for trial in doubted([Trial(1.0, None, None, False), Trial(0.1, 0.5, "a")])] == [False, True]
+    assert not any(trial.learned for trial in discard_lucky_trials(seen))
+    seen = [Trial(1.0, None, None, False), Trial(0.1, 0.5, "a")]
+    assert [trial.learned for trial in discard_lucky_trials(seen)] == [False, True]
 
 
 def test_rates_are_tried_for_longer_until_one_has_learned_something(tmp_path: Path) -> None:
     tiny = replace(RECIPE, batch_size=200, epochs=50)  # one step an epoch
     test = range_test(tiny, runs=tmp_path, device="cpu")
     assert test.epochs >= FEWEST_STEPS
-    assert test.found == any(trial.learned for trial in test.trials)
+    assert test.any_learned == any(trial.learned for trial in test.trials)
 
 
 def test_where_nothing_can_be_learned_the_models_own_rate_is_kept_and_that_is_said(tmp_path: Path) -> None:
     data = Data("parity", {"dim": 8, "num_train": 200})
     blind = replace(RECIPE, data=data, epochs=1, batch_size=200)  # one step for each rate
     test = range_test(blind, runs=tmp_path, device="cpu")
-    assert not test.found
+    assert not test.any_learned
     assert test.lr == blind.optimizer.lr
     assert "learned anything in 1 epoch" in test.sentence()
     assert json.loads(test.path.read_text())["epochs"] == 1

@@ -12,7 +12,7 @@ from PIL import Image
 
 import evenly
 from evenly.data import load
-from evenly.errors import DataError, UsageError
+from evenly.errors import DataError, EvenlyError, UsageError
 from evenly.recipe import Data, Model, Optimizer, Recipe
 from evenly.records import Run
 from evenly.training.train import train
@@ -169,6 +169,22 @@ def test_a_damaged_record_is_one_error_that_names_the_file(run: Run, tmp_path: P
         (old / "model.json").write_text(text)
         with pytest.raises(DataError, match=r"model.json"):
             evenly.load_run(old)
+
+
+@pytest.mark.parametrize(
+    ("lost", "error"),
+    [
+        (["weights.safetensors"], "is done, but its weights.safetensors is missing. Restore it"),
+        (["weights.safetensors", "done"], "is stopped and has kept no weights yet"),
+        (["done", "metrics.jsonl"], "has kept no weights yet"),  # nothing says of which epoch they are
+    ],
+)
+def test_a_run_whose_weights_cannot_be_used_says_why(run: Run, tmp_path: Path, lost: list[str], error: str) -> None:
+    shutil.copytree(run.path, tmp_path / run.id)
+    for name in lost:
+        (tmp_path / run.id / name).unlink()
+    with pytest.raises(EvenlyError, match=error):
+        evenly.load_run(tmp_path / run.id)
 
 
 def test_a_network_of_one_logit_gives_two_probabilities(tmp_path: Path) -> None:

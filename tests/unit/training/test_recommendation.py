@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evenly.training.methods import CONTROLS, parse
-from evenly.training.recommendation import judge
+from evenly.training.recommendation import _other_rate, judge
 
 STEADY = [0.100, 0.110, 0.105, 0.102, 0.108]
 JITTER = [0.001, -0.001, 0.0, 0.0005, -0.0005]
@@ -90,7 +90,24 @@ def test_runs_that_learned_nothing_are_never_averaged_in_silence() -> None:
     assert one["badge"] == "helped"
     most = comparison({"plain": 3}, plain=STEADY, sam=less(0.012))["recommendation"]
     assert most["badge"] == "learned nothing"
-    assert most["sentence"].endswith("Nothing can be compared before these are fixed. Try --lr 0.01.")
+    assert most["sentence"].endswith("Nothing can be compared before this is fixed. Try --lr 0.01.")
+    assert most["next"] == "evenly compare digits --seeds 0-4 --json --lr 0.01"
+
+
+@pytest.mark.parametrize(
+    ("command", "hint", "following"),
+    [
+        ("evenly compare digits --lr 0.3 --json", "--lr 0.01.", "evenly compare digits --json --lr 0.01"),
+        ("evenly compare digits --lr=0.3", "--lr 1e-05, or --rho 0.1.", "evenly compare digits --lr 1e-05"),
+        ("evenly compare digits", "--lr 1.", "evenly compare digits --lr 1"),
+        ("evenly compare digits", "--lr auto.", "evenly compare digits --lr auto"),
+        ("evenly compare digits --lr auto --json", "--lr auto.", None),  # which has been tried
+    ],
+)
+def test_the_next_command_has_the_learning_rate_that_the_remedy_names(
+    command: str, hint: str, following: str | None
+) -> None:
+    assert _other_rate({"command": command}, f"Try another learning rate: {hint}") == following
 
 
 def test_the_next_command_has_the_seeds_that_would_settle_it() -> None:

@@ -67,7 +67,7 @@ def test_a_minimum_sharper_than_two_over_the_learning_rate_is_a_sign(tmp_path: P
 def test_of_an_early_run_only_a_moment_that_never_came_is_told(tmp_path: Path) -> None:
     early = Recipe(until=Until("gain"))
     (sign,) = signs_of_run(done(tmp_path / "a", [0.5, 0.4], early, rule_fired=False))
-    assert "After 2 epochs" in sign.seen
+    assert "In 2 epochs the fall in training error did not slow" in sign.seen
     assert signs_of_run(done(tmp_path / "b", [0.5, 0.4], early, rule_fired=True)) == []
 
 

@@ -1,10 +1,13 @@
 """The loop against a plain one, and what it says when something cannot work."""
 
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import nn
 from torch.nn import functional
 
 from evenly import models, rng
@@ -112,7 +115,7 @@ def test_the_global_generator_is_left_as_it_was(tmp_path: Path) -> None:
 
 def test_a_diverging_run_stops_at_once_and_says_where_and_what_to_try(tmp_path: Path) -> None:
     recipe = Recipe(**{**vars(SMALL), "optimizer": Optimizer(lr=1e30)})
-    with pytest.raises(Diverged, match=r"the loss is (nan|inf) at step \d+ .*optimizer.lr=0.1"):
+    with pytest.raises(Diverged, match=r"the loss is (nan|inf) at step \d+ .*Try --lr 0.1, "):
         train(recipe, runs=tmp_path, device="cpu")
     (folder,) = tmp_path.iterdir()
     assert not (folder / "weights.safetensors").exists()
@@ -182,3 +185,30 @@ def test_weights_of_one_change_nothing_also_where_sam_divides_the_batch(tmp_path
     )
     for name, weight in plain_run.items():
         torch.testing.assert_close(weight, weighted[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("pace", [float("nan"), -5.0])
+def test_a_pace_that_is_no_time_is_refused_before_a_folder_is_made(pace: float, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"pace = .* seconds between checkpoints"):
+        train(Recipe(data=Data("parity", {"dim": 5}), epochs=1), runs=tmp_path / "runs", device="cpu", pace=pace)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_that_another_process_ends_meanwhile_is_found_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe(data=Data("parity", {"dim": 5}), model=Model("meanwhile:network"), epochs=1, batch_size=50)
+    begun = []
+
+    def network(num_classes: int) -> nn.Module:
+        if not begun:  # after the first look at the folder, and before the lock is taken
+            begun.append(True)
+            train(recipe, runs=tmp_path, device="cpu")
+        return nn.Sequential(nn.Flatten(), nn.Linear(5, num_classes))
+
+    module = ModuleType("meanwhile")
+    module.network = network  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "meanwhile", module)
+    run = train(recipe, runs=tmp_path, device="cpu")
+    assert run.state == "done"
+    assert len(run.metrics()) == 1

@@ -17,6 +17,8 @@ NAMED = {
     "batch_size": "--batch-size",
     "seed": "--seed",
 }
+# The command line has other defaults than a recipe for these (`training.defaults`); one part of a schedule fixes all.
+ALWAYS = ("optimizer.lr", "schedule.kind")
 
 
 def train_command(recipe: Mapping[str, Any]) -> str:
@@ -24,10 +26,11 @@ def train_command(recipe: Mapping[str, Any]) -> str:
     return shell_line(["evenly", "train", *_words(dict(recipe))])
 
 
-def compare_command(recipe: Mapping[str, Any], *, seeds: str = "0-4") -> str:
-    """The command that compares USEFUL with plain training by the same recipe."""
+def compare_command(recipe: Mapping[str, Any], *, methods: Sequence[str] = (), seeds: str = "0-4") -> str:
+    """The command that compares USEFUL with plain training, or the given methods, by the same recipe."""
     base = dict(recipe) | {"resampling": {}, "until": {}, "seed": 0}
-    return shell_line(["evenly", "useful", *_words(base), "--seeds", seeds])
+    verb, which = ("compare", ["--methods", ",".join(methods)]) if methods else ("useful", [])
+    return shell_line(["evenly", verb, *_words(base), *which, "--seeds", seeds])
 
 
 def stored_command(text: Any) -> str:
@@ -64,7 +67,9 @@ def _words(recipe: dict[str, Any]) -> list[str]:
         known = flatten(recipes.to_mapping(recipes.from_mapping(Recipe, recipe), defaults=False))
     except UsageError:  # a recipe of another version: every setting as recorded
         known = flatten(recipe)
-    words = [str(flatten(recipe).get("data.name", "digits"))]
+    every = flatten(recipe)
+    known |= {path: every[path] for path in ALWAYS if path in every}
+    words = [str(every.get("data.name", "digits"))]
     rest = []
     for path, value in known.items():
         text = yaml_text.render({"v": value}).removeprefix("v:").strip() if not isinstance(value, str) else value

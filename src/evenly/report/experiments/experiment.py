@@ -10,6 +10,7 @@ from evenly.errors import DataError, SetupError
 from evenly.records import Run
 from evenly.records.run import DONE, RECIPE
 from evenly.report import palette
+from evenly.report.run_pairs import is_early, method_of
 from evenly.typed.mappings import flatten
 
 EARLY = "early run"
@@ -104,11 +105,7 @@ class Experiment:
 def of_run(run: Run) -> Experiment:
     """The experiment of a run that belongs to no comparison."""
     settings = flatten(run.recipe)
-    early = settings.get("until.rule", "end") != "end"
-    chosen = str(settings.get("resampling.method", "none"))
-    method = EARLY if early else {"none": "plain"}.get(chosen, chosen)
-    if method == "plain" and settings.get("ascent.rule", "none") != "none":
-        method = str(settings["ascent.rule"])
+    method = EARLY if is_early(settings) else method_of(settings)
     seed = settings.get("seed", 0)
     member = Member(run, method, seed if isinstance(seed, int) else 0)
     member.check()
@@ -116,11 +113,11 @@ def of_run(run: Run) -> Experiment:
 
 
 def of_comparison(
-    record: Mapping[str, Any], runs: Path, *, name: str, asked: frozenset[str] = frozenset()
+    record: Mapping[str, Any], runs: Path, *, name: str, named_runs: frozenset[str] = frozenset()
 ) -> Experiment:
-    """The experiment of a stored comparison with runs in the folder `runs`; unreadable ones are remarked on.
+    """The experiment of a stored comparison with runs in the folder `runs`; unreadable ones get a remark.
 
-    `asked` are the IDs of runs that the user named: one of them is presented in detail.
+    `named_runs` are the IDs of runs that the user named: one of them is presented in detail.
     """
     members: list[Member] = []
     remarks: list[str] = []
@@ -142,7 +139,9 @@ def of_comparison(
                 remarks.append(f"Left out {member.description}: {error}")
                 continue
             members.append(member)
-    closely = sorted(members, key=lambda m: (m.id not in asked, palette.is_control(m.method), not m.summary, m.seed))
+    closely = sorted(
+        members, key=lambda m: (m.id not in named_runs, palette.is_control(m.method), not m.summary, m.seed)
+    )
     settings = {f"{part}.name": record.get(part) for part in ("data", "model", "optimizer")}
     names = [label_of(method) for method in record["methods"] if not palette.is_control(label_of(method))]
     return Experiment(
@@ -162,8 +161,8 @@ def label_of(method: Mapping[str, Any]) -> str:
 
 def _title(methods: list[str], settings: Mapping[str, Any]) -> str:
     data, model = str(settings.get("data.name", "?")), settings.get("model.name", "?")
-    rule = settings.get("ascent.rule", "none")
-    optimizer = settings.get("optimizer.name", "sgd") if rule == "none" else rule
+    rule, named = settings.get("ascent.rule", "none"), {word for method in methods for word in method.split("+")}
+    optimizer = settings.get("optimizer.name", "sgd") if rule in ("none", *named) else rule
     what = ", ".join(palette.display_name(method) for method in methods)
     place = data.rstrip("/").rpartition("/")[2] or data
     return f"{what} on {place}: {model}, {str(optimizer).upper()}"

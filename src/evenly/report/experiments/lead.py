@@ -1,22 +1,24 @@
 """The lead of an experiment: a badge, a sentence, a few large numbers, and what to do next."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from evenly.intervals import Interval, points_with_interval
 from evenly.report import palette
 from evenly.report.blocks import Lead
-from evenly.report.experiments.command import compare_command, stored_command, train_command
+from evenly.report.experiments.command import compare_command, shell_line, stored_command, train_command
 from evenly.report.experiments.experiment import EARLY, Experiment, Member, label_of
 from evenly.report.wording import duration, percent
 
 
 def lead(experiment: Experiment) -> Lead:
     """The lead of an experiment, no stronger than its numbers."""
+    if experiment.record and (experiment.shown is not None or experiment.state == "running"):
+        return _of_comparison(experiment)
     if experiment.shown is None:
         return Lead("Nothing of it can be shown: " + " ".join(experiment.remarks or ["it has no run yet."]))
-    return _of_comparison(experiment) if experiment.record else _of_run(experiment.shown, experiment.split)
+    return _of_run(experiment.shown, experiment.split)
 
 
 def progress(experiment: Experiment) -> str:
@@ -46,6 +48,10 @@ def progress(experiment: Experiment) -> str:
         part = (running.metrics[-1].get("epoch", 0) if running.metrics else 0) / (running.recipe.get("epochs") or 1)
     elif training and experiment.state == "running":
         text = f"run {finished + 1} of {total}, {training[0][0]}, seed {training[0][1]}"
+    elif experiment.state == "running" and total > len(cells):
+        # An early run is stored when it is done: the next one is that of the first seed without.
+        for seed in [seed for seed in experiment.record["seeds"] if str(seed) not in begun][:1]:
+            text = f"run {finished + 1} of {total}, {EARLY}, seed {seed}"
     times = [member.summary["seconds"] for member in done if isinstance(member.summary.get("seconds"), int | float)]
     left = len(cells) - len(done) - part
     if times and left > 0 and experiment.state == "running":
@@ -68,19 +74,23 @@ def _of_comparison(experiment: Experiment) -> Lead:
     finding = str(advice.get("sentence") or "")
     badge = str(advice.get("badge") or "")
     if experiment.state == "running":
-        badge, finding = "running", f"Training: {progress(experiment)}. {finding}".strip()
+        # Advice before the end would change from run to run.
+        known = " The numbers are of the runs that are done." if any(m.get("error") for m in record["methods"]) else ""
+        badge, finding = "running", f"Training: {progress(experiment)}.{known}"
     elif experiment.state == "stopped":
         finding = f"Stopped with {progress(experiment)}: the command below continues it. {finding}".strip()
-    main = _main_method(record["methods"])
+    main = main_method(record)
     difference = (main or {}).get("difference") or {}
     settle, following = difference.get("seeds_to_settle"), advice.get("next")
     words = f"about {settle:,} seeds would settle it." if isinstance(settle, int) and settle else ""
-    if words and difference.get("n", 0) < 3:
+    if badge == "learned nothing":
+        words = "try another learning rate:" if following else ""
+    elif words and difference.get("n", 0) < 3:
         words = "more seeds tell a gain from chance; five are usual."
     if badge == "running":  # nothing to do before it is over
         words, following = "", None
-    if badge == "helped" and not words:
-        words = "export the examples, or look at what changed below."
+    if badge == "helped" and not words and not following:
+        words, following = _use(experiment, main)
     return Lead(
         finding or "No run is done yet.",
         badge=badge,
@@ -91,25 +101,39 @@ def _of_comparison(experiment: Experiment) -> Lead:
     )
 
 
-def _main_method(methods: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The method that the experiment is about: the first that is no control and has been run."""
-    tried = [method for method in methods if not palette.is_control(label_of(method))]
-    return next((method for method in tried if method.get("error")), tried[0] if tried else None)
+def _use(experiment: Experiment, main: Mapping[str, Any] | None) -> tuple[str, str]:
+    """How to use the method that helped: export its training set with the repeats, or its network."""
+    done = [member for member in experiment.members if main and member.label == label_of(main) and member.summary]
+    if not done or ((main or {}).get("difference") or {}).get("verdict") != "helped":
+        return "look at what changed below.", ""
+    what, kind = ("training set, hard examples repeated", "csv") if _hard_shares(main) else ("network", "hub")
+    return f"export the {what}.", shell_line(["evenly", "export", str(done[0].run.path), "--as", kind])
+
+
+def _hard_shares(method: Mapping[str, Any] | None) -> list[float]:
+    shares = [cell.get("hard_share") for cell in (method or {}).get("runs", {}).values()]
+    return [share for share in shares if isinstance(share, int | float) and share]
+
+
+def main_method(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The method that a comparison is about: the recommended one, else the first that is no control and has run."""
+    tried = [method for method in record["methods"] if not palette.is_control(label_of(method))]
+    recommended = (record.get("recommendation") or {}).get("method")
+    ranked = sorted(tried, key=lambda method: (method["name"] != recommended, not method.get("error")))
+    return ranked[0] if ranked else None
 
 
 def _facts(record: Mapping[str, Any], main: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     facts = []
     baseline = next((m for m in record["methods"] if m["name"] == record.get("baseline")), None)
-    for method in (baseline, main):
+    for method in (baseline, main) if main is not baseline else (main,):
         error = interval_of((method or {}).get("error"))
         if method is not None and error is not None:
             facts.append((f"error %, {label_of(method)}", percent(error)))
     difference = interval_of((main or {}).get("difference"))
     if difference is not None:
         facts.append(("difference, points (lower is better)", points_with_interval(difference)))
-    shares = [cell.get("hard_share") for cell in (main or {}).get("runs", {}).values()]
-    known = [share for share in shares if isinstance(share, int | float) and share]
-    if known:
+    if known := _hard_shares(main):
         facts.append(("hard examples", f"{sum(known) / len(known):.0%}"))
     cost = (main or {}).get("cost")
     if isinstance(cost, int | float):

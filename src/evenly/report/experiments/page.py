@@ -11,14 +11,23 @@ from evenly import atomic
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.records import Run
 from evenly.records.run import METRICS, RECIPE
-from evenly.report.blocks import Block, Chapter, Lead, Section, Switch
+from evenly.report.blocks import Block, Chapter, Lead, Link, Section, Switch
 from evenly.report.experiments import measurements, provenance, sections
 from evenly.report.experiments.experiment import Experiment, Member
-from evenly.report.experiments.finding import Folder, find, holds_runs
 from evenly.report.experiments.index import index_section
 from evenly.report.experiments.lead import lead, progress
+from evenly.report.experiments.lookup import Folder, find, holds_runs
+from evenly.report.experiments.loose_runs import pair_loose_runs
 from evenly.report.experiments.predictions import predictions_section
-from evenly.report.experiments.reading import DAMAGE, EXAMPLES, MEASUREMENTS, PREDICTIONS, SEPARATION, STABILITY, Reader
+from evenly.report.experiments.run_records import (
+    DAMAGE,
+    EXAMPLES,
+    MEASUREMENTS,
+    PREDICTIONS,
+    SEPARATION,
+    STABILITY,
+    Reader,
+)
 from evenly.report.page import content, render
 
 # Each section, and the command that makes the records it is drawn from.
@@ -33,7 +42,10 @@ SECTIONS = {
     "groups": "evenly useful {data}, on data with named groups",
     "run": "evenly train {data}",
 }
-MOST_SEEDS = 3  # whose pictures are on the page
+MOST_SEEDS, FEW = 3, 4  # seeds with their pictures, on a page of at most so many experiments; one seed on others
+MOST_CONCLUSIONS = 3  # about runs that were trained one by one, on the first screen
+_IN_A_COUNT = {"too few seeds": "with too few seeds", "no difference": "without a difference",
+               "learned nothing": "that learned nothing"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,7 +68,7 @@ class Page:
         """The page as one file, whole or not at all."""
         atomic.write_text(path, self.html())
 
-    def news(self) -> dict[str, Any]:
+    def update(self) -> dict[str, Any]:
         """The update that a live page requests."""
         return content(self.lead, self.sections, chapters=self.chapters) | {"state": self.state, "over": self.over}
 
@@ -72,34 +84,62 @@ def page_of(
         if name not in SECTIONS:
             raise UsageError(f"there is no section {name!r}. {did_you_mean(name, SECTIONS)}")
     experiments, left = find(which, runs)
-    made = [_chapter(experiment, wanted, number) for number, experiment in enumerate(experiments)]
-    remarks = list(dict.fromkeys(remark for _, own in made for remark in own))
+    experiments = _distinguish(experiments)
+    seeds = MOST_SEEDS if len(experiments) <= FEW else 1
+    chapters = [_chapter(experiment, wanted, number, seeds) for number, experiment in enumerate(experiments)]
+    remarks = list(dict.fromkeys(remark for _, own in chapters for remark in own))
     state, over = _state(experiments)
     folders = [Path(word) for word in which if holds_runs(Path(word))]
-    if len(made) == 1 and not left:
-        chapter = made[0][0]
+    if len(chapters) == 1 and not left:
+        chapter = chapters[0][0]
         alone = [_rename(section, section.id.removeprefix(f"{chapter.id}-")) for section in chapter.sections]
         return Page(chapter.title, chapter.lead, alone, [], remarks, state, over)
-    places = {experiment.id: chapter.id for experiment, (chapter, _) in zip(experiments, made, strict=True)}
-    indices = [index_section(Folder(folder), places) for folder in folders[:1]]
-    total = len(made) + left
-    badges = [chapter.lead.badge for chapter, _ in made if chapter.lead.badge]
-    told = ", ".join(f"{badges.count(badge)} {badge}" for badge in dict.fromkeys(badges))
-    finding = f"{total:,} experiments{f': {told}' if told else ''}."
-    finding += f" The latest {len(made)} are shown below the index." if left else ""
+    places = {
+        experiment.id: Link(experiment.title, f"#{chapter.id}")
+        for experiment, (chapter, _) in zip(experiments, chapters, strict=True)
+    }
+    indices, conclusions = [], []
+    for folder in map(Folder, folders[:1]):
+        paired = pair_loose_runs(folder)
+        indices.append(index_section(folder, places, [each.table for each in paired]))
+        conclusions = [sentence for each in paired for sentence in each.conclusions]
+    total = len(chapters) + left
+    badges = [_IN_A_COUNT.get(chapter.lead.badge, chapter.lead.badge) for chapter, _ in chapters if chapter.lead.badge]
+    counts = ", ".join(f"{badges.count(badge)} {badge}" for badge in dict.fromkeys(badges))
+    kind = "runs" if all(len(experiment.members) == 1 for experiment in experiments) and not left else "experiments"
+    finding = f"{total:,} {kind}{f': {counts}' if counts else ''}."
+    finding += "".join(f" {sentence}" for sentence in conclusions[:MOST_CONCLUSIONS])
+    finding += " The index has the other pairs." if len(conclusions) > MOST_CONCLUSIONS else ""
+    finding += f" The latest {len(chapters)} are shown below the index." if left else ""
+    finding += " Pictures are of one seed each; `evenly report ID` shows more." if len(chapters) > FEW else ""
     command = "evenly report " + " ".join(quote(os.fspath(word)) for word in which)
     where = ", ".join(str(folder) for folder in folders)
     title = f"Experiments in {where}" if folders else "Experiments"
-    return Page(title, Lead(finding, command=command), indices, [chapter for chapter, _ in made], remarks, state, over)
+    return Page(
+        title, Lead(finding, command=command), indices, [chapter for chapter, _ in chapters], remarks, state, over
+    )
 
 
-def _chapter(experiment: Experiment, wanted: Sequence[str], number: int) -> tuple[Chapter, list[str]]:
+def _distinguish(experiments: Sequence[Experiment]) -> list[Experiment]:
+    """Experiments of which no two have one title: single runs are told apart by their seed, others by their ID."""
+    titles = [experiment.title for experiment in experiments]
+    seeded = [f"{each.title} (seed {each.members[0].seed})" if len(each.members) == 1 else "" for each in experiments]
+    distinct = []
+    for each, with_seed in zip(experiments, seeded, strict=True):
+        with_id = f"{each.title} ({each.id[:4]})"
+        title = with_seed if with_seed and seeded.count(with_seed) == 1 else with_id
+        distinct.append(replace(each, title=title) if titles.count(each.title) > 1 else each)
+    return distinct
+
+
+def _chapter(experiment: Experiment, wanted: Sequence[str], number: int, seeds: int) -> tuple[Chapter, list[str]]:
     """An experiment with its sections and remarks."""
     reader = Reader()
-    parts = [part for part in _sections(experiment, reader) if part is not None]
+    parts = [part for part in _sections(experiment, reader, seeds) if part is not None]
     warnings = provenance.warnings(experiment, reader)
     remarks = list(dict.fromkeys([*experiment.remarks, *reader.remarks, *warnings]))
-    parts.append(provenance.run_section(experiment, remarks, reader))
+    if (about_runs := provenance.run_section(experiment, remarks, reader)).blocks:
+        parts.append(about_runs)
     if wanted:
         _demand(wanted, parts, experiment, reader)
         parts = [part for part in parts if part.id in wanted]
@@ -118,12 +158,12 @@ def _lead(experiment: Experiment, reader: Reader) -> Lead:
         return Lead(text)
 
 
-def _sections(experiment: Experiment, reader: Reader) -> list[Section | None]:
+def _sections(experiment: Experiment, reader: Reader, num_seeds: int) -> list[Section | None]:
     """Every section but the last, each from its own records: damage to one does not affect the others."""
     shown = experiment.shown
     if shown is None:
         return []
-    seeds = _separations(experiment, reader)
+    seeds = _separations(experiment, reader)[:num_seeds]
     names = sections.class_names(seeds[0][2]) if seeds else reader.class_names(shown.run)
     measured, stability = _measurements(experiment, reader), reader.json(shown.run, STABILITY)
     metrics = [f"{member.id}/{METRICS}" for member in experiment.members]
@@ -149,12 +189,12 @@ def _sections(experiment: Experiment, reader: Reader) -> list[Section | None]:
 def _separations(experiment: Experiment, reader: Reader) -> list[tuple[Member, Run, dict[str, Any]]]:
     """The separation of each seed: of the run that is shown, else of the first member or early run that has one."""
     order = sorted(experiment.members, key=lambda m: (m is not experiment.shown, m.method != "useful"))
-    found: dict[int, tuple[Member, Run, dict[str, Any]]] = {}
+    separations: dict[int, tuple[Member, Run, dict[str, Any]]] = {}
     for member in order:
         for run in (member.run, member.early):
-            if run is not None and member.seed not in found and (read := reader.json(run, SEPARATION)):
-                found[member.seed] = (member, run, read)
-    return list(found.values())[:MOST_SEEDS]
+            if run is not None and member.seed not in separations and (read := reader.json(run, SEPARATION)):
+                separations[member.seed] = (member, run, read)
+    return list(separations.values())
 
 
 def _examples(
@@ -203,7 +243,7 @@ def _state(experiments: Sequence[Experiment]) -> tuple[str, bool]:
     if running and running[0].shown is not None:
         return f"running, epoch {running[0].shown.epochs}", False
     states = {experiment.state for experiment in experiments}
-    return (states.pop() if len(states) == 1 else "done"), not states & {"new"}
+    return (next(iter(states)) if len(states) == 1 else "done"), "new" not in states
 
 
 def _demand(wanted: Sequence[str], parts: Sequence[Section], experiment: Experiment, reader: Reader) -> None:

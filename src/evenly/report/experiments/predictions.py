@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenly.report.blocks import Block, Download, Plot, Prose, Section, Switch, Table
 from evenly.report.chart import Chart, Heat
 from evenly.report.experiments.experiment import Experiment
-from evenly.report.experiments.reading import Reader
+from evenly.report.experiments.run_records import Reader
 
 Columns = Mapping[str, NDArray[Any]]
 MOST_CLASSES, MOST_LISTED = 20, 2000
@@ -22,9 +22,9 @@ def predictions_section(experiment: Experiment, names: Mapping[int, str], reader
     by_method: dict[str, dict[int, Columns]] = {}
     for label, own in experiment.by_label.items():
         for member in own:
-            said = reader.predictions(member.run).get(experiment.split)
-            if said:
-                by_method.setdefault(label, {})[member.seed] = said
+            columns = reader.predictions(member.run).get(experiment.split)
+            if columns:
+                by_method.setdefault(label, {})[member.seed] = columns
     if not by_method:
         return None
     matrices: dict[str, Sequence[Block]] = {
@@ -41,12 +41,12 @@ def predictions_section(experiment: Experiment, names: Mapping[int, str], reader
 def confusion(seeds: Sequence[Columns], names: Mapping[int, str], *, label: str, split: str) -> Chart:
     """How often each class was predicted as each other one, in per cent of the class, over all seeds.
 
-    >>> said = {"label": np.array([0, 0, 1]), "predicted": np.array([0, 1, 1])}
-    >>> confusion([said], {0: "cat", 1: "dog"}, label="plain", split="test").layers[0].z
+    >>> columns = {"label": np.array([0, 0, 1]), "predicted": np.array([0, 1, 1])}
+    >>> confusion([columns], {0: "cat", 1: "dog"}, label="plain", split="test").layers[0].z
     ((50.0, 50.0), (0.0, 100.0))
     """
-    labels = np.concatenate([said["label"] for said in seeds])
-    predicted = np.concatenate([said["predicted"] for said in seeds])
+    labels = np.concatenate([columns["label"] for columns in seeds])
+    predicted = np.concatenate([columns["predicted"] for columns in seeds])
     present, sizes = np.unique(labels, return_counts=True)
     wrong = {int(c): float((predicted[labels == c] != c).mean()) for c in present}
     shown = (
@@ -62,7 +62,9 @@ def confusion(seeds: Sequence[Columns], names: Mapping[int, str], *, label: str,
     called = [names.get(c, str(c)) for c in shown]
     off = [(table[i][j], called[i], called[j]) for i in range(len(shown)) for j in range(len(shown)) if i != j]
     most = max(off, default=(0.0, "", ""))
-    told = f" Most often {most[1]} is taken for {most[2]}: {most[0]:.1f}%." if most[0] > 0 else " Nothing is confused."
+    remark = (
+        f" Most often {most[1]} is taken for {most[2]}: {most[0]:.1f}%." if most[0] > 0 else " Nothing is confused."
+    )
     some = f" The {MOST_CLASSES} classes with most errors are shown." if len(wrong) > MOST_CLASSES else ""
     num = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
     return Chart(
@@ -70,7 +72,7 @@ def confusion(seeds: Sequence[Columns], names: Mapping[int, str], *, label: str,
         "predicted",
         "true class",
         [Heat(called, called, table, "% of the class", low=0.0, high=100.0, show_values=len(shown) <= 12)],
-        f"How the {int(sizes.sum()) // len(seeds):,} examples of {split} were classified, n = {num}.{told}{some}",
+        f"How the {int(sizes.sum()) // len(seeds):,} examples of {split} were classified, n = {num}.{remark}{some}",
     )
 
 

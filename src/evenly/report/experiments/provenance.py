@@ -6,7 +6,7 @@ from typing import Any
 from evenly import environment
 from evenly.report.blocks import Block, Listing, Prose, Section, Table
 from evenly.report.experiments.experiment import Experiment, Member
-from evenly.report.experiments.reading import Reader
+from evenly.report.experiments.run_records import Reader
 from evenly.typed import yaml_text
 
 
@@ -38,7 +38,7 @@ def warnings(experiment: Experiment, reader: Reader) -> list[str]:
     # Toy data depend on the seed, so their fingerprints differ as they should.
     changes = [line for stamp in stamps for line in environment.difference(stamps[0], stamp)]
     if names := {line.split(":")[0] for line in changes} - {"data"}:
-        lines.append(f"The runs were not all made in the same environment: {', '.join(sorted(names))} differ.")
+        lines.append(f"The runs were not all made in the same environment. What differs: {', '.join(sorted(names))}.")
     for member in experiment.members:
         if failure := reader.failure(member.run):
             lines.append(f"{_capital(member)} failed: {failure}")

@@ -89,20 +89,18 @@ def separation_blocks(separation: Mapping[str, Any], classes: Mapping[int, str],
         ]
     )
     if rows:
-        cells = [
-            [row.get(name) for name in ("name", "easy", "hard")]
-            + [_rounded(row.get(name)) for name in ("loss_easy", "loss_hard", "silhouette")]
-            + [{True: "yes", False: "no"}.get(row.get("distinct"), "—")]
-            for row in rows
-        ]
-        columns = ["class", "easy", "hard", "loss of easy", "loss of hard", "silhouette", "two clusters"]
-        blocks.append(Table(columns, cells, _CLUSTERS))
+        # Records of earlier versions have no silhouette of a single cloud.
+        columns = {name: key for name, key in _COLUMNS.items() if any(row.get(key) is not None for row in rows)}
+        cells = [[_told(row.get(key)) for key in columns.values()] for row in rows]
+        blocks.append(Table(list(columns), cells, _CLUSTERS))
     if separation.get("suspects"):
         blocks += _suspects(separation, classes)
     return blocks
 
 
-def _rounded(value: Any) -> Any:
+def _told(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:.3f}" if isinstance(value, float) else value
 
 
@@ -115,6 +113,8 @@ def curves_section(experiment: Experiment) -> Section | None:
     ]
     parted = []
     for label, own in experiment.by_label.items():
+        if palette.is_control(label):  # what it repeats was chosen at random and is neither easy nor hard
+            continue
         parted.append(figures.cluster_curves(own[0].metrics, name=f"{label}, seed {own[0].seed}"))
     if not any(parted):
         charts.append(figures.training_curves(runs, metric="train.error"))
@@ -176,10 +176,11 @@ def _suspects(separation: Mapping[str, Any], classes: Mapping[int, str]) -> list
     ]
 
 
+_COLUMNS = {"class": "name", "easy": "easy", "hard": "hard", "loss of easy": "loss_easy", "loss of hard": "loss_hard",
+            "silhouette": "silhouette", "one cloud": "cloud", "two clusters": "distinct"}  # fmt: skip
 _CLUSTERS = (
-    "The two clusters of each class. A silhouette near 1 means that they lie well apart. The last column says yes "
-    "where it is above what a single Gaussian cloud of the same covariance reaches when it is cut in two: each class "
-    "has its own threshold, so a no may have a higher silhouette than a yes."
+    "The two clusters of each class, with their mean losses in nats. A silhouette near 1 means that they lie well "
+    "apart. There are two clusters where it is above that of one Gaussian cloud of the same covariance cut in two."
 )
 
 

@@ -7,9 +7,6 @@ from evenly.report.figures.diagnostics import layer_probes as layer_probes
 from evenly.report.figures.diagnostics import mode_connectivity as mode_connectivity
 from evenly.report.figures.diagnostics import numbers as numbers
 from evenly.report.figures.diagnostics import worst_groups as worst_groups
-from evenly.report.figures.dynamics import alignment as alignment
-from evenly.report.figures.dynamics import dynamics as dynamics
-from evenly.report.figures.dynamics import learning_order as learning_order
 from evenly.report.figures.features import feature_rank as feature_rank
 from evenly.report.figures.features import importance_map as importance_map
 from evenly.report.figures.features import lorenz as lorenz

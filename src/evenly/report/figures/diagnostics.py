@@ -35,8 +35,8 @@ def numbers(measured: Mapping[str, Measured], entry: Measurement) -> Chart | Non
     some = any(low is not None for bars in layers for low in bars.low or ())
     whiskers = " Whiskers are two standard errors." if some else ""
     help = entry.help.replace("--rho", "ρ")
-    told = f"{help[0].upper()}{help[1:]} ({entry.source}), at the last epoch measured.{whiskers}"
-    return Chart(entry.title, "", entry.unit, layers, told, y_log=entry.log)
+    sentence = f"{help[0].upper()}{help[1:]} ({entry.source}), at the last epoch measured.{whiskers}"
+    return Chart(entry.title, "", entry.unit, layers, sentence, y_log=entry.log)
 
 
 def _number(value: Any) -> float | None:
@@ -44,7 +44,7 @@ def _number(value: Any) -> float | None:
 
 
 def layer_probes(measured: Measured) -> Chart | None:
-    """The error of the easy and the hard feature's probe at every layer.
+    """The error of every attribute's probe at every layer.
 
     >>> rows = [{"layer": "0", "easy": 0.0, "hard": 0.1}, {"layer": "2", "easy": 0.0, "hard": 0.4}]
     >>> layer_probes({"layer_probes": rows}).layers[1].y
@@ -53,7 +53,7 @@ def layer_probes(measured: Measured) -> Chart | None:
     rows = measured.get("layer_probes")
     if not isinstance(rows, list) or not rows:
         return None
-    names = [name for name in ("easy", "hard") if name in rows[0]]
+    names = [name for name in rows[0] if name not in ("layer", "features")]
     layers = [str(row["layer"]) for row in rows]
     return Chart(
         "Probing error by layer",

@@ -27,7 +27,7 @@ def lorenz(measured: Measured) -> Chart | None:
         if curves.get(key):
             layers.append(Line(name, share, [100 * value for value in curves[key]], colour=number))
     gini, phantom = measured.get("gini"), measured.get("phantom_gini")
-    told = (
+    remark = (
         f" Gini {gini:.3f}" + (f", {phantom:.3f} at SAM's displaced weights." if phantom is not None else ".")
         if gini
         else ""
@@ -37,7 +37,7 @@ def lorenz(measured: Measured) -> Chart | None:
         "share of examples, least important first (%)",
         "share of importance (%)",
         layers,
-        f"The nearer a curve to the diagonal, the more evenly the examples drive the gradient.{told}",
+        f"The nearer a curve to the diagonal, the more evenly the examples drive the gradient.{remark}",
     )
 
 

@@ -33,19 +33,19 @@ def spectrum(measured: Measured) -> Chart | None:
         layers.append(Points("largest eigenvalues", eigenvalues, heights, text, colour=1, mark="tick"))
     if not layers:
         return None
-    told = "The eigenvalues of the loss's Hessian"
+    sentence = "The eigenvalues of the loss's Hessian"
     if measured.get("lambda_max") is not None:
-        told += f": the largest is {measured['lambda_max']:.4g}"
+        sentence += f": the largest is {measured['lambda_max']:.4g}"
         if measured.get("lambda_ratio_5") is not None:
-            told += f", {measured['lambda_ratio_5']:.3g} times the fifth"
+            sentence += f", {measured['lambda_ratio_5']:.3g} times the fifth"
         if measured.get("trace") is not None:
-            told += f"; the trace, which sums all of them, is {measured['trace']:.4g}"
+            sentence += f"; the trace, which sums all of them, is {measured['trace']:.4g}"
     return Chart(
         "Spectrum of the Hessian",
         "eigenvalue" if density else "",
         "density" if density else "eigenvalue",
         layers,
-        told + ". Flat minima have small ones.",
+        sentence + ". Flat minima have small ones.",
         y_log=bool(density),
     )
 
@@ -78,16 +78,18 @@ def stability_position(report: Measured) -> Chart | None:
     ((0.5,), 0.1)
     """
     layers: list[Points | Rule] = []
-    told, without = [], []
-    for number, (method, found) in enumerate(report.get("methods", {}).items()):
+    shown, without = [], []
+    for number, (method, method_report) in enumerate(report.get("methods", {}).items()):
         # Neither infinity nor zero has a place on a logarithmic axis.
-        known = [row for row in found["criteria"] if row.get("eta") and 0 < row["eta"] < math.inf]
-        without += [f"{row['name']} for {method}" for row in found["criteria"] if row.get("eta") in (None, math.inf)]
+        known = [row for row in method_report["criteria"] if row.get("eta") and 0 < row["eta"] < math.inf]
+        without += [
+            f"{row['name']} for {method}" for row in method_report["criteria"] if row.get("eta") in (None, math.inf)
+        ]
         text = [f"{method}, {row['name']}: {row['eta']:.4g} ({row.get('says', '')})" for row in known]
         names = [row["name"] for row in known]
         layers += [Points(method, [row["eta"] for row in known], names, text, colour=number)] if known else []
-        if found.get("stands"):
-            told.append(f"{method} is {found['stands']}")
+        if method_report.get("stands"):
+            shown.append(f"{method} is {method_report['stands']}")
     if not layers:
         return None
     if report.get("lr"):
@@ -98,7 +100,7 @@ def stability_position(report: Measured) -> Chart | None:
         "",
         layers,
         "The learning rates at which each criterion places the edge of stability"
-        + (f". {'; '.join(told)}." if told else ".")
+        + (f". {'; '.join(shown)}." if shown else ".")
         + (f" Without a finite edge, and so not drawn: {', '.join(without)}." if without else ""),
         x_log=True,
     )

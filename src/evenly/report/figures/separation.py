@@ -1,11 +1,13 @@
 """The health of a separation, from `separation.json`: its moment, its clusters, and a view of the outputs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenly.report.chart import Bars, Chart, Line, Points, Rule
 
 MOST_CLASSES = 60  # more bars than this are unreadable: the largest gaps are shown
+MOST_POINTS = 600  # more points than this cover each other, and weigh more than all other charts of a page
 
 
 def moment(curve: Sequence[Mapping[str, Any]], *, chosen: int | None = None) -> Chart | None:
@@ -36,28 +38,25 @@ def separation_view(view: Mapping[str, Sequence[Any]], *, classes: Mapping[int, 
 
     >>> view = {"x": [0, 1], "y": [0, 1], "label": [0, 1], "hard": [False, True], "index": [7, 9]}
     >>> [layer.text for layer in separation_view(view, classes={1: "cat"}).layers]
-    [('example 7, class 0, easy',), ('example 9, class cat, hard',)]
+    [('example 7, class 0',), ('example 9, class cat',)]
     """
     if not view or not view.get("x"):
         return None
     names = classes or {}
     layers = []
-    for hard in (False, True):
-        rows = [i for i, value in enumerate(view["hard"]) if bool(value) is hard]
-        word = "hard" if hard else "easy"
-        text = [
-            f"example {view['index'][i]}, class {names.get(view['label'][i], view['label'][i])}, {word}" for i in rows
-        ]
-        if rows:
-            layers.append(
-                Points(word, [view["x"][i] for i in rows], [view["y"][i] for i in rows], text, colour=int(hard))
-            )
+    rows = list(zip(*(view[name] for name in ("x", "y", "hard", "index", "label")), strict=True))
+    shown = rows[:: math.ceil(len(rows) / MOST_POINTS)]
+    for number, word in enumerate(("easy", "hard")):
+        own = [row for row in shown if bool(row[2]) == bool(number)]
+        text = [f"example {index}, class {names.get(label, label)}" for *_, index, label in own]
+        if own:
+            layers.append(Points(word, [x for x, *_ in own], [y for _, y, *_ in own], text, colour=number))
     return Chart(
         "The early outputs in two dimensions",
         "first component",
         "second component",
         layers,
-        f"The outputs of {len(view['x']):,} training examples in the plane of their two largest principal components: "
+        f"The outputs of {len(shown):,} training examples in the plane of their two largest principal components: "
         "classes that the network tells apart already lie far apart, and hard examples usually near the middle.",
     )
 

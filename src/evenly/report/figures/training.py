@@ -39,7 +39,9 @@ def training_curves(
     sentence = f"The {what}{whose} after every epoch, n = {num_seeds(sizes)}" + (
         ": lines are means over seeds, bands reach from the lowest seed to the highest." if several else "."
     )
-    return Chart(title or what[0].upper() + what[1:], "epoch", f"{what} (%)" if percent else what, layers, sentence)
+    unit = "%" if percent else "nats" if rest.endswith("loss") else ""
+    label = f"{what} ({unit})" if unit else what
+    return Chart(title or what[0].upper() + what[1:], "epoch", label, layers, sentence)
 
 
 def cluster_curves(rows: Rows, *, metric: str = "error", name: str = "") -> Chart | None:
@@ -62,15 +64,15 @@ def cluster_curves(rows: Rows, *, metric: str = "error", name: str = "") -> Char
     ]
     if not layers:
         return None
-    unit = " (%)" if metric == "error" else ""
+    unit = " (%)" if metric == "error" else " (nats)"
     whose = f" of {name}" if name else ""
     return Chart(
         f"Easy and hard examples{whose}",
         "epoch",
         f"training {metric}{unit}",
         layers,
-        f"The training {metric}{whose} on the examples the separation calls easy and on those it calls hard: "
-        "the further apart the lines, the later the hard examples are learned.",
+        f"The training {metric}{whose} on the examples that the separation calls easy and on those that it calls "
+        "hard: the further apart the lines, the later the hard examples are learned. n = 1 seed.",
     )
 
 
@@ -107,7 +109,8 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
         else " A bar is one seed."
     )
     ties = [name for name in intervals if round(intervals[name].mean, 2) == round(intervals[best].mean, 2)]
-    lowest = f"lowest on average for {best}" if len(ties) == 1 else f"equal on average for {' and '.join(ties)}"
+    word = "equal" if len(ties) == len(intervals) > 1 else "lowest"
+    lowest = f"{word} on average for {', '.join(ties[:-1])}{' and ' * (len(ties) > 1)}{ties[-1]}"
     return Chart(
         f"Error on {split}, by method",
         "",
@@ -146,13 +149,15 @@ def group_errors(
         means = [math.fsum(v) / len(v) if v else None for v in values]
         dots = values if max(map(len, values)) > 1 else None
         layers.append(Bars(method, groups, means, dots=dots, colour=number))
+    sizes = {len(values) for by_group in errors.values() for values in by_group.values()}
+    spoken = " A bar is the mean over seeds, a dot one seed;" if max(sizes) > 1 else ""
     return Chart(
-        f"Error on {split} by {attribute.replace('_', ' ')}",
-        attribute.replace("_", " "),
+        f"Error on {split} by {attribute}",
+        attribute,
         f"{split} error (%)",
         layers,
         f"The {split} error where `{attribute}` has each of its values, for every method: the mean over all examples "
-        f"hides such gaps. n = {num_seeds({len(v) for by in errors.values() for v in by.values()})}.",
+        f"hides such gaps.{spoken} n = {num_seeds(sizes)}.",
     )
 
 

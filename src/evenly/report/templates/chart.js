@@ -194,8 +194,9 @@ const Chart = (() => {
           ...(share === null ? { class: "unknown" } : { fill: hue(colours, share) }) });
         stops.at(across[i][0] + across[i][1] / 2, up[j][0] + up[j][1] / 2, null, { ...layer, value: known(value) ? say(value) : "unknown" }, layer.x[i], layer.y[j]);
         if (layer.values && value) { // the colour says zero
-          add(svg, "text", { x: across[i][0] + across[i][1] / 2, y: up[j][0] + up[j][1] / 2 + 4, "text-anchor": "middle", class: "cell",
-            fill: share > 0.6 ? "#111" : "#fff" }, say(value));
+          const size = Math.min(12, across[i][1] / 2.4); // four signs fit into a cell
+          add(svg, "text", { x: across[i][0] + across[i][1] / 2, y: up[j][0] + up[j][1] / 2 + size / 3, "text-anchor": "middle", class: "cell",
+            style: `font-size: ${size.toFixed(1)}px`, fill: share > 0.6 ? "#111" : "#fff" }, say(value));
         }
       }));
       const steps = 24;

@@ -60,7 +60,7 @@ class Ensemble:
         How often each example counts in the mean, N or K × N; whole numbers are a multiset.
     copies
         How often each example is shown in an epoch, N or K × N whole numbers. Epochs then differ in length, and
-        batches go on from one to the next: all members take equal steps of whole batches.
+        batches run on across epochs: all members take equally many steps of whole batches.
     noise
         σ of Gaussian noise on each example's input in [0, 1], N or K × N; drawn anew each time it is shown.
     label_smoothing, logit_penalty

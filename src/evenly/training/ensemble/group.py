@@ -12,7 +12,7 @@ from evenly.training.ensemble.feed import Feed
 from evenly.training.ensemble.layout import Layout
 from evenly.training.ensemble.passes import Passes, Rows
 from evenly.training.ensemble.plan import Plan
-from evenly.training.ensemble.rules import Displaced, Knobs, Rule, rule_of
+from evenly.training.ensemble.rules import Displaced, Rule, RuleSettings, rule_of
 
 
 class Group:
@@ -77,7 +77,7 @@ def make_groups(plan: Plan, *, feed: Feed, passes: Passes, w_KP: Tensor, velocit
             Group(
                 rule_of(
                     name,
-                    Knobs(
+                    RuleSettings(
                         own["rho"], part.seeds, plan.eta, adaptive_P, own["star"], own["momentum"], own["weight_decay"]
                     ),
                     layout,

@@ -25,7 +25,7 @@ class Layer(Protocol):
 
 
 class Linear(NamedTuple):
-    """Z = x Wᵀ + b."""
+    """A linear layer, z = x Wᵀ + b."""
 
     weight: str
     bias: str | None

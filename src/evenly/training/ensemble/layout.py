@@ -24,7 +24,7 @@ class Layout:
 
     @property
     def num_parameters(self) -> int:
-        """P."""
+        """The number of parameters, P."""
         return sum(shape.numel() for shape in self.shapes.values())
 
     def views(self, flat_KP: Tensor) -> Views:

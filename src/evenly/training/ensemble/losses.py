@@ -105,7 +105,7 @@ def _cross_entropy(f: Tensor, y: Tensor) -> Tensor:
 
 
 def _cross_entropy_slope(f: Tensor, y: Tensor) -> Tensor:
-    """Softmax(f) − y."""
+    """The slope softmax(f) − y."""
     return f.softmax(-1).sub_(y)
 
 

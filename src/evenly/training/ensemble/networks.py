@@ -168,12 +168,11 @@ def by_hand(model: nn.Module, input_shape: tuple[int, ...]) -> Network | None:
     if type(model) is Cubic:
         return Filters(model, input_shape[0])
     if type(model) is ReLU2:
-        layers: list[Layer] = [Linear("hidden.weight", "hidden.bias"), ReLU()]
-        return Chain(layers, head, model.hidden.out_features)
-    if type(model) is Disentangled and (found := layers_of(model.phi, "phi")):
-        return TwoViews(found, head, 2 * _widest(model.phi))
-    if type(model) is MLP and (found := layers_of(model.features, "features")):
-        return Chain(found, head, _widest(model.features))
+        return Chain([Linear("hidden.weight", "hidden.bias"), ReLU()], head, model.hidden.out_features)
+    if type(model) is Disentangled and (layers := layers_of(model.phi, "phi")):
+        return TwoViews(layers, head, 2 * _widest(model.phi))
+    if type(model) is MLP and (layers := layers_of(model.features, "features")):
+        return Chain(layers, head, _widest(model.features))
     return None
 
 

@@ -31,7 +31,7 @@ class Plan:
     data: list[str]
 
     def order(self) -> list[int]:
-        """The members with those of one rule beside each other, so that a group is a range of rows."""
+        """The members, those of one rule next to each other, so that a group is a range of rows."""
         return sorted(range(len(self.rule)), key=lambda member: self.rule[member])
 
     def column(self, name: str, layout: Layout) -> Tensor:

@@ -29,7 +29,7 @@ DISPLACING = (*FAMILY, *FORMER_NAMES)
 RULES = ("sgd", *DISPLACING, *INTERVENTIONS)
 
 
-class Knobs(NamedTuple):
+class RuleSettings(NamedTuple):
     """The settings of a rule: a number per member (K × 1), or one for all."""
 
     rho_K1: Tensor
@@ -102,27 +102,27 @@ class Rule(Protocol):
         """Compute it."""
 
 
-def rule_of(name: str, knobs: Knobs, layout: Layout) -> Rule:
-    """The rule of that name for members with these knobs."""
+def rule_of(name: str, settings: RuleSettings, layout: Layout) -> Rule:
+    """The rule of that name for members with these settings."""
     name = FORMER_NAMES.get(name, name)
     if name == "sgd":
         return lambda passes, w, g, batch, step: passes.gradient(w, g, batch)
-    space = Columns(knobs.adaptive_P, knobs.seeds, layout)
+    space = Columns(settings.adaptive_P, settings.seeds, layout)
     if name == "lsam":
-        return lambda passes, w, g, batch, step: _lsam(passes, w, g, batch, knobs.rho_K1, space)
+        return lambda passes, w, g, batch, step: _lsam(passes, w, g, batch, settings.rho_K1, space)
     if name in INTERVENTIONS:
-        return lambda passes, w, g, batch, step: _intervention(passes, w, g, batch, name, knobs.star_K2)
-    return Displaced(_mathematics(name, knobs), space, knobs.rho_K1)
+        return lambda passes, w, g, batch, step: _intervention(passes, w, g, batch, name, settings.star_K2)
+    return Displaced(_mathematics(name, settings), space, settings.rho_K1)
 
 
-def _mathematics(name: str, knobs: Knobs) -> Mathematics:
+def _mathematics(name: str, settings: RuleSettings) -> Mathematics:
     """The rule, with the numbers that it shares with the members' SGD."""
     kind = rule_class(name).rule_type
-    decays = bool(knobs.weight_decay_K1.any())
+    decays = bool(settings.weight_decay_K1.any())
     shared: dict[str, Any] = {
-        "momentum": knobs.momentum_K1,
-        "weight_decay": knobs.weight_decay_K1 if decays else None,
-        "eta": knobs.eta if name == "asam" else None,
+        "momentum": settings.momentum_K1,
+        "weight_decay": settings.weight_decay_K1 if decays else None,
+        "eta": settings.eta if name == "asam" else None,
     }
     made: Mathematics = kind(**{f.name: shared[f.name] for f in fields(kind) if f.name in shared})
     return made
@@ -141,7 +141,7 @@ class Displaced:
         rule = self.rule
         keeps = rule.combines or rule.remembers
         here = Point(self.space, w.flat_KP, None, self.memory_KP, step)
-        if rule.looks_first:
+        if rule.needs_gradient:
             passes.gradient(w, g, batch)
             here = here._replace(g=g.flat_KP.clone() if keeps else g.flat_KP)
         if rule.displaces(step):
@@ -155,9 +155,9 @@ class Displaced:
         if rule.combines:
             g.flat_KP.copy_(rule.descent(here))
             here = here._replace(left=g.flat_KP)
-        lesson: Any = rule.lesson(here) if rule.remembers else None
-        if lesson is not None:
-            self.memory_KP = rule.learn(here, lesson)
+        memory_input: Any = rule.memory_input(here) if rule.remembers else None
+        if memory_input is not None:
+            self.memory_KP = rule.update_memory(here, memory_input)
 
 
 def _lsam(passes: Passes, w: Rows, g: Rows, batch: Batch, rho_K1: Tensor, space: Columns) -> None:

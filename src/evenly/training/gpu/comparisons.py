@@ -66,7 +66,7 @@ def _augment(*words: str) -> Make:
     return make
 
 
-def _copied(device: torch.device) -> Tensor:
+def _upload_many(device: torch.device) -> Tensor:
     """Many small tensors, none of them kept on the host: a late copy would read another tensor's numbers."""
     rng = generator(0, "gpu", "copies")
     return torch.cat([upload(torch.rand(7, generator=rng), device) for _ in range(300)])
@@ -98,7 +98,7 @@ COMPONENTS: dict[str, tuple[str, Make, float]] = {
     "pad-crop, mirror": ("augmented images", _augment("pad-crop", "mirror"), 0.0),
     "resized-crop": ("images cropped and resized", _augment("resized-crop:24"), 0.0),
     "noise, erase": ("images with noise and erased parts", _augment("noise:0.1", "erase"), 0.0),
-    "copies": ("numbers sent from the host", _copied, 0.0),
+    "copies": ("numbers sent from the host", _upload_many, 0.0),
     "trivial": ("images after TrivialAugment", _augment("trivial"), 0.0),
     "sharpness": ("the two largest curvatures of a convolutional network", _sharpness, 1e-3),
     "gram": ("the Gram matrix of its gradients", _gram, 1e-3),

@@ -27,7 +27,7 @@ def check(device: torch.device) -> tuple[str, bool]:
     """The check, with `deterministic`, dropout and SAM."""
     with tempfile.TemporaryDirectory() as scratch:
         whole = _weights(Path(scratch, "whole"), device, _Patient())
-        stopping = _Patient(stops=True)
+        stopping = _Patient(once=Path(scratch, "stopped"))
         try:
             _weights(Path(scratch, "parts"), device, stopping)
         except Stopped:
@@ -40,14 +40,17 @@ def check(device: torch.device) -> tuple[str, bool]:
 
 
 class _Patient:
-    """A stopping rule that never ends training, but may ask the process to stop, once, after the first epoch."""
+    """A stopping rule that never ends training, but may ask the process to stop after the first epoch.
 
-    def __init__(self, *, stops: bool = False) -> None:
-        self.stops = stops
+    It notes that it did in the file `once`, not in itself: another rule would be another run.
+    """
+
+    def __init__(self, *, once: Path | None = None) -> None:
+        self.once = once
 
     def __call__(self, history: Sequence[dict[str, Any]]) -> bool:
-        if self.stops:
-            self.stops = False
+        if self.once is not None and not self.once.exists():
+            self.once.touch()
             signal.raise_signal(signal.SIGTERM)
         return False
 

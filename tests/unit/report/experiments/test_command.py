@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evenly.cli import parser
-from evenly.cli.train import resolve_recipe
+from evenly.cli.train import fast_where_possible, resolve_recipe
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Schedule, digest, to_mapping
 from evenly.records import Run
 from evenly.report.experiments import page_of
@@ -17,6 +17,7 @@ from evenly.typed import yaml_text
 
 RECIPES = {
     "defaults": Recipe(),
+    "a network that has a rate of its own": Recipe(model=Model("convnet")),
     "a space in the path": Recipe(data=Data("my photos/train set"), epochs=3),
     "sam": Recipe(ascent=Ascent("sam", 0.2), optimizer=Optimizer(lr=0.05), batch_size=32),
     "lists, maps and words": Recipe(
@@ -48,7 +49,8 @@ def parsed(command: str) -> dict[str, Any]:
 
 def recipe_of(arguments: dict[str, Any]) -> Recipe:
     names = ("data", "config", "model", "optimizer", "changes", "rho", "lr", "epochs", "batch_size", "seed")
-    return resolve_recipe(**{name: arguments[name] for name in names if name in arguments})
+    recipe = resolve_recipe(**{name: arguments[name] for name in names if name in arguments})
+    return fast_where_possible(recipe, arguments, device="cpu")
 
 
 @pytest.mark.parametrize("name", RECIPES)

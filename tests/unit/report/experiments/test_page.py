@@ -50,6 +50,15 @@ def test_folder_comparison_member_and_early_run_lead_to_one_page(which: str, com
     assert page.chapters == []
 
 
+def test_a_comparison_without_plain_training_tells_its_error_once(comparison: Maker, tmp_path: Path) -> None:
+    comparison()
+    stored = json.loads((tmp_path / "runs" / "comparisons" / f"{ID}.json").read_text())
+    useful = [method for method in stored["methods"] if method["name"] == "useful"]
+    change(tmp_path / "runs", methods=useful, baseline="useful")
+    facts = [name for name, _ in page_of([ID], runs=tmp_path / "runs").lead.facts]
+    assert facts.count("error %, USEFUL") == 1
+
+
 def test_the_table_has_the_numbers_of_the_stored_comparison(comparison: Maker, tmp_path: Path) -> None:
     comparison()
     rows = {row[0]: row for row in tables(page_of([tmp_path / "runs"]), "comparison")[0].rows}  # type: ignore[index]
@@ -179,7 +188,7 @@ def test_more_experiments_than_fit_are_in_the_index(tmp_path: Path) -> None:
     page = page_of([tmp_path])
     assert len(page.chapters) == 12
     assert len(tables(page, "index")[0].rows) == 15
-    assert page.lead.finding == "15 experiments. The latest 12 are shown below the index."
+    assert page.lead.finding.startswith("15 experiments. The latest 12 are shown below the index. ")
 
 
 def test_a_run_alone_is_told_as_one_and_led_to_a_comparison(tmp_path: Path) -> None:
@@ -189,8 +198,8 @@ def test_a_run_alone_is_told_as_one_and_led_to_a_comparison(tmp_path: Path) -> N
         run.finish({"test.error": 0.25})
     page = page_of([run.path])
     assert "Plain reaches 25.00% error on test with seed 0. It is a single run" in page.lead.finding
-    assert page.lead.command == "evenly train digits --epochs 2"
-    assert page.lead.next_command == "evenly useful digits --epochs 2 --seeds 0-4"
+    assert page.lead.command == "evenly train digits --epochs 2 --lr 0.1 --set schedule.kind=step"
+    assert page.lead.next_command == "evenly useful digits --epochs 2 --lr 0.1 --set schedule.kind=step --seeds 0-4"
 
 
 def test_predictions_give_a_confusion_matrix_and_what_changed(comparison: Maker, tmp_path: Path) -> None:
@@ -273,15 +282,17 @@ def test_a_run_in_progress_shows_what_is_known(tmp_path: Path) -> None:
     assert "is running after epoch 1 of 5" in page.lead.finding
     assert ("test error now", "50.00%") in page.lead.facts
     assert [s.id for s in page.sections] == ["curves", "run"]
-    assert page.news()["over"] is False
-    assert page.lead.command == "evenly train digits --epochs 5"
+    assert page.update()["over"] is False
+    assert page.lead.command == "evenly train digits --epochs 5 --lr 0.1 --set schedule.kind=step"
 
 
 def test_a_run_that_has_only_begun_or_failed_renders(tmp_path: Path) -> None:
     recipe = Recipe(epochs=5)
     run = Run.create(tmp_path, to_mapping(recipe), digest(recipe))
     run.close()
-    assert "has not begun" in page_of([run.path]).lead.finding
+    page = page_of([run.path])
+    assert "has not begun" in page.lead.finding
+    assert (page.state, page.over) == ("new", False)  # a live page waits for it
     run.fail("loss became NaN")
     page = page_of([run.path])
     assert page.lead.badge == "failed"
@@ -376,7 +387,7 @@ def test_a_run_without_a_separation_still_names_its_classes(comparison: Maker, t
 
 def test_news_carry_the_words_and_numbers_of_every_chart(comparison: Maker, tmp_path: Path) -> None:
     comparison(names=("cat", "<dog>"))
-    news = page_of([tmp_path / "runs"]).news()
+    news = page_of([tmp_path / "runs"]).update()
     assert list(news["captions"]) == list(news["plots"])
     assert all(each["csv"].startswith("data:text/csv") for each in news["captions"].values())
     assert all(each["label"].endswith("Arrow keys read the values.") for each in news["captions"].values())
@@ -390,3 +401,89 @@ def test_progress_counts_the_early_runs_that_are_still_to_come(comparison: Maker
     record["methods"][1]["runs"]["3"] = {"run": None, "state": "running"}
     path.write_text(json.dumps(record))
     assert "run 13 of 16, USEFUL, seed 3" in page_of([tmp_path / "runs"]).lead.finding
+
+
+def test_the_page_of_a_command_follows_the_first_early_run_before_any_method_has_begun(
+    comparison: Maker, tmp_path: Path
+) -> None:
+    comparison()
+    path = tmp_path / "runs" / "comparisons" / f"{ID}.json"
+    record = json.loads(path.read_text())
+    for method in record["methods"]:
+        method |= {"error": None, "difference": None, "runs": {s: {"run": None, "state": "planned"} for s in "012"}}
+    waiting = {"state": "running", "num_runs": 12, "early": {}, "recommendation": {"badge": "too few seeds"}}
+    path.write_text(json.dumps(record | waiting))
+    page = page_of([ID], runs=tmp_path / "runs")
+    assert page.lead.badge == "running"
+    assert page.lead.finding == "Training: run 1 of 12, early run, seed 0."
+    assert page.state == "run 1 of 12, early run, seed 0"
+    assert all(section.blocks for section in page.sections)
+
+
+def test_no_advice_is_given_before_the_end(comparison: Maker, tmp_path: Path) -> None:
+    comparison()
+    change(tmp_path / "runs", state="running")
+    assert "lowers the error" not in page_of([tmp_path / "runs"]).lead.finding
+
+
+def test_a_method_that_helped_is_followed_by_the_command_that_exports_it(comparison: Maker, tmp_path: Path) -> None:
+    made = comparison()
+    path = tmp_path / "runs" / "comparisons" / f"{ID}.json"
+    record = json.loads(path.read_text()) | {"recommendation": {"badge": "helped", "sentence": "Use USEFUL."}}
+    record["methods"][1]["difference"]["seeds_to_settle"] = None
+    path.write_text(json.dumps(record))
+    lead = page_of([tmp_path / "runs"]).lead
+    assert lead.next_command == f"evenly export {made['useful', 0].path} --as csv"
+    assert "training set" in lead.advice
+
+
+def test_the_first_screen_is_about_the_recommended_method(comparison: Maker, tmp_path: Path) -> None:
+    comparison()
+    path = tmp_path / "runs" / "comparisons" / f"{ID}.json"
+    record = json.loads(path.read_text())
+    plain, useful, other = record["methods"]
+    record |= {"methods": [plain, other | {"name": "sam"}, useful], "recommendation": {"method": "useful"}}
+    path.write_text(json.dumps(record))
+    assert "error %, USEFUL" in dict(page_of([tmp_path / "runs"]).lead.facts)
+
+
+def test_two_experiments_of_one_title_are_told_apart_and_a_loose_run_is_named(
+    comparison: Maker, tmp_path: Path
+) -> None:
+    comparison()
+    path = tmp_path / "runs" / "comparisons" / f"{ID}.json"
+    record = json.loads(path.read_text())
+    (path.parent / "beefbeefbeef.json").write_text(json.dumps(record | {"id": "beefbeefbeef"}))
+    alone = Recipe(data=Data("photos"), epochs=10, seed=77)
+    Run.create(tmp_path / "runs", to_mapping(alone), digest(alone)).log(epoch=1, **{"test.error": 0.5})
+    page = page_of([tmp_path / "runs"])
+    titles = [chapter.title for chapter in page.chapters]
+    assert len(set(titles)) == 3
+    assert any(title.endswith("(beef)") for title in titles)
+    loose = tables(page, "index")[1].rows[0]
+    assert loose[3] == "plain on photos: mlp, SGD"  # type: ignore[index]
+
+
+def test_what_a_control_repeats_is_not_drawn_as_easy_and_hard(comparison: Maker, tmp_path: Path) -> None:
+    made = comparison()
+    for method in ("useful", "random"):
+        with (made[method, 0].path / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps({"epoch": 11, "train.easy.error": 0.1, "train.hard.error": 0.2}) + "\n")
+    drawn = [title for title in titles(page_of([tmp_path / "runs"])) if title.endswith(", seed 0")]
+    assert drawn == ["Easy and hard examples of USEFUL, seed 0"]
+
+
+@pytest.mark.parametrize(("num", "switched"), [(2, True), (5, False)])
+def test_a_page_of_many_experiments_stays_small_with_one_seed_of_each(
+    num: int, switched: bool, comparison: Maker, tmp_path: Path
+) -> None:
+    comparison()
+    path = tmp_path / "runs" / "comparisons" / f"{ID}.json"
+    for number in range(num - 1):
+        copied = json.loads(path.read_text()) | {"id": f"c{number}"}
+        (path.parent / f"c{number}.json").write_text(json.dumps(copied))
+    page = page_of([tmp_path / "runs"])
+    examples = [part for chapter in page.chapters for part in chapter.sections if part.id.endswith("-examples")]
+    assert len(examples) == num
+    assert all(isinstance(part.blocks[0], Switch) == switched for part in examples)
+    assert ("one seed each" in page.lead.finding) != switched

@@ -12,36 +12,43 @@ if TYPE_CHECKING:
     from evenly.training.comparison import Design
 
 
-def show(found: Mapping[str, Any]) -> None:
+def show(comparison: Mapping[str, Any]) -> None:
     """The table on stdout, the recommendation below it on stderr."""
-    has_share = any(row.get("hard_share") for method in found["methods"] for row in method["runs"].values())
-    columns = ["method", "error %", f"− {found['baseline']}", "worst %", *(["hard %"] if has_share else []), "cost"]
-    print_table([_row(method, found) for method in found["methods"]], columns)
-    worst = {row.get("worst_group") for method in found["methods"] for row in method["runs"].values()} - {None}
+    has_share = any(row.get("hard_share") for method in comparison["methods"] for row in method["runs"].values())
+    columns = [
+        "method",
+        "error %",
+        *([f"− {comparison['baseline']}"] if len(comparison["methods"]) > 1 else []),
+        "worst %",
+        *(["hard %"] if has_share else []),
+        "cost",
+    ]
+    print_table([_row(method, comparison) for method in comparison["methods"]], columns)
+    worst = {row.get("worst_group") for method in comparison["methods"] for row in method["runs"].values()} - {None}
     of = f"group ({', '.join(sorted(worst)[:3])})" if worst else "class"
-    n = max((method["error"]["n"] for method in found["methods"] if method["error"]), default=0)
+    n = max((method["error"]["n"] for method in comparison["methods"] if method["error"]), default=0)
     seeds = "1 seed" if n == 1 else f"{n} seeds"
-    say(f"\nError on {found['split']} with 95% intervals, {seeds}; worst: of the worst {of}; cost: in gradients.")
-    advice = found["recommendation"]
+    say(f"\nError on {comparison['split']} with 95% intervals, {seeds}; worst: of the worst {of}; cost: in gradients.")
+    advice = comparison["recommendation"]
     say(f"\n{advice['sentence']}")
     if advice["next"]:
         say(f"To tell more:\n  {advice['next']}")
 
 
-def _row(method: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, str]:
+def _row(method: Mapping[str, Any], comparison: Mapping[str, Any]) -> dict[str, str]:
     from evenly.intervals import Interval, points_with_interval
+    from evenly.report.wording import percent
 
     done = [row for row in method["runs"].values() if row["state"] == "done"]
-    name = f"− {found['baseline']}"
+    name = f"− {comparison['baseline']}"
     if not done:
         states = sorted({row["state"] for row in method["runs"].values()})
         return {"method": method["label"], "error %": "/".join(states)}
     error, gap = method["error"], method["difference"]
-    spread = "" if error["low"] is None else f" [{max(0, error['low']) * 100:.2f}, {error['high'] * 100:.2f}]"
     shares = [row["hard_share"] for row in done if row["hard_share"] is not None]
     return {
         "method": method["label"],
-        "error %": f"{error['mean'] * 100:.2f}{spread}",
+        "error %": percent(Interval(error["mean"], error["low"], error["high"], error["n"])),
         name: "" if gap is None else points_with_interval(Interval(gap["mean"], gap["low"], gap["high"], gap["n"])),
         "worst %": f"{sum(row['worst'] for row in done) / len(done) * 100:.1f}",
         "hard %": f"{sum(shares) / len(shares) * 100:.0f}" if shares else "",
@@ -53,44 +60,54 @@ def show_forecast(made: "Design", how: Mapping[str, Any], where: "Where", *, run
     """What a comparison would be and cost; nothing is trained or written."""
     from evenly.sweep import check_available, parse
     from evenly.training.forecast import forecast
-    from evenly.typed import yaml_text
 
     at_once = check_available(where).at_once
     possible = check_available(parse("local", gpus=0 if how["device"] == "cpu" else None)).at_once or 1
-    found = forecast(made, runs=runs, **{name: how[name] for name in ("device", "data_root", "workers")})
+    forecast_ = forecast(made, runs=runs, **{name: how[name] for name in ("device", "data_root", "workers")})
     if json:
-        print_json(found)
+        print_json(forecast_)
         return
-    for name, each in found["recipes"].items():
-        if name in ("early", "plain", "useful"):
-            print(f"# {name}, seed {made.seeds[0]}: run {each['id']}")
-            print(yaml_text.render(each["recipe"]))
+    _print_recipes(forecast_["recipes"], seed=made.seeds[0])
     rows = [
         {**line, "examples": f"{line['examples']:,}", "time": f"about {duration(line['seconds'])}"}
-        for line in found["lines"]
+        for line in forecast_["lines"]
     ]
     print_table(rows, ["method", "runs", "examples", "time"])
     guesses = {
-        "share": f"{(found['share'] or 0):.0%} of the examples are hard",
-        "early_epochs": f"the gain shrinks after {found['early_epochs']} epochs",
+        "share": f"{(forecast_['share'] or 0):.0%} of the examples are hard",
+        "early_epochs": f"the gain shrinks after {forecast_['early_epochs']} epochs",
     }
-    assumed = " and ".join(guesses[name] for name in found["assumed"])
+    assumed = " and ".join(guesses[name] for name in forecast_["assumed"])
     order = "one run after the other" if at_once == 1 else f"on one device after the other; --on {where} shares them"
     if at_once and at_once > 1:
         order += f" among {at_once}"
     elif at_once == 1 and possible > 1:
         order += f" (--on local trains {possible} at once)"
     say(
-        f"\n{found['examples']:,} examples, about {duration(found['seconds'])} here, {order}"
+        f"\n{forecast_['examples']:,} examples, about {duration(forecast_['seconds'])} here, {order}"
         + (f", if {assumed}: only the early run can tell." if assumed else ".")
     )
 
 
-def say_networks(found: Mapping[str, Any], *, runs: str) -> None:
+def _print_recipes(recipes: Mapping[str, Any], *, seed: int) -> None:
+    """The recipe of plain training, or of the first method, and how the others differ from it."""
+    from evenly.typed import yaml_text
+    from evenly.typed.mappings import flatten
+
+    first = "plain" if "plain" in recipes else next(iter(recipes))
+    base = flatten(recipes[first]["recipe"])
+    print(f"# {first}, seed {seed}: run {recipes[first]['id']}\n{yaml_text.render(recipes[first]['recipe'])}")
+    for name, each in recipes.items():
+        if name != first:
+            changed = {path: value for path, value in flatten(each["recipe"]).items() if base.get(path) != value}
+            print(f"# {name}, seed {seed}: run {each['id']}, as {first} except for\n{yaml_text.render(changed)}")
+
+
+def say_networks(comparison: Mapping[str, Any], *, runs: str) -> None:
     """The networks that were trained, one of each method, and the line that uses one."""
     done = {
-        method["label"]: next((row["run"] for row in method["runs"].values() if row["state"] == "done"), None)
-        for method in found["methods"]
+        method["label"]: next((row["run"] for row in method["runs"].values() if _is_usable(row)), None)
+        for method in comparison["methods"]
     }
     named = {label: run for label, run in done.items() if run is not None}
     if not named:
@@ -101,21 +118,25 @@ def say_networks(found: Mapping[str, Any], *, runs: str) -> None:
     say(f"To use a network ({listed}):\n  evenly predict {first} PHOTOS{place} --out predictions.csv")
 
 
-def say_where(found: Mapping[str, Any], *, runs: str) -> None:
+def _is_usable(row: Mapping[str, Any]) -> bool:
+    return row["state"] == "done" and not row.get("collapsed")
+
+
+def say_where(comparison: Mapping[str, Any], *, runs: str) -> None:
     """The last lines: the page to open."""
     place = "" if runs == "runs" else f" --runs {shlex.quote(runs)}"
-    say(f"See it as a page:\n  evenly report {found['id']}{place} --open")
+    say(f"See it as a page:\n  evenly report {comparison['id']}{place} --open")
 
 
 def say_default_epochs(given: Mapping[str, Any], made: "Design") -> None:
-    """How long every run is where nobody said it: the default is that of long training, a matter of hours.
+    """Print the number of epochs if the user gave none: the default is long and may take hours.
 
     >>> from evenly.recipe import Recipe
     >>> from evenly.training.comparison import Design
     >>> say_default_epochs({"changes": ["epochs=5"]}, Design(Recipe(), methods=("plain", "sam"), seeds=(0, 1)))
     """
-    said = {change.partition("=")[0].strip() for change in given["changes"]}
-    if given.get("epochs") is None and given.get("config") is None and "epochs" not in said:
+    changed = {change.partition("=")[0].strip() for change in given["changes"]}
+    if given.get("epochs") is None and given.get("config") is None and "epochs" not in changed:
         runs = len(made.seeds) * len(made.methods)
         say(
             f"{runs} runs of {made.recipe.epochs} epochs, the default. --dry-run says how long that takes here; "

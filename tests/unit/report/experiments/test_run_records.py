@@ -75,7 +75,7 @@ def test_a_section_of_a_damaged_record_is_left_out_and_its_file_named(which: str
     remark = next(remark for remark in page.remarks if f"Left out the section '{section}'" in remark)
     assert name.split("/")[0] in remark
     assert "Left out the section" in page.html()
-    assert page.news()["sections"] == [s.id for s in page.sections]
+    assert page.update()["sections"] == [s.id for s in page.sections]
     with pytest.raises(DataError, match="Left out the section"):
         page_of([run.path], wanted=[section])
 
@@ -157,8 +157,8 @@ def test_pictures_are_made_once_and_again_when_their_file_changes(comparison: Ma
 
 def test_news_hold_no_pictures(comparison: Maker) -> None:
     page = page_of([comparison()["useful", 0].path])
-    assert "examples" in page.news()["sections"]
-    assert "data:image" not in str(page.news())
+    assert "examples" in page.update()["sections"]
+    assert "data:image" not in str(page.update())
     assert "data:image" in page.html()
 
 

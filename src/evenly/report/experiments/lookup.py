@@ -42,7 +42,7 @@ class Folder:
         )
         known = {run for record in self.comparisons.values() for run in members(record)}
         with os.scandir(self.path) as entries:
-            found = [
+            stamped = [
                 (entry.stat().st_mtime, entry.name)
                 for entry in entries
                 if entry.name not in known
@@ -51,15 +51,15 @@ class Folder:
                 and entry.is_dir()
                 and _is_run(entry.path)
             ]
-        names = [name for _, name in sorted(found, reverse=True)]
+        names = [name for _, name in sorted(stamped, reverse=True)]
         return [name for name in names if not busy or Run(self.path / name).state != "running"]
 
-    def experiment(self, name: str, *, asked: frozenset[str] = frozenset()) -> Experiment:
+    def experiment(self, name: str, *, named_runs: frozenset[str] = frozenset()) -> Experiment:
         """The experiment of a comparison; an unreadable one consists of a remark."""
         record = self.comparisons[name]
         if isinstance(record, str):
             return Experiment(name, f"Comparison {name}", [], None, remarks=[record])
-        return of_comparison(record, self.path, name=name, asked=asked)
+        return of_comparison(record, self.path, name=name, named_runs=named_runs)
 
 
 def _is_run(folder: str) -> bool:
@@ -87,7 +87,8 @@ def find(
     """
     if not which:
         raise UsageError(
-            "which run? Give its ID or folder: evenly report 3f2a --out page.html. `evenly runs` lists them."
+            "which run? Give its ID, or the folder of all runs: evenly report runs --out page.html. `evenly runs` "
+            "lists them."
         )
     folders: dict[Path, Folder] = {}
     wanted: dict[tuple[Path, str], set[str]] = {}  # comparisons by folder and name, and the runs that were named
@@ -118,20 +119,20 @@ def find(
 def _experiments(
     folders: Mapping[Path, Folder], wanted: Mapping[tuple[Path, str], set[str]], alone: Mapping[Path, bool]
 ) -> tuple[list[Experiment], int]:
-    found: list[Experiment] = []
+    experiments: list[Experiment] = []
     left = len(wanted) + len(alone) - MOST
     for path, name in progress.track(list(wanted)[:MOST], "reading comparisons"):
-        found.append(folders[path].experiment(name, asked=frozenset(wanted[path, name])))
-    for path, asked in list(alone.items())[: max(MOST - len(found), 0)]:
+        experiments.append(folders[path].experiment(name, named_runs=frozenset(wanted[path, name])))
+    for path, named_runs in list(alone.items())[: max(MOST - len(experiments), 0)]:
         try:
-            found.append(of_run(Run(path)))
+            experiments.append(of_run(Run(path)))
         except (DataError, SetupError) as error:
-            if asked:
+            if named_runs:
                 raise
-            found.append(
+            experiments.append(
                 Experiment(path.name, f"Run {path.name}", [], None, remarks=[f"Left out {path.name}: {error}"])
             )
-    return found, max(left, 0)
+    return experiments, max(left, 0)
 
 
 def _comparison(path: Path, root: Path) -> Path | None:

@@ -2,16 +2,19 @@
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.unit.papers.atlas.test_page import KEYS, whole_row
 
 from evenly.cli import main
 from evenly.cli.advise import _command
-from evenly.papers.atlas import declared
+from evenly.papers.atlas import task_list
 from evenly.papers.atlas.advice import Advice
+from evenly.recipe import Data, Model, Optimizer, Recipe, to_mapping
 
 ASKED = ["digit-dominoes", "--model", "mlp", "--epochs", "6", "--set", "size=200", "--set", "model.options.width=32"]
 
@@ -32,7 +35,7 @@ def test_it_abstains_where_the_atlas_is_empty_and_says_what_to_run(
 ) -> None:
     assert main(["advise", *ASKED, "--runs", str(runs), "--ledger", str(tmp_path)]) == 0
     told = capsys.readouterr().err
-    assert "No advice" in told
+    assert "No advice from the atlas" in told
     assert "evenly reproduce atlas" in told
     assert "evenly compare digit-dominoes" in told
     assert "1. " in told  # signs need no atlas
@@ -47,7 +50,7 @@ def test_near_a_task_it_ranks_cures_and_names_their_controls(
     for each in rows:
         for name, value in empty["features"].items():
             each["quantities"][f"early.{name}"] = dict.fromkeys(map(str, range(20, 30)), value)
-    monkeypatch.setattr(declared, "atlas_rows", lambda ledger: rows)
+    monkeypatch.setattr(task_list, "atlas_rows", lambda ledger: rows)
     found = advised(capsys, *ASKED, runs=runs)
     assert not found["abstains"]
     assert found["ranking"][0]["cure"] == "useful8+noise"
@@ -64,7 +67,8 @@ def test_a_run_is_advised_on_as_it_was_trained(runs: Path, capsys: pytest.Captur
     found = advised(capsys, *ASKED, "--ledger", "nowhere", runs=runs)
     again = advised(capsys, found["run"][:8], "--ledger", "nowhere", runs=runs)
     assert again["features"] == found["features"]
-    assert again["next"].startswith("evenly compare digit-dominoes --model mlp --epochs 6")
+    assert again["next"] == found["next"]
+    assert again["next"].startswith("evenly compare digit-dominoes --epochs 6 --lr 0.1 --set data.options.size=200")
     assert main([*again["next"].split()[1:], "--dry-run", "--runs", str(runs)]) == 0
     assert [set(sign) for sign in found["signs"]] == [{"seen", "advice"}] * len(found["signs"])
     assert main(["advise", found["run"], "--epochs", "9", "--runs", str(runs)]) == 2
@@ -96,15 +100,41 @@ def test_data_that_no_cure_is_for_are_refused_before_training(
     assert not (tmp_path / "runs").exists()
 
 
-def test_data_that_do_not_exist_are_answered_as_by_every_other_verb(capsys: pytest.CaptureFixture[str]) -> None:
+def test_odd_data_are_remarked_on_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = np.array([0] * 30 + [1] * 30 + [2])
+    inputs = np.random.default_rng(0).normal(labels[:, None], 1.0, (61, 4)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", inputs=inputs, labels=labels)
+    words = [str(tmp_path / "d.npz"), "--model", "mlp", "--epochs", "4", "--batch-size", "16"]
+    assert main(["advise", *words, "--runs", str(tmp_path / "runs")]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert told.count("has one training example") == 1
+    assert told.count("a fifth of every class is held out") == 1
+
+
+def test_data_that_do_not_exist_are_answered_as_by_every_other_verb(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["advise", "digit-domino", "--model", "mlp"]) in (2, 3)
     assert "digit-dominoes" in capsys.readouterr().err
+    assert main(["advise", "3f2a", "--runs", str(runs)]) == 2
+    assert f"there is no run '3f2a' in {runs}" in capsys.readouterr().err
     assert main(["advise"]) == 2
     assert torch.is_grad_enabled()
 
 
 def test_the_comparison_that_is_advised_is_of_the_data_as_they_were_given() -> None:
-    given = {"data": "my photos/", "model": "convnet", "changes": ["size=[32, 32]"], "skip_broken": "true"}
-    command = shlex.split(_command(given, Advice({})))
-    assert command[2:7] == ["my photos/", "--model", "convnet", "--skip-broken", "--set"]
-    assert command[7] == "size=[32, 32]"
+    recipe = Recipe(data=Data("my photos/", {"size": [32, 32], "skip_broken": True}), model=Model("convnet"))
+    command = shlex.split(_command(recipe, Advice({})))
+    assert command[:5] == ["evenly", "compare", "my photos/", "--model", "convnet"]
+    assert {"data.options.size=[32, 32]", "data.options.skip_broken=true"} <= set(command)
+
+
+def test_the_comparison_that_is_advised_repeats_every_setting(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adam = Optimizer("adamw", lr=0.002)
+    recipe = Recipe(data=Data("digit-dominoes", {"size": 200}), optimizer=adam, epochs=6, clip_norm=1.0, seed=3)
+    command = shlex.split(_command(recipe, Advice({})))
+    assert main([*command[1:], "--dry-run", "--json", "--runs", str(tmp_path)]) == 0
+    plain = json.loads(capsys.readouterr().out)["recipes"]["plain"]["recipe"]
+    assert plain == json.loads(json.dumps(to_mapping(replace(recipe, seed=0))))

@@ -20,8 +20,8 @@ EXAMPLES, SEPARATION, STABILITY, MEASUREMENTS = "examples.npz", "separation.json
 PREDICTIONS, MODEL = "predictions.npz", "model.json"
 _AGAIN = "Remove the run's folder and train again to have what it shows."
 NEEDED = ("index", "label", "predicted", "loss", "hard", "suspect")
-# What a record of another shape than ours leads to, wherever that is noticed: our own errors of data and usage are
-# ValueErrors too, and a missing library is none of these.
+# The errors that a malformed record can cause. Our own data and usage errors are ValueErrors too; a missing library is
+# not included.
 DAMAGE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError, EOFError, BadZipFile, csv.Error)
 
 
@@ -38,7 +38,7 @@ class Reader:
         path = run.file(name)
         if not path.is_file():
             return {}
-        # A run may be met by two ways, as the one shown and as another's early run: it is read, and remarked on, once.
+        # A run may be reached twice, as the run shown and as another's early run; read it and report damage only once.
         known = path.resolve()
         if known not in self._read:
             self._read[known] = self._json(run, name)
@@ -48,9 +48,9 @@ class Reader:
         try:
             record = run.read_json(name)
         except DAMAGE as error:
-            return self._without(run.file(name), error)
+            return self._leave_out(run.file(name), error)
         if not isinstance(record, dict):
-            return self._without(run.file(name), f"expected a JSON object, found a {type(record).__name__}")
+            return self._leave_out(run.file(name), f"expected a JSON object, found a {type(record).__name__}")
         return record
 
     def class_names(self, run: Run) -> dict[int, str]:
@@ -63,10 +63,10 @@ class Reader:
         try:
             stamps = run.stamps()
         except DAMAGE as error:
-            self._without(run.path / ENVIRONMENT, _why(error))
+            self._leave_out(run.path / ENVIRONMENT, _why(error))
             return []
         if not all(isinstance(stamp, dict) for stamp in stamps):
-            self._without(run.path / ENVIRONMENT, "expected a list of JSON objects")
+            self._leave_out(run.path / ENVIRONMENT, "expected a list of JSON objects")
             return []
         return stamps
 
@@ -75,7 +75,7 @@ class Reader:
         try:
             return run.failure()
         except DAMAGE as error:
-            self._without(run.path / FAILED, _why(error))
+            self._leave_out(run.path / FAILED, _why(error))
             return "why is not known"
 
     def measurements(self, run: Run) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ class Reader:
         for path in sorted((run.path / MEASUREMENTS).glob("epoch-*.json")):
             row = self.json(run, f"{MEASUREMENTS}/{path.name}")
             if row and not isinstance(row.get("epoch"), int):
-                self._without(path, f"its epoch is {row.get('epoch')!r}, expected a whole number")
+                self._leave_out(path, f"its epoch is {row.get('epoch')!r}, expected a whole number")
             elif row:
                 rows[row["epoch"]] = row
         return [rows[epoch] for epoch in sorted(rows)]
@@ -99,12 +99,12 @@ class Reader:
             if not path.is_file():
                 return []
             now = path.stat()
-            said = self.predictions(late or run).get("train")
-            later = _by_index(said) if said else {}
+            columns = self.predictions(late or run).get("train")
+            later = _by_index(columns) if columns else {}
             key = (path.resolve(), now.st_mtime_ns, now.st_size, tuple(names.items()), called, tuple(later.items()))
             return list(_examples(*key))
         except DAMAGE as error:
-            self._without(path, _why(error))
+            self._leave_out(path, _why(error))
             return []
 
     def predictions(self, run: Run) -> dict[str, dict[str, NDArray[Any]]]:
@@ -124,15 +124,15 @@ class Reader:
                 ):
                     raise DataError(f"its columns of {split!r} are not those of predictions")
         except DAMAGE as error:
-            self._without(path, _why(error))
+            self._leave_out(path, _why(error))
             return {}
         return by_split
 
     def section(self, name: str, make: Callable[[], Section | None], files: Iterable[str]) -> Section | None:
         """The section that `make` gives; where its records are not of the shape they should be, a remark instead."""
         try:
-            made = make()
-            for _, block in iterate_blocks([made] if made is not None else []):
+            value = make()
+            for _, block in iterate_blocks([value] if value is not None else []):
                 if isinstance(block, Plot):
                     _ = block.drawn  # what cannot be drawn is found out here
         except DAMAGE as error:
@@ -140,9 +140,9 @@ class Reader:
             self.remarks.append(text)
             self.left_out[name] = text
             return None
-        return made
+        return value
 
-    def _without(self, path: Path, why: object) -> dict[str, Any]:
+    def _leave_out(self, path: Path, why: object) -> dict[str, Any]:
         text = f"Left out {path.parent.name}/{path.name}: {str(why).removeprefix(f'{path} ')}"
         if text not in self.remarks:
             self.remarks.append(text)

@@ -67,6 +67,20 @@ def test_rows_are_filtered_by_data_model_and_time(root: Path, capsys: pytest.Cap
     assert main(["runs", "--runs", str(root), "--since", "long ago"]) == 2
 
 
+def test_the_last_line_tells_how_many_runs_match_the_filters(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, told in [((), "6 runs in "), (("--data", "digits"), "0 of 6 runs in "), (("--model", "x"), " match. ")]:
+        assert main(["runs", "--runs", str(root), *words]) == 0
+        assert told in capsys.readouterr().err
+
+
+def test_a_run_that_stopped_early_shows_the_epochs_it_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done(tmp_path, Recipe(epochs=30), error=0.25, time="2026-01-01T12:00:00+00:00", epoch=5)
+    assert main(["runs", "--runs", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[-3:] == ["5", "0", "25.00"]
+
+
 def test_runs_are_paired_by_seed_and_the_settings_that_differ_are_named(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,6 +104,15 @@ def test_runs_are_paired_by_seed_and_the_settings_that_differ_are_named(
     assert "optimizer.lr" in said.out
     assert "2.00×" in said.out
     assert "may be chance" in said.err
+
+
+def test_runs_are_compared_beside_one_whose_identity_is_damaged(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = sorted(map(Run, root.iterdir()), key=lambda run: (run.recipe["ascent"]["rule"], run.recipe["seed"]))
+    (runs[1].path / "identity.json").write_text("{ cut off")
+    assert main(["runs", "compare", runs[0].id, runs[3].id, "--runs", str(root), "--json"]) == 0
+    said = capsys.readouterr()
+    assert [group["seeds"] for group in json.loads(said.out)["groups"]] == [[0, 2], [0, 1, 2]]
+    assert f"skipped {runs[1].path}" in said.err.replace("\n", " ")
 
 
 def test_what_useful_costs_includes_its_early_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,7 +141,9 @@ def test_runs_of_different_data_and_of_one_recipe_are_not_compared(
     assert main(["runs", "compare", some[0].id, other.id, "--runs", str(root)]) == 2
     assert "are not of the same data" in capsys.readouterr().err
     assert main(["runs", "compare", some[0].id, some[1].id, "--runs", str(root)]) == 2
-    assert "are of one recipe" in capsys.readouterr().err
+    assert "differ only in the seed: there is nothing to compare" in capsys.readouterr().err
+    assert main(["runs", "compare", some[0].id, some[0].id[:7], "--runs", str(root)]) == 2
+    assert f"both are run {some[0].id}: there is nothing to compare" in capsys.readouterr().err
 
 
 def test_runs_that_learned_nothing_are_said_to_have(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +157,7 @@ def test_runs_that_learned_nothing_are_said_to_have(root: Path, capsys: pytest.C
     assert main(["runs", "--runs", str(root)]) == 0
     said = capsys.readouterr()
     assert "90.00!" in said.out
-    assert "!: learned nothing" in said.err
+    assert "Marks: ! = learned nothing." in said.err
 
 
 def test_rm_asks_deletes_only_what_evenly_made_and_names_what_depends_on_it(

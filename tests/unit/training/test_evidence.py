@@ -75,7 +75,7 @@ def test_kept_pictures_are_those_of_the_data(runs: Path) -> None:
         assert (kept["loss"][kept["predicted"] != kept["label"]] > np.log(2)).all()
 
 
-def test_nothing_half_written_stays(runs: Path) -> None:
+def test_training_leaves_no_half_written_file(runs: Path) -> None:
     assert not list(runs.rglob("*.part"))
 
 

@@ -4,13 +4,16 @@ import json
 import logging
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from evenly.cli import main
 from evenly.data import Labelled, Splits, load
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Data, Model, Recipe, Until, to_mapping
@@ -49,7 +52,7 @@ def test_changed_labels_are_a_new_run_and_the_old_one_is_named(
     assert second.id != first.id
     assert first.summary()["train.loss"] != second.summary()["train.loss"]
     assert f"run {second.id} is new: run {first.id} had the same request" in caplog.text
-    assert "its data were others (labels of train; labels of test)" in caplog.text
+    assert "its data were different (labels of train; labels of test)" in caplog.text
     assert train(recipe, runs=tmp_path / "runs", device="cpu").id == second.id
     written(tmp_path / "d.npz")
     assert train(recipe, runs=tmp_path / "runs", device="cpu").id == first.id
@@ -86,6 +89,65 @@ def test_what_train_is_given_beside_the_recipe_is_part_of_the_run(what: str) -> 
     made = [identify(Recipe(), data, **{what: value}).id for value in values]
     assert len({plain, *made}) == 3
     assert identify(Recipe(), data, **{what: values[0]}).id == made[0]
+
+
+def after(epochs: int) -> Any:
+    return lambda history: len(history) >= epochs
+
+
+class Patience:
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
+
+    def __call__(self, history: list[Any]) -> bool:
+        return self.is_over(history)
+
+    def is_over(self, history: list[Any], most: int = 5) -> bool:
+        return len(history) >= min(self.epochs, most)
+
+
+@pytest.mark.parametrize(
+    ("rule", "other"),
+    [
+        (lambda history: len(history) == 1000, lambda history: len(history) == 2000),
+        (after(1), after(2)),
+        (Patience(1), Patience(2)),
+        (Patience(1).is_over, Patience(2).is_over),
+        (partial(Patience.is_over, Patience(9), most=3), partial(Patience.is_over, Patience(9), most=4)),
+    ],
+    ids=["constants", "closures", "objects", "methods", "partial"],
+)
+def test_stopping_rules_that_differ_in_a_number_are_told_apart(rule: Any, other: Any) -> None:
+    data = load("parity", dim=5)
+    assert identify(Recipe(), data, enough=rule).id != identify(Recipe(), data, enough=other).id
+
+
+def test_splits_changed_in_place_are_another_run(tmp_path: Path) -> None:
+    data = load("parity", dim=5)
+    recipe = Recipe(data=Data("parity", {"dim": 5}), model=TINY, epochs=1, batch_size=50)
+    found = [train(recipe, runs=tmp_path, splits=data, device="cpu").id]
+    for tensor in (data.train.labels, data.train.inputs, data["test"].attributes["x0"]):
+        tensor.copy_(tensor.flip(0))
+        found.append(train(recipe, runs=tmp_path, splits=data, device="cpu").id)
+        tensor.copy_(tensor.flip(0))
+    assert len(set(found)) == 4
+    assert train(recipe, runs=tmp_path, splits=data, device="cpu").id == found[0]
+
+
+def test_images_written_to_during_training_end_it_and_the_run_is_not_done(tmp_path: Path) -> None:
+    for number in range(8):
+        (tmp_path / "d" / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
+        Image.new("L", (4, 4), 10 * number).save(tmp_path / "d" / "ab"[number % 2] / f"{number}.bmp")
+    recipe = replace(small(tmp_path / "d"), data=Data(str(tmp_path / "d"), {"held_out": 0}), batch_size=4)
+
+    def rewrite(history: list[Any]) -> bool:
+        Image.new("L", (4, 4), 99).save(tmp_path / "d" / "a" / "0.bmp")
+        return False
+
+    with pytest.raises(DataError, match=r"0\.bmp: was written to while a command was reading the data"):
+        train(recipe, runs=tmp_path / "runs", device="cpu", enough=rewrite)
+    [folder] = [path for path in (tmp_path / "runs").iterdir() if (path / "recipe.yaml").exists()]
+    assert Run(folder).state == "failed"
 
 
 def test_first_weights_and_model_code_are_part_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +264,42 @@ def test_a_recipe_edited_by_hand_is_refused_with_what_differs(change: str, state
         train(recipe, runs=tmp_path, device="cpu")
 
 
+def test_nothing_is_computed_from_a_recipe_edited_after_training(tmp_path: Path, capsys: Any) -> None:
+    run = train(small(written(tmp_path / "d.npz")), runs=tmp_path / "runs", device="cpu")
+    recipe = run.path / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("momentum: 0.9", "momentum: 0.0"))
+    for words in (
+        ["measure", str(run.path), "rank"],
+        ["stability", "threshold", "--run", str(run.path)],
+        ["advise", str(run.path)],
+        ["train", str(tmp_path / "d.npz"), "--from", str(run.path), "--runs", str(tmp_path / "other")],
+        ["export", str(run.path), "--as", "hub", "--out", str(tmp_path / "hub")],
+    ):
+        assert main(words) == 3, words
+        assert "recipe.yaml has other settings than run" in capsys.readouterr().err
+
+
+def test_training_starts_from_the_named_runs_own_weights_or_not_at_all(tmp_path: Path, capsys: Any) -> None:
+    one, other = (
+        train(small(written(tmp_path / "d.npz"), seed=seed), runs=tmp_path / "runs", device="cpu") for seed in (0, 1)
+    )
+    shutil.copy(other.path / "weights.safetensors", one.path / "weights.safetensors")
+    words = ["train", str(tmp_path / "d.npz"), "--epochs", "1", "--runs", str(tmp_path / "other")]
+    assert main([*words, "--from", str(one.path)]) == 3
+    assert f"was written by run {other.id}, not by run {one.id}" in capsys.readouterr().err
+
+
+def test_missing_weights_of_a_done_run_are_an_error_with_a_remedy_that_works(tmp_path: Path, capsys: Any) -> None:
+    recipe = small(written(tmp_path / "d.npz"))
+    run = train(recipe, runs=tmp_path / "runs", device="cpu")
+    (run.path / "weights.safetensors").unlink()
+    for words in (["measure", str(run.path), "rank"], ["train", str(tmp_path / "d.npz"), "--from", str(run.path)]):
+        assert main(words) == 3
+        assert f"remove {run.path} and train again" in capsys.readouterr().err
+    shutil.rmtree(run.path)
+    load_trained(train(recipe, runs=tmp_path / "runs", device="cpu"))
+
+
 def test_a_folder_with_another_runs_identity_or_none_is_refused(tmp_path: Path) -> None:
     recipe = replace(small("parity"), data=Data("parity", {"dim": 5}))
     run = train(recipe, runs=tmp_path, device="cpu")
@@ -209,10 +307,10 @@ def test_a_folder_with_another_runs_identity_or_none_is_refused(tmp_path: Path) 
     shutil.copy(other.path / "recipe.yaml", run.path / "copy.yaml")
     mine = (run.path / "identity.json").read_bytes()
     (run.path / "identity.json").write_bytes((other.path / "identity.json").read_bytes())
-    with pytest.raises(DataError, match="is another run than its name says"):
+    with pytest.raises(DataError, match="holds a different run than its name says"):
         train(recipe, runs=tmp_path, device="cpu")
     (run.path / "identity.json").unlink()
-    with pytest.raises(DataError, match=r"has no identity.json: nothing tells which data it is of"):
+    with pytest.raises(DataError, match=r"has no identity.json: it is not known which data it belongs to"):
         train(recipe, runs=tmp_path, device="cpu")
     (run.path / "identity.json").write_bytes(mine[:-9])
     with pytest.raises(DataError, match=r"identity.json is not JSON"):
