@@ -1,8 +1,6 @@
 """What every test may ask for."""
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +8,20 @@ from pathlib import Path
 import pytest
 import torch
 
+from evenly.device import LIMIT, WITHOUT_AMX, check_bfloat16_on_cpu
+from evenly.errors import SetupError
+
 # What this machine's owner has agreed to run is no business of the tests, nor theirs of the owner's.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="evenly-state-")
 # What is remembered between commands must not come from, or stay in, the cache of whoever runs the tests.
 os.environ["EVENLY_CACHE"] = tempfile.mkdtemp(prefix="evenly-cache-")
 
 # Some virtual machines announce AMX and end a process at its first instruction: bfloat16 must then do without.
-_MULTIPLY = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); torch.nn.functional.linear(a, a)"
-if "ONEDNN_MAX_CPU_ISA" not in os.environ and torch.cpu._is_amx_tile_supported():
-    works = subprocess.run([sys.executable, "-c", _MULTIPLY], stderr=subprocess.DEVNULL, check=False).returncode == 0
-    os.environ["ONEDNN_MAX_CPU_ISA"] = "ALL" if works else "AVX512_CORE_BF16"
+try:
+    check_bfloat16_on_cpu()
+except SetupError:
+    os.environ[LIMIT] = WITHOUT_AMX
+os.environ.setdefault(LIMIT, "ALL")  # the processes that the tests start need not try again
 
 # Under xdist two processes share two cores: more threads only fight.
 torch.set_num_threads(1)

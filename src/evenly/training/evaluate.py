@@ -14,6 +14,7 @@ from evenly.data import Splits
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
 from evenly.data.labelled import Labelled
+from evenly.device import check_bfloat16_on_cpu
 from evenly.errors import UsageError
 from evenly.progress import track
 from evenly.training.objective import Objective, predictions
@@ -122,6 +123,8 @@ def autocast(device: torch.device | str, precision: str) -> contextlib.AbstractC
     """
     if precision == "fp32":
         return contextlib.nullcontext()
+    if precision == "bf16" and torch.device(device).type == "cpu":
+        check_bfloat16_on_cpu()
     return torch.autocast(torch.device(device).type, dtype=HALF[precision])
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from evenly import rng
 from evenly.data import Splits
-from evenly.device import repeatable
+from evenly.device import check_bfloat16_on_cpu, repeatable
 from evenly.environment import stamp
 from evenly.errors import UsageError
 from evenly.recipe import Recipe, to_mapping
@@ -158,8 +158,10 @@ def train_from(
         return run
     if recipe.sharded and world.size == 1:
         _log.info("sharded=true has no effect in one process: start more with torchrun.")
-    if recipe.precision == "bf16" and world.device.type == "cpu" and not _has_bfloat16():
-        _log.info("this CPU has no bfloat16 arithmetic: precision=bf16 is slower here than fp32.")
+    if recipe.precision == "bf16" and world.device.type == "cpu":
+        check_bfloat16_on_cpu()
+        if not _has_bfloat16():
+            _log.info("this CPU has no bfloat16 arithmetic: precision=bf16 is slower here than fp32.")
     with (
         explain_out_of_memory(recipe, world.device),
         repeatable(recipe.deterministic, world.device),
