@@ -171,7 +171,7 @@ def _campaign(ledger: Path, keys: list[str], hours: float | None, how: dict[str,
     if keys:
         raise UsageError("--next chooses by itself: leave the KEY out, or give --more N in place of --next.")
     if dry_run:
-        steps = campaign.steps(ledger, at_once=campaign.seeds_at_once(how["where"]))
+        steps = campaign.steps(ledger, at_once=campaign.runs_at_once(how["where"]))
         rows = [{"next": str(step), "value an hour": f"{step.rate:.3g}"} for step in steps]
         if rows:
             print_table(rows, ["next", "value an hour"])
@@ -179,7 +179,7 @@ def _campaign(ledger: Path, keys: list[str], hours: float | None, how: dict[str,
         return
     for row in campaign.run(ledger=ledger, hours=hours, **how):
         print_row(row)
-    left = campaign.steps(ledger, at_once=campaign.seeds_at_once(how["where"]))
+    left = campaign.steps(ledger, at_once=campaign.runs_at_once(how["where"]))
     say(f"{campaign.summary(left)} Rows are in {ledger}.")
 
 

@@ -14,6 +14,7 @@ from evenly.errors import DataError, SetupError, Stopped
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment, Scale
+from evenly.papers.part_runs import num_runs
 from evenly.papers.reproduction import grow
 from evenly.report.wording import duration
 from evenly.sweep.launch import HERE, JobsFailed
@@ -56,10 +57,10 @@ def steps(ledger: str | os.PathLike[str], *, at_once: int = 2) -> list[Step]:
     return sorted(possible, key=lambda step: -step.rate)
 
 
-def seeds_at_once(where: Where) -> int:
-    """How many seeds a step adds: as many as run at once; on a cluster all that are wanted.
+def runs_at_once(where: Where) -> int:
+    """How many runs a step has at least: as many as run at once; on a cluster those of all seeds that are wanted.
 
-    >>> seeds_at_once(Where(at_once=4)), seeds_at_once(Where("ray"))
+    >>> runs_at_once(Where(at_once=4)), runs_at_once(Where("ray"))
     (4, 1000)
     """
     return where.at_once or (2 if where.engine == "local" else 1000)
@@ -72,8 +73,9 @@ def _step(experiment: Experiment, name: str, scale: Scale, ledger: str | os.Path
     if known >= wanted or (row is not None and book.stale(row, experiment)):
         return None
     worth = 1.0 if row is None else 0.5 if row["verdict"] == "inconclusive" else 0.1
-    # At least two seeds: one decides nothing.
-    seeds = min(max(at_once, 2 if row is None else 1), wanted - known)
+    # As few seeds as keep every core busy, so that the row is stored soon.
+    runs = sum(num_runs(part) for part in experiment.parts(name, scale.seeds[:1]))
+    seeds = min(-(-at_once // runs), wanted - known)
     hours = scale.minutes / len(scale.seeds) * seeds / 60
     return Step(experiment, name, seeds, worth * scale.value, hours)
 
@@ -93,7 +95,7 @@ def run(
     """
     if hasattr(os, "nice"):
         os.nice(19)
-    at_once = seeds_at_once(where)
+    at_once = runs_at_once(where)
     impossible: set[tuple[str, str]] = set()
     with _alarm(hours):
         while True:

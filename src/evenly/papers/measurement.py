@@ -11,6 +11,7 @@ from evenly.data.catalogue import data_root as root_of
 from evenly.data.catalogue import entry
 from evenly.errors import DataError, EvenlyError, UsageError, did_you_mean
 from evenly.papers.experiment import Context, Experiment, Measured, Part, PartResult, resolve
+from evenly.papers.part_runs import runs_of
 from evenly.papers.part_store import discard, is_stored, load, store
 from evenly.recipe import Recipe
 from evenly.sweep.launch import HERE, launch
@@ -82,15 +83,21 @@ def measure(
 
 
 def plan_parts(context: Context, parts: Mapping[str, Sequence[Part]]) -> Plan:
-    """The unfinished parts of one or several experiments as jobs; shared ones occur once."""
-    jobs: dict[str, Job] = {}
+    """The unfinished parts of one or several experiments as jobs, after the runs that they train; shared ones once."""
+    jobs: list[Job] = []
+    planned = set()
     for key, own in parts.items():
         for part in own:
-            if part.digest not in jobs and not is_stored(context, part):
-                given = {"name": part.name, "work": part.address, "given": dict(part.arguments)}
-                job = {**given, "data_root": context.data_root}
-                jobs[part.digest] = Job(f"{key}, {part.name}", "evenly.papers.measurement:do_job", job)
-    return Plan(jobs.values())
+            if part.digest in planned or is_stored(context, part):
+                continue
+            planned.add(part.digest)
+            name = f"{key}, {part.name}"
+            runs = runs_of(context, part, under=name)
+            given = {"name": part.name, "work": part.address, "given": dict(part.arguments)}
+            job = {**given, "data_root": context.data_root}
+            needs = tuple(each.name for each in runs)
+            jobs += [*runs, Job(name, "evenly.papers.measurement:do_job", job, needs)]
+    return Plan(jobs)
 
 
 def do_job(runs: str, *, name: str, work: str, given: Mapping[str, Any], data_root: str | None) -> None:

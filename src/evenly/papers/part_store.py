@@ -35,7 +35,9 @@ def store(context: Context, part: Part, work: Callable[[], PartResult]) -> None:
         result = work()
         values = {name: {str(seed): float(v) for seed, v in by.items()} for name, by in result.values.items()}
         path = run.write_json(FOUND, {"values": values, "series": result.series})
-        took = (time.monotonic() - begun) / 60
+        # Its runs may have been trained by other processes, or before an interruption.
+        trained = sum(_seconds(context, name) for name in _run_ids(result.series))
+        took = max(time.monotonic() - begun, trained) / 60
         run.finish({"part": part.name, "work": part.address, "minutes": took, "checksum": _checksum(path)})
 
 
@@ -97,9 +99,17 @@ def _folder(context: Context, part: Part) -> Path:
     return context.runs / PARTS / part.digest
 
 
+def _seconds(context: Context, name: str) -> float:
+    """The seconds of training that a run's summary states."""
+    return float(Run.open(name, context.runs).summary().get("seconds", 0.0))
+
+
 def _run_ids(series: Mapping[str, Any]) -> list[Any]:
+    """The runs that a result names: its own, or those of the comparisons in it."""
     several = series.get("runs", {})
-    return [series["run"]] if "run" in series else list(several.values()) if isinstance(several, dict) else []
+    own = [series["run"]] if "run" in series else list(several.values()) if isinstance(several, dict) else []
+    inner = (each for name, each in series.items() if name != "runs" and isinstance(each, dict) and "runs" in each)
+    return [*own, *(name for each in inner for name in _run_ids(each))]
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
