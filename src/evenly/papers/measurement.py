@@ -95,8 +95,8 @@ def plan_parts(context: Context, parts: Mapping[str, Sequence[Part]]) -> Plan:
             runs = runs_of(context, part, under=name)
             given = {"name": part.name, "work": part.address, "given": dict(part.arguments)}
             job = {**given, "data_root": context.data_root}
-            needs = tuple(each.name for each in runs)
-            jobs += [*runs, Job(name, "evenly.papers.measurement:do_job", job, needs)]
+            needs, cost = tuple(each.name for each in runs), 0.02 if runs else 1.0
+            jobs += [*runs, Job(name, "evenly.papers.measurement:do_job", job, needs, cost)]
     return Plan(jobs)
 
 

@@ -16,7 +16,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ def _unpack(made: tuple[bytes, bytes], runs: Path, job: Job, log: str) -> None:
 
 def _without_needs(job: Job, status: Status) -> Job:
     """A job without its finished dependencies, for an actor that replaces a lost one."""
-    return Job(job.name, job.call, job.arguments, tuple(name for name in job.needs if name not in status.outcomes))
+    return replace(job, needs=tuple(name for name in job.needs if name not in status.outcomes))
 
 
 @dataclass(frozen=True)

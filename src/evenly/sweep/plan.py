@@ -24,12 +24,15 @@ class Job:
         Plain JSON.
     needs
         Its dependencies: the names of the jobs that must be done before this one.
+    cost
+        Its length, relative to the other jobs of its plan, for the time that is left.
     """
 
     name: str
     call: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    cost: float = 1.0
 
 
 class Plan(Mapping[str, Job]):

@@ -45,7 +45,8 @@ class Status:
         self.running: dict[str, float] = {}
         self.started = time.time()
         self._written = 0.0
-        self._took, self._timed = 0.0, 0
+        self._seconds, self._cost = 0.0, 0.0  # of the jobs that took time
+        self._cost_left = sum(job.cost for job in plan.values())
         self._bar = Bar(what, total=len(plan), unit="runs")
 
     def __enter__(self) -> "Status":
@@ -74,10 +75,12 @@ class Status:
     def end(self, outcome: Outcome) -> None:
         """Record the outcome of a job that has ended or was skipped."""
         self.running.pop(outcome.name, None)
+        self._cost_left -= self.plan[outcome.name].cost if outcome.name not in self.outcomes else 0.0
         self.outcomes[outcome.name] = outcome
         # A job that was done before took no time; it must not lower the estimate for the others.
         if outcome.state == "done" and outcome.seconds > 0.5:
-            self._took, self._timed = self._took + outcome.seconds, self._timed + 1
+            self._seconds += outcome.seconds
+            self._cost += self.plan[outcome.name].cost
         if self.listener is not None:
             self.listener(self.plan[outcome.name], outcome)
         self._bar.advance()
@@ -94,11 +97,16 @@ class Status:
         words = [f"{ended} of {total} runs done"]
         if len(self.running) > 1:
             words.append(f"{len(self.running)} running")
-        if self._timed and ended < total:
-            left = (total - ended) * (self._took / self._timed) / max(1, len(self.running))
-            words.append(f"about {duration(left)} left")
+        if self._cost and ended < total:
+            words.append(f"about {duration(self._seconds_left())} left")
         now = f": {next(iter(self.running))}" if self.running else ""
         return f"{', '.join(words)}{now}"
+
+    def _seconds_left(self) -> float:
+        """The time of the jobs that have not ended, by the pace so far, or by a slower one that a running job shows."""
+        elapsed = {name: time.time() - begun for name, begun in self.running.items()}
+        pace = max(self._seconds / self._cost, *(e / self.plan[name].cost for name, e in elapsed.items()), 0.0)
+        return (pace * self._cost_left - sum(elapsed.values())) / max(1, len(self.running))
 
     def results(self) -> dict[str, Any]:
         """The result of every job by name; raises an error that lists the failed jobs with their hosts and logs."""

@@ -116,7 +116,9 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
             early = to_mapping(design.early(seed))
             keep_end = has_plain and _begins_alike(design)
             settings = {"recipe": early, "factor": design.largest_factor, "refuse": refuse, "keep_end": keep_end}
-            jobs.append(Job(first, f"{_JOBS}:train_early", settings | {"running": dict(running)}))
+            jobs.append(
+                Job(first, f"{_JOBS}:train_early", settings | {"running": dict(running)}, cost=_early_part(design))
+            )
         for method in methods:
             waits = early is not None and (method.needs_early or (method.name == "plain" and _begins_alike(design)))
             arguments = {
@@ -129,8 +131,15 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
                 "running": dict(running),
             }
             needs = (first,) if waits else ()
-            jobs.append(Job(job_name(method, seed), f"{_JOBS}:train_method", arguments, needs))
+            cost = _passes(design, method) * (1.4 if method.resamples or method.has("steps") else 1.0)
+            jobs.append(Job(job_name(method, seed), f"{_JOBS}:train_method", arguments, needs, cost))
     return Plan(jobs)
+
+
+def _early_part(design: Design) -> float:
+    """The length of an early run in plain runs; where a rule ends it, a guess."""
+    parts = {"epoch": design.until.value / design.recipe.epochs, "fraction": design.until.value}
+    return max(0.01, parts.get(design.until.rule, 0.1))
 
 
 def _least_memory(data: Splits) -> int:

@@ -31,6 +31,21 @@ def test_a_line_says_how_many_runs_are_done_and_which_one_is_going_on(tmp_path: 
     assert state["ended"] == {"sam, seed 0": ["done", 3600.0, ""]}
 
 
+def test_the_time_left_follows_the_length_of_jobs_and_those_that_are_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(status.time, "time", lambda: now[0])
+    plan = Plan([Job("early", NOTHING, cost=0.1), Job("plain", NOTHING), Job("useful", NOTHING, cost=1.5)])
+    with Status(plan, Where(), None, "runs") as progress_of:
+        progress_of.begin(plan["early"])
+        progress_of.end(Outcome("early", "done", seconds=360.0))
+        progress_of.begin(plan["plain"])
+        assert progress_of.sentence() == "1 of 3 runs done, about 2.5 h left: plain"
+        now[0] += 1800.0
+        assert progress_of.sentence() == "1 of 3 runs done, about 2.0 h left: plain"
+        now[0] += 3 * 1800.0  # twice as long as the early run made believe
+        assert progress_of.sentence() == "1 of 3 runs done, about 3.0 h left: plain"
+
+
 def test_without_a_terminal_a_line_is_printed_every_half_minute(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
