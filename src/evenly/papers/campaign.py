@@ -73,10 +73,12 @@ def _step(experiment: Experiment, name: str, scale: Scale, ledger: str | os.Path
     if known >= wanted or (row is not None and book.stale(row, experiment)):
         return None
     worth = 1.0 if row is None else 0.5 if row["verdict"] == "inconclusive" else 0.1
-    # As few seeds as keep every core busy, so that the row is stored soon.
-    runs = sum(num_runs(part) for part in experiment.parts(name, scale.seeds[:1]))
-    seeds = min(-(-at_once // runs), wanted - known)
-    hours = scale.minutes / len(scale.seeds) * seeds / 60
+    seeds, hours = wanted - known, scale.minutes / len(scale.seeds) / 60  # for each seed
+    if seeds * hours > 1:
+        # As few seeds as keep every core busy, so that the row is stored soon.
+        runs = sum(num_runs(part) for part in experiment.parts(name, scale.seeds[:1]))
+        seeds = min(-(-at_once // runs), seeds)
+    hours *= seeds
     return Step(experiment, name, seeds, worth * scale.value, hours)
 
 

@@ -24,7 +24,7 @@ def wanted(key: str, value: float, **more: object) -> Experiment:
 
 @pytest.fixture
 def catalogue(monkeypatch: pytest.MonkeyPatch) -> dict[str, Experiment]:
-    first, second = wanted("chang2025/mistake9", 9.0), wanted("chang2025/theorem3.3", 1.0)
+    first, second = wanted("chang2025/mistake9", 9.0), wanted("chang2025/theorem3.3", 1.0, minutes=600.0)
     known = {first.key: first, second.key: second}
     monkeypatch.setattr(campaign, "CATALOGUE", known)
     monkeypatch.setattr(os, "nice", lambda _: 0)
@@ -37,14 +37,17 @@ def test_what_is_worth_most_an_hour_comes_first_and_a_row_with_all_seeds_is_left
     for num, words in ((1, "1 row could grow"), (2, "2 rows could grow")):
         assert campaign.summary(steps[:num]).startswith(words)
     rows = list(campaign.run(ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1)))
-    assert {(row["key"], len(row["seeds"])) for row in rows} == {(key, n) for key in catalogue for n in (1, 2, 3)}
+    # What takes an hour at most is run whole.
+    assert [(row["key"], len(row["seeds"])) for row in rows] == [
+        ("chang2025/mistake9", 3), *(("chang2025/theorem3.3", n) for n in (1, 2, 3))
+    ]  # fmt: skip
     assert campaign.steps(tmp_path) == []
 
 
 @pytest.mark.parametrize(("at_once", "seeds"), [(1, 1), (4, 1), (5, 2), (1000, 3)])
 def test_a_step_has_as_few_seeds_as_keep_every_core_busy(catalogue, tmp_path: Path, at_once: int, seeds: int):
     catalogue.clear()
-    catalogue["nguyen2024/fig7"] = wanted("nguyen2024/fig7", 1.0)  # four runs for each seed
+    catalogue["nguyen2024/fig7"] = wanted("nguyen2024/fig7", 1.0, minutes=600.0)  # four runs for each seed
     [step] = campaign.steps(tmp_path, at_once=at_once)
     assert step.seeds == seeds
 

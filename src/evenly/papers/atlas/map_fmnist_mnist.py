@@ -5,4 +5,4 @@ from evenly.papers.atlas.tasks import Minority, Task, experiment
 _MINORITIES: tuple[tuple[Minority, float], ...] = (("lacking", 0.2), ("conflicting", 0.05), ("noisy", 0.1))
 
 TASKS = tuple(Task("fmnist-mnist", minority, share, 5000, prefix="fmnist-") for minority, share in _MINORITIES)
-EXPERIMENTS = tuple(experiment(task, scale="full", minutes=400.0, data=("fmnist-mnist",), value=2.0) for task in TASKS)
+EXPERIMENTS = tuple(experiment(task, scale="full", minutes=45.0, data=("fmnist-mnist",), value=2.0) for task in TASKS)
