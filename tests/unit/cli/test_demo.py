@@ -92,7 +92,7 @@ def test_ctrl_c_leaves_nothing_half_written_and_no_trace_of_the_code(tmp_path: P
         assert process.stderr is not None
         assert "1 of 2" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=180)[1]
     assert process.returncode == 130
     assert "Traceback" not in said
     assert [path for path in (tmp_path / "demo").rglob("*") if path.is_file()] == []
