@@ -140,7 +140,7 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
     from evenly.papers import ledger as book
     from evenly.papers.catalogue import PAPERS
     from evenly.papers.reproduction import overview
-    from evenly.report.claims import write_site
+    from evenly.report.claims_site import write_site
 
     folder = find_ledger(ledger)
     if not folder.is_dir():

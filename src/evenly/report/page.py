@@ -2,7 +2,7 @@
 
 The page makes no network request, works in light and dark, on a phone, on paper and by keyboard; names are escaped,
 and a content policy in the page forbids anything else. The callers decide what stands on it and where its numbers come
-from: `report.experiments.page` for runs and comparisons, `report.claims` for the ledger, `demo.page` for the demo.
+from: `report.experiments.page` for runs and comparisons, `report.claims_site` for the ledger, `demo.page` for the demo.
 """
 
 import csv

@@ -14,7 +14,8 @@ from evenly.errors import DataError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE, PAPERS
 from evenly.papers.reproduction import overview, regressions
-from evenly.report.claims import experiment_page, index_page
+from evenly.report.claim_page import experiment_page
+from evenly.report.claims_site import index_page
 from evenly.report.verdict_tables import markdown, results
 
 PROJECT = Path(__file__).parents[3]

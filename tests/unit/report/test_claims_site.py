@@ -9,7 +9,8 @@ import pytest
 
 from evenly.cli import main
 from evenly.errors import DataError, UsageError
-from evenly.report.claims import experiment_page, write_site
+from evenly.report.claim_page import experiment_page
+from evenly.report.claims_site import write_site
 from evenly.report.verdict_tables import markdown, results
 
 PAPERS = {"nguyen2024": ("Nguyen et al. (2024)", "Dang Nguyen and others: USEFUL.")}

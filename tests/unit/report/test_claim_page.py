@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evenly.report.claims import experiment_page
+from evenly.report.claim_page import experiment_page
 
 PAPERS = {"springer2024": ("Springer et al. (2024)", "Springer and others."), "nguyen2024": ("N", "N.")}
 LEDGER = Path(__file__).parents[3] / "claims"
