@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from evenly.data.batches import Batches as Batches
     from evenly.data.catalogue import load as load
     from evenly.data.labelled import Labelled as Labelled
-    from evenly.data.labelled import Splits as Splits
+    from evenly.data.splits import Splits as Splits
 
 __getattr__, __dir__, __all__ = attach(
     __name__,
@@ -17,7 +17,7 @@ __getattr__, __dir__, __all__ = attach(
         "Augmentation": "evenly.data.augment",
         "Batches": "evenly.data.batches",
         "Labelled": "evenly.data.labelled",
-        "Splits": "evenly.data.labelled",
+        "Splits": "evenly.data.splits",
         "load": "evenly.data.catalogue",
     },
 )

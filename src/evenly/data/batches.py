@@ -20,7 +20,8 @@ from evenly import rng
 from evenly.data.augment import Augmentation
 from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
-from evenly.data.labelled import Labelled, Lazy, Splits, scale_pixels
+from evenly.data.labelled import Labelled, Lazy, scale_pixels
+from evenly.data.splits import Splits
 from evenly.data.targeted import Targeted
 from evenly.device import pins, prefetch, upload
 from evenly.errors import UsageError

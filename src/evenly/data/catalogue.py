@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from evenly.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from evenly.data.labelled import Splits
+    from evenly.data.splits import Splits
 
 
 @dataclass(frozen=True)

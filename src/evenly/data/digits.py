@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from evenly.data.held_out import held_out_mask, where
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 
 
 def digits() -> Splits:

@@ -14,8 +14,9 @@ from evenly.data.digits import digits
 from evenly.data.formats.cifar import cifar10
 from evenly.data.formats.idx import fashion_mnist, mnist
 from evenly.data.held_out import where
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
 from evenly.data.planted import Shares, spawn_generator
+from evenly.data.splits import Splits
 from evenly.data.stacking import Pools, blank_easy
 
 

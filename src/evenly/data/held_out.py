@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from evenly.data.labelled import Splits
+from evenly.data.splits import Splits
 from evenly.errors import UsageError
 from evenly.rng import generator
 

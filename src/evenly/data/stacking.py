@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from evenly.data.held_out import held_out_mask, where
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
 from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, add_groups, other_class
+from evenly.data.splits import Splits
 
 
 def stack(easy: Labelled, hard: Labelled, *, balanced: bool, rng: torch.Generator) -> Labelled:

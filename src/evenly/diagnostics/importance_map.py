@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 from evenly.diagnostics.features import features
 from evenly.diagnostics.importance import Importance, importance, log_odds
 from evenly.diagnostics.inequality import median_map

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from evenly.curvature.chunks import Data, as_chunks
-from evenly.data.labelled import Splits
+from evenly.data.splits import Splits
 from evenly.diagnostics.probe import Probe, fit_probe
 from evenly.diagnostics.probing_error import Balance, balanced_groups, probe_splits
 from evenly.diagnostics.subject import Numbers, Subject

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from evenly.curvature.chunks import Data
-from evenly.data.labelled import Splits
+from evenly.data.splits import Splits
 from evenly.diagnostics.measurement_data import as_splits, even_part
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import DataError, UsageError, did_you_mean

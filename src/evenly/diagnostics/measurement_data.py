@@ -5,7 +5,8 @@ from torch import Tensor, nn
 
 from evenly.curvature.chunks import EXPECTED, Data, as_chunks
 from evenly.data.class_balanced_rows import evenly_over
-from evenly.data.labelled import Labelled, Splits, scale_pixels
+from evenly.data.labelled import Labelled, scale_pixels
+from evenly.data.splits import Splits
 from evenly.errors import DataError, UsageError
 from evenly.models.observation import observing
 

@@ -6,7 +6,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 from evenly.diagnostics.features import features
 from evenly.diagnostics.probe import Probe, fit_probe
 from evenly.diagnostics.subject import Numbers, Subject

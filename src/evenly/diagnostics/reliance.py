@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from evenly.curvature import soundness
 from evenly.curvature.chunks import as_chunks, outputs_of
 from evenly.curvature.losses import predicted_classes
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import DataError, UsageError
 from evenly.models.observation import observing

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 
 Numbers = dict[str, Any]
 

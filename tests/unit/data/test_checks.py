@@ -7,8 +7,9 @@ import torch
 from PIL import Image
 
 from evenly.data.checks import check, problems
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
 from evenly.data.own.folders import folder
+from evenly.data.splits import Splits
 from evenly.errors import DataError
 
 CLASSES = ("cat", "dog", "owl")

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from evenly.data import Labelled, Splits
+from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
 
 
@@ -66,13 +66,9 @@ def test_lengths_that_differ_are_all_listed() -> None:
         small(attributes={"easy": torch.tensor([0, 1])})
 
 
-def test_an_unknown_attribute_or_split_is_answered_with_the_known_ones() -> None:
+def test_an_unknown_attribute_is_answered_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"no attribute 'eazy'. Did you mean 'easy'"):
         small().attribute("eazy")
-    with pytest.raises(UsageError, match=r"no split 'tests'. Did you mean 'test'"):
-        Splits("d", {"train": small(), "test": small()})["tests"]
-    with pytest.raises(DataError, match="no 'train' split"):
-        Splits("d", {"test": small()})
 
 
 def test_it_survives_pickling_as_worker_processes_need() -> None:

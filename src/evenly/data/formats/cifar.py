@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from evenly.data.formats import safe_pickle
 from evenly.data.formats.locate import locate
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 from evenly.errors import DataError
 from evenly.files.regular import open_regular, read_text, size_of
 

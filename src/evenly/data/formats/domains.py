@@ -8,7 +8,7 @@ from evenly.data.formats.class_folders import class_folders, quote_names
 from evenly.data.formats.image_files import Size
 from evenly.data.formats.listing import Listing, by_split, number_groups
 from evenly.data.formats.locate import locate
-from evenly.data.labelled import Splits
+from evenly.data.splits import Splits
 from evenly.errors import DataError, UsageError, did_you_mean
 
 

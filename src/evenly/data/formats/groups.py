@@ -12,7 +12,7 @@ from evenly.data.formats.class_folders import require_files
 from evenly.data.formats.image_files import Size
 from evenly.data.formats.listing import Listing, by_split, number_groups
 from evenly.data.formats.locate import locate
-from evenly.data.labelled import Splits
+from evenly.data.splits import Splits
 from evenly.errors import DataError
 from evenly.files.regular import read_text
 from evenly.files.tables import Table, read_csv

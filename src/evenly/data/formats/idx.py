@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from evenly.data.formats.locate import locate
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 from evenly.errors import DataError
 from evenly.files.numpy_files import ALLOWANCE, LARGEST_GROWTH
 from evenly.files.regular import open_regular

@@ -6,7 +6,7 @@ from pathlib import Path
 from evenly.data.formats.class_folders import class_folders, quote_names, require_files
 from evenly.data.formats.listing import Listing, by_split
 from evenly.data.formats.locate import locate
-from evenly.data.labelled import Splits
+from evenly.data.splits import Splits
 from evenly.errors import DataError
 from evenly.files.regular import read_text
 

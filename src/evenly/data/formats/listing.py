@@ -9,7 +9,8 @@ from torch import Tensor
 
 from evenly.data.formats.image_decoding import Broken, describe_broken, scan
 from evenly.data.formats.image_files import ImageFiles, Size, open_images
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 from evenly.errors import DataError
 
 _ORDER = {"train": 0, "validation": 1, "test": 2, "target_train": 3, "target_test": 4}

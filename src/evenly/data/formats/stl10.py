@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from evenly.data.formats.locate import locate
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 from evenly.errors import DataError
 from evenly.files.regular import open_regular, size_of
 

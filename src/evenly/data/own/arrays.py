@@ -10,7 +10,8 @@ from torch import Tensor
 
 from evenly.data.formats.class_folders import quote_names
 from evenly.data.formats.locate import Missing
-from evenly.data.labelled import Labelled, Splits, has_channels_last
+from evenly.data.labelled import Labelled, has_channels_last
+from evenly.data.splits import Splits
 from evenly.errors import DataError
 from evenly.files.numpy_files import read_npz
 

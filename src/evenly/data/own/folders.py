@@ -6,7 +6,7 @@ from evenly.data.formats.class_folders import class_folders, has_images, quote_n
 from evenly.data.formats.image_files import Size
 from evenly.data.formats.listing import Listing, by_split
 from evenly.data.formats.locate import Missing
-from evenly.data.labelled import Splits
+from evenly.data.splits import Splits
 from evenly.errors import DataError
 
 SPLIT_NAMES = {

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from evenly.data.formats.image_decoding import reason_of
 from evenly.data.formats.image_files import Size
-from evenly.data.labelled import Labelled, Splits, has_channels_last
+from evenly.data.labelled import Labelled, has_channels_last
 from evenly.data.own.folders import SPLIT_NAMES
+from evenly.data.splits import Splits
 from evenly.errors import DataError, SetupError, UsageError, did_you_mean
 from evenly.progress import Bar
 

@@ -11,11 +11,11 @@ from evenly.data.formats.class_folders import quote_names, require_files
 from evenly.data.formats.image_files import SUFFIXES, Size
 from evenly.data.formats.listing import Listing, by_split
 from evenly.data.formats.locate import Missing
-from evenly.data.labelled import Splits
 from evenly.data.own.columns import number_words, whole_numbers
 from evenly.data.own.folders import SPLIT_NAMES
 from evenly.data.own.parquet import read_parquet
 from evenly.data.own.repeats import repeats, with_copies
+from evenly.data.splits import Splits
 from evenly.errors import DataError, did_you_mean
 from evenly.files.cells import is_integer, is_number
 from evenly.files.names import Constant, Names

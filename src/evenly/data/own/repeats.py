@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from evenly.data.formats.listing import members, remarks_on
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 from evenly.errors import DataError, UsageError
 from evenly.files.cells import whole_number
 

@@ -2,7 +2,8 @@
 
 import torch
 
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 from evenly.errors import UsageError
 
 

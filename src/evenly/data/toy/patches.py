@@ -6,8 +6,9 @@ Shapes: N examples, P = 3 patches, D dimensions of a patch.
 import torch
 from torch import Tensor
 
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
 from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, add_groups, spawn_generator
+from evenly.data.splits import Splits
 from evenly.errors import UsageError
 
 NUM_PATCHES = 3

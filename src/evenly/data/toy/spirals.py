@@ -9,8 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
 from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, add_groups, spawn_generator
+from evenly.data.splits import Splits
 from evenly.errors import UsageError
 
 SCALE_EASY, SCALE_HARD = 2.0, 0.25

@@ -16,7 +16,7 @@ from evenly.papers.nguyen2024.two_layer_settings import BETAS, SEEDS, TINY, WITH
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from evenly.data.labelled import Splits
+    from evenly.data.splits import Splits
     from evenly.resampling import Separation
 
 METHODS = ("original", "useful", "random")

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from evenly.data.catalogue import load
-from evenly.data.labelled import Labelled, Splits
+from evenly.data.labelled import Labelled
+from evenly.data.splits import Splits
 from evenly.models import build
 from evenly.papers.experiment import Context, PartResult
 from evenly.rng import key

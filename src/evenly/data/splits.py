@@ -1,0 +1,94 @@
+"""The parts of one data set: training examples, and those held out, by name."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from evenly.data.fingerprints import fingerprint
+from evenly.data.labelled import Labelled
+from evenly.errors import DataError, UsageError, did_you_mean
+
+
+class Splits(Mapping[str, Labelled]):
+    """The parts of one data set by name: `train`, often `validation` and `test`, sometimes `probe` and `balanced`.
+
+    >>> import torch
+    >>> part = Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), ("a", "b"))
+    >>> splits = Splits("tiny", {"train": part})
+    >>> list(splits), splits.train.split, splits.num_classes
+    (['train'], 'train', 2)
+
+    `remarks` are sentences about how the data were loaded that a person should see, such as broken images that
+    were left out. `drawn_from` names the distribution where a seed draws the examples: the same for every seed.
+    """
+
+    repeated = False  # whether training examples occur more than once
+
+    def __init__(
+        self, name: str, parts: Mapping[str, Labelled], *, remarks: Sequence[str] = (), drawn_from: str = ""
+    ) -> None:
+        if "train" not in parts:
+            raise DataError(f"{name}: there is no 'train' split among {', '.join(parts) or 'none'}.")
+        self.name = name
+        self.remarks: tuple[str, ...] = tuple(remarks)
+        self.drawn_from = drawn_from
+        self._parts = {split: replace(part, name=name, split=split) for split, part in parts.items()}
+        for part in parts.values():
+            _check_names(name, part)
+
+    def __getitem__(self, split: str) -> Labelled:
+        if split not in self._parts:
+            raise UsageError(f"{self.name} has no split {split!r}. {did_you_mean(split, self._parts)}")
+        return self._parts[split]
+
+    def __contains__(self, split: object) -> bool:
+        return split in self._parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self._parts.values()))
+
+    @property
+    def train(self) -> Labelled:
+        """The training examples."""
+        return self._parts["train"]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class names."""
+        return self.train.classes
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are."""
+        return self.train.num_classes
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits over all splits."""
+        return fingerprint([repr([(split, part.fingerprint) for split, part in self._parts.items()])])
+
+    def identity(self) -> dict[str, Any]:
+        """What tells these data from others, as plain values: the part that data have in the identity of a run."""
+        splits = {split: {"examples": len(part), **part.digests} for split, part in self._parts.items()}
+        return {
+            "name": self.name,
+            "fingerprint": self.fingerprint,
+            "drawn_from": self.drawn_from or None,
+            "splits": splits,
+        }
+
+    def __or__(self, more: Mapping[str, Labelled]) -> "Splits":
+        return Splits(self.name, {**self._parts, **more}, remarks=self.remarks, drawn_from=self.drawn_from)
+
+
+def _check_names(data: str, part: Labelled) -> None:
+    """Refuse names that no record can hold, such as that of a class folder whose bytes are not UTF-8."""
+    for name in (*part.classes, *part.attributes, *(word for words in part.values.values() for word in words)):
+        if not name.isascii() and name != name.encode("utf-8", "replace").decode():
+            raise DataError(f"{data}: the name {name!a} is not UTF-8. Rename the class, attribute or value.")

@@ -1,0 +1,36 @@
+"""The parts of a data set: what is missing is named, and what tells them from others is their content."""
+
+import pytest
+import torch
+
+from evenly.data import Labelled, Splits
+from evenly.errors import DataError, UsageError
+
+
+def part(first: float = 0.0) -> Labelled:
+    return Labelled(torch.full((2, 3), first), torch.tensor([0, 1]), ("a", "b"))
+
+
+def test_an_unknown_split_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"no split 'tests'. Did you mean 'test'"):
+        Splits("d", {"train": part(), "test": part()})["tests"]
+    with pytest.raises(DataError, match="no 'train' split"):
+        Splits("d", {"test": part()})
+
+
+def test_the_fingerprint_is_that_of_all_splits_and_their_names() -> None:
+    both = [Splits("d", {"train": part(), "test": part(1.0)}), Splits("other", {"train": part(), "test": part(1.0)})]
+    assert both[0].fingerprint == both[1].fingerprint
+    changed = [
+        Splits("d", {"train": part()}),
+        Splits("d", {"train": part(), "test": part(2.0)}),
+        Splits("d", {"train": part(1.0), "test": part()}),
+        Splits("d", {"train": part(), "validation": part(1.0)}),
+    ]
+    assert len({both[0].fingerprint, *(each.fingerprint for each in changed)}) == 5
+
+
+def test_splits_that_are_added_replace_those_of_their_name() -> None:
+    joined = Splits("d", {"train": part()}, remarks=["one is broken"], drawn_from="a die") | {"test": part(1.0)}
+    assert (list(joined), joined["test"].split) == (["train", "test"], "test")
+    assert (joined.remarks, joined.drawn_from) == (("one is broken",), "a die")
