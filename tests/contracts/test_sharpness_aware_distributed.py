@@ -1,6 +1,7 @@
 """Two gloo processes: replicas stay replicas, and the number of ranks changes nothing but the rounding."""
 
 import io
+import itertools
 import os
 import socket
 import subprocess
@@ -39,10 +40,13 @@ def data(step: int) -> tuple[Tensor, Tensor]:
     return torch.randn(2 * BATCH, 6, generator=rng), torch.randint(3, (2 * BATCH,), generator=rng)
 
 
-def train(model: nn.Module, sam, steps: int, share: slice) -> None:
+def train(model: nn.Module, sam, steps: int, share: slice, *, evaluate: bool = False) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     for step in range(steps):
         x, y = data(step)
+        if evaluate:
+            with torch.no_grad():
+                model(x[share])
         sam.backward(lambda x, y: F.cross_entropy(model(x), y), x[share], y[share])
         optimizer.step()
         optimizer.zero_grad()
@@ -236,16 +240,17 @@ def sharded_scripts(rank: int) -> dict[str, Tensor]:
 
 
 def sharded(rank: int) -> dict[str, Tensor]:
-    """FSDP2: parameters lie on both ranks, norms are over all shards."""
+    """FSDP2: parameters lie on both ranks, norms are over all shards; weights that stay gathered are no others."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     result = {}
     mesh = init_device_mesh("cpu", (2,))
-    for name in FAMILY:
+    for name, gathered in itertools.product(FAMILY, (False, True)):
         model = network()
         fully_shard(model[0], mesh=mesh)
         fully_shard(model, mesh=mesh)
+        model.set_reshard_after_backward(not gathered)
         sam = FAMILY[name](model, m="all")
         before = [p.to_local().clone() for p in model.parameters()]
         x, y = data(0)
@@ -254,8 +259,9 @@ def sharded(rank: int) -> dict[str, Tensor]:
         assert all(torch.equal(p.to_local(), old) for p, old in zip(model.parameters(), before, strict=True))
         model.zero_grad()
         sam = FAMILY[name](model, m="all")
-        train(model, sam, 10, share_of(rank))
-        result[name] = torch.cat([p.full_tensor().detach().flatten() for p in model.parameters()])
+        train(model, sam, 10, share_of(rank), evaluate=gathered)
+        key = f"{name} gathered" if gathered else name
+        result[key] = torch.cat([p.full_tensor().detach().flatten() for p in model.parameters()])
     return result
 
 
@@ -356,7 +362,7 @@ def test_fsdp2_equals_one_process(ranks) -> None:
     for name, weights in one.items():
         assert torch.equal(weights, other[name]), name
         model = network()
-        train(model, FAMILY[name](model), 10, slice(None))
+        train(model, FAMILY[name.removesuffix(" gathered")](model), 10, slice(None))
         torch.testing.assert_close(weights, flat(model), rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
 
 

@@ -24,17 +24,19 @@ from evenly.progress import Bar
 # A clock may tick this rarely (FAT), and a file changed again within a tick of its last change looks unchanged. So
 # files that changed this recently are not cached, as in git.
 _TICK = 2_000_000_000  # nanoseconds
+DECODES = "decodes"  # the least that a file of data may be checked for
 _THREADS = 8  # threads, to wait for disks and networks in parallel
 
 
 class FileState(NamedTuple):
-    """The state of a file when its content was read, and the digest of that content."""
+    """The state of a file when its content was read, the digest of that content, and what it was checked for."""
 
     size: int
     modified: int
     changed: int
     inode: int
     digest: str
+    checked: str = ""
 
 
 def digests(root: Path, names: Sequence[str]) -> list[str]:
@@ -51,28 +53,31 @@ def digests(root: Path, names: Sequence[str]) -> list[str]:
 
 
 def file_states(
-    root: Path, names: Sequence[str], *, check: Callable[[Sequence[Path]], object] | None = None
+    root: Path, names: Sequence[str], *, check: Callable[[Sequence[Path]], object] | None = None, checked: str = ""
 ) -> list[FileState]:
     """The state of every file `root/name`, with the digest of its content.
 
-    `check` is given the files that are new or have changed, and raises if they cannot be used; none of them is then
-    remembered.
+    `check` is given the files that are new, have changed, or were never checked for `checked`, and raises if they
+    cannot be used; none of them is then remembered. A file that was checked for anything `DECODES`.
     """
     root = Path(os.path.abspath(root))
     memory = _memory_of(root)
     known = _read_memory(memory)
-    states, unknown = {}, []
+    states, unknown, unchecked = {}, [], []
     start = os.path.join(root, "")
     for name in dict.fromkeys(names):
         seen = known.get(name)
-        if seen is not None and seen[:-1] == _look(start + name):
-            states[name] = seen
-        else:
+        if seen is None or seen[:4] != _look(start + name):
             unknown.append(name)
-    if unknown:
+            continue
+        states[name] = seen
+        if check is not None and seen.checked != checked and not (checked == DECODES and seen.checked):
+            unchecked.append(name)
+    if unknown or unchecked:
         if check is not None:
-            check([root / name for name in unknown])
-        now = _read_all(root, unknown)
+            check([root / name for name in (*unknown, *unchecked)])
+        now = _read_all(root, unknown) | {name: states[name] for name in unchecked}
+        now = {name: seen._replace(checked=checked) for name, seen in now.items()}
         states |= now
         _remember(memory, root, known, {name: seen for name, seen in now.items() if not _is_recent(seen)})
     return [states[name] for name in names]

@@ -88,7 +88,9 @@ class Splits(Mapping[str, Labelled]):
 
 
 def _check_names(data: str, part: Labelled) -> None:
-    """Refuse names that no record can hold, such as that of a class folder whose bytes are not UTF-8."""
+    """Refuse names that no record can hold: numbers, or those of class folders whose bytes are not UTF-8."""
     for name in (*part.classes, *part.attributes, *(word for words in part.values.values() for word in words)):
+        if not isinstance(name, str):
+            raise DataError(f"{data}: the name {name!r} is not text. Name classes, attributes and values by text.")
         if not name.isascii() and name != name.encode("utf-8", "replace").decode():
             raise DataError(f"{data}: the name {name!a} is not UTF-8. Rename the class, attribute or value.")

@@ -87,19 +87,25 @@ class Replicas:
 
     @contextlib.contextmanager
     def reducing(self) -> Iterator[None]:
-        """Within the context, every pass of a sharded model reduces its gradients, even between micro-batches.
+        """Within the context, every pass of a sharded model gathers its weights and reduces its gradients.
 
-        `set_requires_gradient_sync(False)` would leave the gradient of a pass where SAM cannot see it.
+        `set_requires_gradient_sync(False)` would leave the gradient of a pass where SAM cannot see it. Weights that
+        stay gathered, after `set_reshard_after_backward(False)` or an evaluation, would not show the displacement,
+        which is that of the shards.
         """
         parts = [part for module in self._sharding for part in _reduced_together(module)]
-        held = [(part, part.reduce_grads, part.all_reduce_grads) for part in parts]
+        held = [[getattr(part, name) for name in _WHEN] for part in parts]
         for part in parts:
-            part.reduce_grads = part.all_reduce_grads = True
+            part.reshard()
+            for name in _WHEN:
+                setattr(part, name, True)
         try:
             yield
         finally:
-            for part, scatters, reduces in held:
-                part.reduce_grads, part.all_reduce_grads = scatters, reduces
+            for part, values in zip(parts, held, strict=True):
+                part.reshard()
+                for name, value in zip(_WHEN, values, strict=True):
+                    setattr(part, name, value)
 
     def mean(self, gradients: Gradients, params: list[Tensor], among: Iterable[int] | None = None) -> Gradients:
         """The gradients (of the parameters `among` all) averaged over ranks, bit-identical on every rank.
@@ -142,6 +148,10 @@ class Replicas:
         twin._sharding = copy.deepcopy(self._sharding, memo)
         twin.sharded, twin._mesh = self.sharded, self._mesh
         return twin
+
+
+# When FSDP2 scatters and reduces gradients, and gives up gathered weights: after every pass, if true.
+_WHEN = ("reduce_grads", "all_reduce_grads", "reshard_after_backward")
 
 
 def _flat(vector: Tensor | None, param: Tensor) -> Tensor:

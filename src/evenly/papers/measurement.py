@@ -16,6 +16,7 @@ from evenly.papers.part_store import discard, is_stored, load, store
 from evenly.recipe import Recipe
 from evenly.sweep.launch import HERE, launch
 from evenly.sweep.plan import Job, Plan
+from evenly.sweep.status import COLLECTING
 from evenly.sweep.where import Where
 from evenly.typed import from_mapping
 
@@ -95,7 +96,7 @@ def plan_parts(context: Context, parts: Mapping[str, Sequence[Part]]) -> Plan:
             runs = runs_of(context, part, under=name)
             given = {"name": part.name, "work": part.address, "given": dict(part.arguments)}
             job = {**given, "data_root": context.data_root}
-            needs, cost = tuple(each.name for each in runs), 0.02 if runs else 1.0
+            needs, cost = tuple(each.name for each in runs), COLLECTING if runs else 1.0
             jobs += [*runs, Job(name, "evenly.papers.measurement:do_job", job, needs, cost)]
     return Plan(jobs)
 

@@ -36,7 +36,7 @@ def store(context: Context, part: Part, work: Callable[[], PartResult]) -> None:
         values = {name: {str(seed): float(v) for seed, v in by.items()} for name, by in result.values.items()}
         path = run.write_json(FOUND, {"values": values, "series": result.series})
         # Its runs may have been trained by other processes, or before an interruption.
-        trained = sum(_seconds(context, name) for name in _run_ids(result.series))
+        trained = sum(_seconds(context, name) for name in set(_run_ids(result.series)))
         took = max(time.monotonic() - begun, trained) / 60
         run.finish({"part": part.name, "work": part.address, "minutes": took, "checksum": _checksum(path)})
 

@@ -20,6 +20,7 @@ from evenly.sweep.worker import Outcome, last_lines
 FOLDER = "sweep"  # in a folder of runs: the logs and the state of plans
 STATE = "state.json"
 STALE_AFTER = 90.0  # seconds after which a state file is stale; a command pauses for half a minute at most
+COLLECTING = 0.02  # the cost of a job that collects what others made
 WRITE_EVERY = 1.0  # seconds between two writes of the state file
 Listener = Callable[[Job, Outcome | None], None]
 
@@ -77,8 +78,9 @@ class Status:
         self.running.pop(outcome.name, None)
         self._cost_left -= self.plan[outcome.name].cost if outcome.name not in self.outcomes else 0.0
         self.outcomes[outcome.name] = outcome
-        # A job that was done before took no time; it must not lower the estimate for the others.
-        if outcome.state == "done" and outcome.seconds > 0.5:
+        # A job that was done before took no time, and one that only collects says nothing about training: neither
+        # must decide the estimate for the others.
+        if outcome.state == "done" and outcome.seconds > 0.5 and self.plan[outcome.name].cost > COLLECTING:
             self._seconds += outcome.seconds
             self._cost += self.plan[outcome.name].cost
         if self.listener is not None:

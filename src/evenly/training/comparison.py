@@ -139,7 +139,7 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
 def _early_part(design: Design) -> float:
     """The length of an early run in plain runs; where a rule ends it, a guess."""
     parts = {"epoch": design.until.value / design.recipe.epochs, "fraction": design.until.value}
-    return max(0.01, parts.get(design.until.rule, 0.1))
+    return max(0.03, parts.get(design.until.rule, 0.1))
 
 
 def _least_memory(data: Splits) -> int:

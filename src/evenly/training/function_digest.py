@@ -3,20 +3,23 @@
 import functools
 import io
 import pickle
+import sys
 from collections.abc import Callable, Iterator
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 from torch import Tensor
 
 from evenly.data.fingerprints import fingerprint
 
+DESCRIPTORS = (MemberDescriptorType, GetSetDescriptorType)  # slots, and what every object has
+
 
 def function_digest(function: Callable[..., Any]) -> str:
     """Sixteen hex digits for a function, a method or an object that is called; the same in every process.
 
-    Its code counts, and so do defaults, variables that it closes over, and the attributes of an object. Functions that
-    it calls count by their names only.
+    Its code counts, and so do defaults, variables that it closes over, the attributes of an object, and what its class
+    and the bases of that define. Functions that it calls count by their names only.
 
     >>> def after(epochs):
     ...     return lambda history: len(history) >= epochs
@@ -52,15 +55,38 @@ def _pieces(value: Any, seen: set[int]) -> Iterator[str | bytes]:
         case ModuleType():  # cannot be pickled, and its attributes are a library
             parts = ()
             yield value.__name__
+        case staticmethod() | classmethod():
+            parts = (value.__func__,)
+        case property():
+            parts = (value.fget,)
+        case functools._lru_cache_wrapper():
+            parts = (value.__wrapped__,)
         case _ if callable(value) and isinstance(getattr(type(value), "__call__", None), FunctionType):  # noqa: B004
-            if not hasattr(value, "__dict__"):
-                yield from _plain(value)
-            parts = (type(value).__call__, getattr(value, "__dict__", None))
+            parts = (_class_attributes(type(value)), _attributes(value))
+            yield _type(value)
         case _:
             parts = ()
             yield from _plain(value)
     for part in parts:
         yield from _pieces(part, seen)
+
+
+def _class_attributes(kind: type) -> list[tuple[str, Any]]:
+    """What a class and its bases define; those of the standard library and of torch count by their names."""
+    attributes: list[tuple[str, Any]] = []
+    for base in kind.__mro__:
+        attributes.append(("class", f"{base.__module__}.{base.__qualname__}"))
+        if base.__module__.partition(".")[0] not in {*sys.stdlib_module_names, "torch"}:
+            own = ((name, each) for name, each in vars(base).items() if not isinstance(each, DESCRIPTORS))
+            attributes += [(name, each) for name, each in own if callable(each) or not name.startswith("__")]
+    return attributes
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The attributes of an object, in its dictionary and in slots."""
+    slots = [name for base in type(value).__mro__ for name, each in vars(base).items() if isinstance(each, DESCRIPTORS)]
+    held = {name: getattr(value, name) for name in slots if hasattr(value, name) and not name.startswith("__")}
+    return held | getattr(value, "__dict__", {})
 
 
 def _content(cell: CellType) -> Any:
@@ -77,7 +103,7 @@ def _plain(value: Any) -> Iterator[str | bytes]:
         yield written
         return
     yield _type(value)
-    for name, inner in getattr(value, "__dict__", {}).items():
+    for name, inner in _attributes(value).items():
         yield name
         yield _pickle(inner) or _type(inner)
 

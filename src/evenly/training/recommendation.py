@@ -189,9 +189,11 @@ def _other_rate(comparison: Mapping[str, Any], hint: str) -> str | None:
     named, command = re.search(r"--lr (auto|\d[\d.e+-]*(?<=\d))", hint), comparison.get("command")
     if named is None or not command:
         return None
-    rest = re.sub(r" --lr[ =]\S+", "", str(command))
-    following = f"{rest} {named[0]}"
-    return None if sorted(following.split()) == sorted(str(command).split()) else following
+    given = re.compile(r" (?:--lr|--set[ =]optimizer\.lr)[ =](\S+)")
+    rates = given.findall(str(command))
+    if rates and rates[-1] == named[1]:
+        return None
+    return f"{given.sub('', str(command))} {named[0]}"
 
 
 def _nothing_yet(comparison: Mapping[str, Any]) -> str:

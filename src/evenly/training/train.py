@@ -1,6 +1,7 @@
 """`train`: create or find the run folder of a recipe, train to the end, and mark the run as done."""
 
 import contextlib
+import copy
 import logging
 import os
 from collections.abc import Callable, Iterable
@@ -79,7 +80,8 @@ def train(
     indices, weights
         A multiset of positions in the training set to train on; a factor for every training example's loss.
     enough
-        Decides after each epoch, from the metrics so far, whether training may end early.
+        Decides after each epoch, from the metrics of all epochs so far, whether training may end early. An object is
+        copied first: what it counts in one run must not change the identity or the end of the next.
     device, data_root, workers
         The device, the folder of data sets, and the number of processes that decode files (by default as many as a GPU
         can use on this machine, and none without one). None of them changes the result.
@@ -189,7 +191,7 @@ def train_from(
                 write_evidence(run, separation, early=first, data=data.train)
             if world.leads and not (run.path / MODEL).exists():
                 run.write_json(MODEL, model_record(parts).to_mapping())
-            is_over = enough or stopping_rule(recipe, num_classes=data.num_classes)
+            is_over = _copy(enough) or stopping_rule(recipe, num_classes=data.num_classes)
             loop = Loop(parts, run, interruption, pace=pace, enough=is_over, allow=frozenset(allow), keep_end=keep_end)
             if early is not None and not tensorboard and is_beginning(early, recipe, identity):
                 loop.begin_with = early
@@ -272,6 +274,14 @@ def remarks(recipe: Recipe, result: dict[str, Any]) -> list[str]:
             "the epoch (--at-epoch)."
         )
     return sentences
+
+
+def _copy(enough: Enough | None) -> Enough | None:
+    """A rule with its own state; one that cannot be copied as it is."""
+    try:
+        return copy.deepcopy(enough)
+    except Exception:  # whatever the object raises
+        return enough
 
 
 def _has_bfloat16() -> bool:

@@ -68,6 +68,24 @@ def test_a_second_look_costs_a_stat_for_each_file_and_opens_none(
     assert calls["stat"] <= len(NAMES) + 2
 
 
+def test_files_are_checked_once_for_each_thing_and_read_once(
+    cache: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later(monkeypatch)
+    looked: list[tuple[str, int]] = []
+
+    def look(what: str) -> None:
+        check = lambda paths: looked.append((what, len(paths)))  # noqa: E731
+        contents.file_states(folder, NAMES, check=check, checked=what)
+
+    contents.digests(folder, NAMES)
+    calls = counted(monkeypatch)
+    for what in ("8×8", "8×8", contents.DECODES, "9×9", "9×9"):
+        look(what)
+    assert looked == [("8×8", 300), ("9×9", 300)]
+    assert calls["open"] == 2  # the memory is written twice, and no file of data is read again
+
+
 def test_one_changed_file_is_read_again_and_no_other(
     cache: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

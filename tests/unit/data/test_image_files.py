@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader
 
+from evenly.data import contents
 from evenly.data.formats.image_decoding import decode, scan
 from evenly.data.formats.image_files import ImageFiles, open_images
 from evenly.data.labelled import Labelled, Lazy
@@ -54,6 +55,22 @@ def test_resizing_averages_over_the_pixels_it_covers(tmp_path: Path) -> None:
     assert small.shape == (1, 1, 8, 16)
     # Without antialiasing a pixel would be one stripe, 0 or 255.
     assert ((small > 110) & (small < 145)).all()
+
+
+@pytest.mark.parametrize("before", ["nothing", "resized", "leaving broken files out"])
+def test_sizes_are_checked_whatever_the_files_were_checked_for_before(
+    before: str, folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENLY_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setattr(contents, "_is_recent", lambda seen: False)
+    contents._parse.cache_clear()
+    Image.new("RGB", (7, 4)).save(folder / "2.png")
+    if before == "resized":
+        assert len(open_images(folder, NAMES, size=(4, 6)).contents()) == 5
+    files = open_images(folder, NAMES, scanned=before == "leaving broken files out")
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"1 of 5 images is not 4×6 as the first is: 2.png \(4×7\)"):
+            files.contents()
 
 
 def test_image_of_another_size_is_named_with_both_sizes(folder: Path) -> None:

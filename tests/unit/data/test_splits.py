@@ -18,6 +18,13 @@ def test_an_unknown_split_is_answered_with_the_known_ones() -> None:
         Splits("d", {"test": part()})
 
 
+@pytest.mark.parametrize("names", [{"classes": (0, 1)}, {"values": {"group": (0, 1)}}], ids=["classes", "values"])
+def test_names_that_are_numbers_are_refused(names: dict[str, object]) -> None:
+    fields = {"classes": ("a", "b"), "attributes": {"group": torch.tensor([0, 1])}} | names
+    with pytest.raises(DataError, match="the name 0 is not text"):
+        Splits("d", {"train": Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), **fields)})
+
+
 def test_the_fingerprint_is_that_of_all_splits_and_their_names() -> None:
     both = [Splits("d", {"train": part(), "test": part(1.0)}), Splits("other", {"train": part(), "test": part(1.0)})]
     assert both[0].fingerprint == both[1].fingerprint

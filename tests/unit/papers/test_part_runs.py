@@ -1,5 +1,6 @@
 """The runs of a part, trained one by one in any process, are the ones that the part itself would train."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,17 @@ def test_the_minutes_of_a_part_hold_those_of_its_runs(tmp_path: Path) -> None:
     _, minutes = measure(experiment, "smoke", runs=tmp_path, where=HERE, seeds=(0,))
     seconds = sum(Run(tmp_path / name).summary()["seconds"] for name in trained(tmp_path))
     assert 60 * minutes >= seconds > 0
+
+
+def test_runs_that_comparisons_share_are_counted_once(tmp_path: Path) -> None:
+    context, part = Context(tmp_path), first_part("nguyen2024/fig10")
+    launch(Plan(runs_of(context, part, under="")), HERE, runs=tmp_path)
+    seconds = {name: Run(tmp_path / name).summary()["seconds"] for name in trained(tmp_path)}
+    for name in seconds:  # longer than collecting them takes
+        done = json.loads((tmp_path / name / "done").read_text()) | {"seconds": 1000.0}
+        (tmp_path / name / "done").write_text(json.dumps(done))
+    store(context, part, lambda: part.function()(context, **part.arguments))
+    assert load(context, [part])[1] * 60 == pytest.approx(1000.0 * len(seconds))
 
 
 def test_two_processes_share_one_seed(tmp_path: Path) -> None:

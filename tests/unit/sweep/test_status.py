@@ -46,6 +46,13 @@ def test_the_time_left_follows_the_length_of_jobs_and_those_that_are_running(mon
         assert progress_of.sentence() == "1 of 3 runs done, about 3.0 h left: plain"
 
 
+def test_a_job_that_only_collects_says_nothing_about_the_time_left() -> None:
+    plan = Plan([Job("collect", NOTHING, cost=status.COLLECTING), *(Job(f"seed {n}", NOTHING) for n in range(3))])
+    with Status(plan, Where(), None, "runs") as progress_of:
+        progress_of.end(Outcome("collect", "done", seconds=30.0))
+        assert progress_of.sentence() == "1 of 4 runs done"
+
+
 def test_without_a_terminal_a_line_is_printed_every_half_minute(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,3 +1,5 @@
+import dataclasses
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -58,3 +60,55 @@ def test_a_variable_without_a_value_is_no_error() -> None:
         return lambda history: late
 
     assert function_digest(outer(False)) != function_digest(outer(True))
+
+
+class _ByMethod:
+    limit = 2
+
+    def __call__(self, history: Any) -> bool:
+        return len(history) >= self.epochs()
+
+    def epochs(self) -> int:
+        return self.limit
+
+
+class _Four(_ByMethod):
+    def epochs(self) -> int:
+        return 4
+
+
+class _Five(_ByMethod):
+    limit = 5
+
+
+def _local_slots(patience: int) -> Callable[..., Any]:
+    @dataclasses.dataclass(slots=True)
+    class Local:
+        patience: int
+
+        def __call__(self, history: Any) -> bool:
+            return len(history) > self.patience
+
+    return Local(patience)
+
+
+def _by_cached(epochs: int) -> Callable[..., Any]:
+    @functools.cache
+    def long(num: int) -> bool:
+        return num >= epochs
+
+    return lambda history: long(len(history))
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        (_ByMethod(), _ByMethod(), _Four()),
+        (_ByMethod(), _ByMethod(), _Five()),
+        (_local_slots(1), _local_slots(1), _local_slots(2)),
+        (_by_cached(1), _by_cached(1), _by_cached(2)),
+    ],
+    ids=["inherited call", "class attribute", "slots of a local class", "cached function"],
+)
+def test_rules_that_decide_differently_are_told_apart(one: Any, same: Any, other: Any) -> None:
+    assert function_digest(one) == function_digest(same) != function_digest(other)

@@ -102,6 +102,10 @@ def test_runs_that_learned_nothing_are_never_averaged_in_silence() -> None:
         ("evenly compare digits", "--lr 1.", "evenly compare digits --lr 1"),
         ("evenly compare digits", "--lr auto.", "evenly compare digits --lr auto"),
         ("evenly compare digits --lr auto --json", "--lr auto.", None),  # which has been tried
+        ("evenly compare digits --lr=auto", "--lr auto.", None),
+        ("evenly compare digits --set optimizer.lr=0.5", "--lr 0.05.", "evenly compare digits --lr 0.05"),
+        ("evenly compare digits --set=optimizer.lr=0.5 --json", "--lr 0.05.", "evenly compare digits --json --lr 0.05"),
+        ("evenly compare digits --set optimizer.lr=0.05", "--lr 0.05.", None),
     ],
 )
 def test_the_next_command_has_the_learning_rate_that_the_remedy_names(

@@ -1,6 +1,7 @@
 """The loop against a plain one, and what it says when something cannot work."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -87,6 +88,23 @@ def test_repeated_indices_are_seen_as_often_as_they_stand(tmp_path: Path) -> Non
 def test_training_may_end_early_when_it_is_enough(tmp_path: Path) -> None:
     run = train(SMALL, runs=tmp_path, device="cpu", enough=lambda history: len(history) == 1)
     assert [row["epoch"] for row in run.metrics()] == [1]
+
+
+class _Patience:
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, history: list[dict[str, float]]) -> bool:
+        self.calls += 1
+        return self.calls == 1
+
+
+def test_a_rule_that_counts_begins_anew_and_finds_the_run_again(tmp_path: Path) -> None:
+    rule = _Patience()
+    first = train(SMALL, runs=tmp_path, device="cpu", enough=rule)
+    assert train(SMALL, runs=tmp_path, device="cpu", enough=rule).id == first.id
+    other = train(replace(SMALL, seed=1), runs=tmp_path, device="cpu", enough=rule)
+    assert [len(run.metrics()) for run in (first, other)] == [1, 1]
 
 
 def test_losses_of_examples_are_recorded_where_asked(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from evenly.data.contents import file_states, refuse_changed
+from evenly.data.contents import DECODES, file_states, refuse_changed
 from evenly.data.formats.image_decoding import (
     VERIFY,
     Broken,
@@ -121,13 +121,15 @@ class ImageFiles:
         Files that were read before and have not changed cost a stat. From now on, reading an image whose file was
         written to since is refused: these digests would not be of it.
         """
-        states = file_states(self.root, self.names, check=None if self.scanned else self._refuse_unusable)
+        needless = self.scanned and self.resize
+        wanted = DECODES if self.resize else "×".join(map(str, self.size))
+        states = file_states(self.root, self.names, check=None if needless else self._refuse_unusable, checked=wanted)
         object.__setattr__(self, "modified", np.fromiter((seen.modified for seen in states), np.int64, len(states)))
         return [seen.digest for seen in states]
 
     def _refuse_unusable(self, paths: Sequence[Path]) -> None:
         root = Path(os.path.abspath(self.root))
-        if broken := scan(paths):
+        if broken := [] if self.scanned else scan(paths):
             raise DataError(f"{self.root}: {undecodable(broken, root=root)} {VERIFY}")
         if odd := [] if self.resize else scan_sizes(paths, self.size):
             height, width = self.size
