@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from evenly.errors import SetupError
+from evenly.errors import SetupError, UsageError
 
 _PART = ".part"  # how the name of a file ends while it is being written
 _SLOTS = 64  # processes that may write one file at the same time
@@ -35,7 +35,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", *, parents: bool =
     >>> [p.name for p in folder.iterdir()], (folder / "a.txt").read_text()
     (['a.txt'], 'whole')
     """
-    path = Path(path)
+    path = _named(path)
     try:
         if parents:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def replacing_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> [str(p.relative_to(folder)) for p in sorted(folder.rglob("*"))]
     ['site', 'site/index.html']
     """
-    path = Path(path)
+    path = _named(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock, work = _work_folder(path)
@@ -92,6 +92,14 @@ def replacing_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         shutil.rmtree(work, ignore_errors=True)
         os.close(lock)
+
+
+def _named(path: str | os.PathLike[str]) -> Path:
+    """The path of something to write; one without a name of its own, such as `.` or `/`, is refused."""
+    path = Path(path)
+    if path.name in ("", ".."):
+        raise UsageError(f"{path} is a folder, and not a name to write to: give {path / 'NAME'}.")
+    return path
 
 
 def _work_folder(path: Path) -> tuple[int, Path]:

@@ -112,3 +112,37 @@ def test_a_network_that_is_not_what_was_written_is_refused_and_nothing_stays(run
     with pytest.raises(SetupError, match="gives other outputs than the network"):
         write_torchscript(trained, tmp_path / "network.pt")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["torchscript", "onnx", "hub"])
+def test_nothing_but_an_earlier_export_is_replaced(
+    form: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "models"
+    own.mkdir()
+    (own / "thesis.txt").write_text("years of work")
+    assert main(["export", str(run.path), "--as", form, "--out", str(own), "--force"]) == 2
+    told = capsys.readouterr().err
+    assert "'thesis.txt', which evenly did not export" in told or "is a folder, and --as" in told
+    assert (own / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_hub_folder_is_replaced_by_another_export_and_not_over_a_file(run: Run, tmp_path: Path) -> None:
+    words = ["export", str(run.path), "--as", "hub", "--out", str(tmp_path / "hub")]
+    assert main(words) == 0
+    assert main([*words, "--force"]) == 0
+    (tmp_path / "file").write_text("mine")
+    assert main([*words[:-1], str(tmp_path / "file"), "--force"]) == 2
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("out", [".", "..", "/"])
+def test_a_name_that_is_no_name_is_one_sentence(
+    out: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for form in ("torchscript", "hub"):
+        assert main(["export", str(run.path), "--as", form, "--out", out, "--force"]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert all(line.startswith(f"evenly: {out}") for line in told)

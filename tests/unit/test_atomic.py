@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evenly import atomic
-from evenly.errors import SetupError
+from evenly.errors import SetupError, UsageError
 
 
 def write_half(target: Path, error: Exception) -> None:
@@ -84,3 +84,11 @@ def test_two_writers_of_one_tree_do_not_touch_each_others_work(tmp_path: Path) -
         assert first.read_text() == "first"
     assert (tmp_path / "a").read_text() == "first"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "/", "a/.."])
+def test_a_path_without_a_name_is_refused(path: str) -> None:
+    with pytest.raises(UsageError, match="and not a name to write to"):
+        atomic.write_text(path, "text")
+    with pytest.raises(UsageError, match="and not a name to write to"), atomic.replacing_tree(path):
+        pass

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evenly.data import Splits
+    from evenly.files.layered import Layered
     from evenly.papers.atlas.advice import Advice, Choice
     from evenly.papers.atlas.early_run import Looks
     from evenly.recipe import Recipe
@@ -61,7 +62,7 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     advice, tested = advice_of(seen.features, rows), leave_one_out(rows) if len(rows) > 1 else {}
     if not leads():
         return
-    command = _command(recipe, advice)
+    command = _command(recipe, advice, signs, balanced="balanced" in data)
     if json:
         facts = {"run": seen.run.id, "twin": seen.twin.id, "epochs": seen.epochs, "features": seen.features}
         ranking = [vars(choice) for choice in advice.ranking]
@@ -138,19 +139,24 @@ def _run(word: str | None, runs: str) -> Any:
         return None  # loading reports what is missing
 
 
-def _command(recipe: "Recipe", advice: "Advice") -> str:
-    """The comparison that would decide: the first choice, and the methods that could explain its gain."""
+def _command(recipe: "Recipe", advice: "Advice", signs: "Sequence[Sign]", *, balanced: bool) -> str:
+    """The comparison that would decide: what is advised, and the methods that could explain its gain.
+
+    The advice of the atlas is by the error on balanced data: where there are such, the comparison takes it there too.
+    """
     from evenly.papers.atlas.advice import METHODS
     from evenly.recipe import to_mapping
     from evenly.report.experiments.command import compare_command
     from evenly.training.methods import parse
 
     if advice.abstains:
-        methods = ["plain", "useful", "random", "batch"]
+        advised = dict.fromkeys(method for sign in signs for method in sign.methods)
+        methods = ["plain", *(advised or ("useful", "random", "batch"))]
     else:
         chosen = [METHODS[choice.cure] for choice in advice.ranking if choice.cure != "plain"][:2]
         methods = list(dict.fromkeys(["plain", *chosen, *parse(chosen[0]).controls])) if chosen else ["plain", "useful"]
-    return compare_command(to_mapping(recipe), methods=methods, seeds="0-9")
+    command = compare_command(to_mapping(recipe), methods=methods, seeds="0-9")
+    return f"{command} --split balanced" if balanced and not advice.abstains else command
 
 
 def _show(
@@ -158,7 +164,7 @@ def _show(
     epochs: int,
     advice: "Advice",
     tested: dict[str, bool],
-    ledger: Path,
+    ledger: "Path | Layered",
     command: str,
     signs: "Sequence[Sign]",
 ) -> None:
@@ -195,7 +201,9 @@ def _show(
     print_table(rows, ["try", "cure", "balanced", "test", "cost"])
     say(
         "\nPoints of error minus plain training on those tasks: on data where the easy feature says nothing"
-        f"{' (best to worst task)' * (len(advice.nearest) > 1)}, and on the ordinary test set; cost in gradients."
+        f"{' (best to worst task)' * (len(advice.nearest) > 1)}, and on the ordinary test set; cost in gradients. "
+        "All cures took as many steps there as plain training; "
+        "`evenly compare` takes as many epochs, in which copies cost more."
     )
     if advice.harmful:
         harmful = "; ".join(CURES[cure].label for cure in advice.harmful)

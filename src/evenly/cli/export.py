@@ -104,6 +104,7 @@ def _export_network(source: str, form: str, out: Path, *, runs: str, json: bool)
         "onnx": network_files.write_onnx,
         "hub": network_files.write_hub,
     }[form]
+    _check_replaceable(form, out)
     trained = load_run(source, runs=runs)
     difference = write(trained, out)
     if json:
@@ -112,6 +113,24 @@ def _export_network(source: str, form: str, out: Path, *, runs: str, json: bool)
     else:
         print(out)
         say(f"Read back, it gives the network's own outputs (largest difference {difference:.2g}).")
+
+
+def _check_replaceable(form: str, out: Path) -> None:
+    """Refuse to replace anything but an earlier export: a folder may hold a person's own files."""
+    from evenly.integrations.network_files import HUB
+
+    if form != "hub":
+        if out.is_dir():
+            raise UsageError(f"{out} is a folder, and --as {form} writes a file: give --out {out / OUT[form]}")
+        return
+    if out.is_file():
+        raise UsageError(f"{out} is a file, and --as hub writes a folder: give another --out.")
+    foreign = sorted(path.name for path in out.iterdir() if path.name not in HUB) if out.is_dir() else []
+    if foreign:
+        more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
+        raise UsageError(
+            f"{out} holds {foreign[0]!r}{more}, which evenly did not export: it is not replaced. Give another --out."
+        )
 
 
 def _separation_of(source: str, runs: str) -> "tuple[Path, Run | None]":

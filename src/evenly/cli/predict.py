@@ -84,7 +84,7 @@ def predict(
         count = "1 file does" if len(broken) == 1 else f"{len(broken):,} files do"
         raise DataError(
             f"{count} not decode and {'has' if len(broken) == 1 else 'have'} no row. Replace such files, or accept it "
-            "with --skip-broken."
+            f"with --skip-broken{'' if out is None else ' --force'}."
         )
 
 

@@ -143,9 +143,9 @@ def _claims(out: Path, ledger: Path | None, *, force: bool, open: bool, json: bo
     from evenly.report.claims_site import write_site
 
     folder = find_ledger(ledger)
-    if not folder.is_dir():
-        raise UsageError(f"there is no ledger in {folder}. `evenly reproduce KEY` writes one, or name it: --ledger DIR")
     rows = book.rows(folder)
+    if not rows and not Path(folder).is_dir():
+        raise UsageError(f"there is no ledger in {folder}. `evenly reproduce KEY` writes one, or name it: --ledger DIR")
     if not rows:
         raise UsageError(
             f"{folder} holds no ledger: that is a JSON file for every experiment and scale, such as "

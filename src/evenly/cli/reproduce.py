@@ -11,6 +11,7 @@ from evenly.cli.verdicts import list_verdicts, print_clusters, print_row
 from evenly.errors import DataError, EvenlyError, UsageError
 
 if TYPE_CHECKING:
+    from evenly.files.layered import Layered
     from evenly.papers.experiment import Experiment
 
 EXAMPLES = """
@@ -94,11 +95,11 @@ def reproduce(
     if hours is not None and not (campaign and hours > 0):
         raise UsageError(f"--hours {hours:g}: it limits a campaign, above 0: evenly reproduce --next --hours 8")
     if judge:
-        _judge(ledger or Path("claims"))
+        _judge(find_ledger(ledger))
         return
     if campaign:
         how["where"] = check_available(where)
-        _campaign(ledger or Path("claims"), keys, hours, how, dry_run=dry_run)
+        _campaign(find_ledger(ledger), keys, hours, how, dry_run=dry_run)
         return
     if more is not None and (seeds is not None or check or fresh):
         raise UsageError("--more adds the next seeds to a row: leave out --seeds, --check and --fresh.")
@@ -109,7 +110,7 @@ def reproduce(
     wanted: dict[str, Sequence[int] | None] = dict.fromkeys((each.key for each, _ in chosen), given)
     if more is not None:
         for each, size in chosen:
-            wanted[each.key] = reproduction.seeds_to_add(each, size, more, ledger=ledger or Path("claims"))
+            wanted[each.key] = reproduction.seeds_to_add(each, size, more, ledger=find_ledger(ledger))
     for each, size in chosen:
         reproduction.check_cost(each, size, yes=yes or dry_run, seeds=wanted[each.key])
     how["where"] = check_available(where)
@@ -125,16 +126,16 @@ def reproduce(
         raise DataError("\n".join(missing))
     if dry_run:
         return
-    into = None if check else ledger or Path("claims")
+    into = None if check else find_ledger(ledger)
     failed = None
     if len(chosen) > 1 and not is_one(how["where"]):
-        settings = {"seeds": given, "more": more, "fresh": fresh, "ledger": ledger or Path("claims")}
+        settings = {"seeds": given, "more": more, "fresh": fresh, "ledger": find_ledger(ledger)}
         chosen, failed = reproduction.measure_together(chosen, **settings, **how)  # type: ignore[arg-type]  # of many kinds
         fresh = False
     rows = []
     for each, size in chosen:
         if more is not None:
-            rows.append(reproduction.grow(each, size, more, ledger=ledger or Path("claims"), **how))
+            rows.append(reproduction.grow(each, size, more, ledger=find_ledger(ledger), **how))
         else:
             rows.append(reproduction.reproduce(each, size, seeds=given, ledger=into, fresh=fresh, **how))
         if not json:
@@ -158,14 +159,16 @@ def reproduce(
         say(f"Written to {into}.")
 
 
-def _judge(ledger: Path) -> None:
+def _judge(ledger: "Path | Layered") -> None:
     from evenly.papers.reproduction import judge_all
 
     changed = judge_all(ledger)
     say("\n".join(changed) if changed else f"Every verdict in {ledger} stays as it is.")
 
 
-def _campaign(ledger: Path, keys: list[str], hours: float | None, how: dict[str, Any], *, dry_run: bool) -> None:
+def _campaign(
+    ledger: "Path | Layered", keys: list[str], hours: float | None, how: dict[str, Any], *, dry_run: bool
+) -> None:
     from evenly.papers import campaign
 
     if keys:
@@ -252,10 +255,12 @@ def _on_clusters(
     return on_clusters(costs(chosen, wanted))
 
 
-def find_ledger(given: Path | None) -> Path:
-    """The given ledger, else the one in the current folder, else the one that came with the software."""
+def find_ledger(given: Path | None) -> "Path | Layered":
+    """The given ledger, else that in the current folder on top of the one that came with the software."""
+    from evenly.files.layered import Layered
     from evenly.papers.ledger import shipped_ledger
 
     if given is not None:
         return given
-    return Path("claims") if Path("claims").is_dir() else shipped_ledger()
+    own, shipped = Path("claims"), shipped_ledger()
+    return own if own.resolve() == shipped.resolve() else Layered(own, shipped)

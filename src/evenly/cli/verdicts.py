@@ -1,8 +1,8 @@
 """Verdicts on the terminal: a row with its claims, the list of all experiments, and costs on clusters of GPUs."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from evenly.cli.output import print_json, print_table, say
@@ -34,7 +34,7 @@ def print_clusters(rows: list[dict[str, Any]]) -> None:
     )
 
 
-def list_verdicts(ledger: Path, *, json: bool) -> None:
+def list_verdicts(ledger: str | os.PathLike[str], *, json: bool) -> None:
     """Every experiment with its verdict in the ledger, and how often each verdict was given."""
     from evenly.papers.reproduction import overview
     from evenly.report.verdict_words import counts_in_words

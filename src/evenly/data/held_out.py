@@ -58,8 +58,9 @@ def with_test(splits: Splits, *, share: float | None = None, has_validation: boo
     if not bool(mask.any()):
         return splits
     part = "a fifth" if share == USUAL else f"{share:.0%}"
+    but = " with two examples or more" if bool((splits.train.labels.bincount() == 1).any()) else ""
     remark = (
-        f"{splits.name} has no test split: {part} of every class is held out as test, {int(mask.sum()):,} of "
+        f"{splits.name} has no test split: {part} of every class{but} is held out as test, {int(mask.sum()):,} of "
         f"{len(mask):,} examples (--set held_out=0, in Python held_out=0, trains on all)."
     )
     made = splits | {"train": splits.train.subset(where(~mask)), "test": splits.train.subset(where(mask), split="test")}

@@ -1,5 +1,8 @@
 """Several measurements of one model: `measure(model, data, "sharpness", "probing")` returns plain numbers."""
 
+import inspect
+import re
+import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from importlib import import_module
 from typing import Any
@@ -15,6 +18,8 @@ from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.measurements import MEASUREMENTS, Measurement
 from evenly.progress import track
 from evenly.rng import generator, key
+
+_UNKNOWN_OPTION = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 
 
 def measure(
@@ -67,6 +72,8 @@ def measure(
     for name in (*what, *more):
         if name not in MEASUREMENTS:
             raise UsageError(f"there is no measurement {name!r}. {did_you_mean(name, MEASUREMENTS)}")
+    if layer is not None and layer not in (layers := dict(model.named_modules())):
+        raise UsageError(f"there is no layer {layer!r}. {did_you_mean(layer, [each for each in layers if each])}")
     if examples < 1:
         raise UsageError(f"examples = {examples}: give 1 or more.")
     if not isinstance(rng, torch.Generator):
@@ -82,8 +89,8 @@ def measure(
         try:
             numbers |= function_of(name)(subject)
         except TypeError as error:
-            if subject.options and "unexpected keyword argument" in str(error):
-                raise UsageError(f"options of {name!r}: {error}.") from error
+            if subject.options and (unknown := _UNKNOWN_OPTION.search(str(error))) is not None:
+                raise UsageError(_without_option(name, *unknown.groups())) from error
             raise
         except DataError as error:
             if refused is None:
@@ -110,3 +117,11 @@ def _is_possible(entry: Measurement, splits: Splits) -> bool:
 def _import(where: str) -> Any:
     module, _, name = where.partition(":")
     return getattr(import_module(f"evenly.diagnostics.{module}"), name)
+
+
+def _without_option(name: str, function: str, option: str) -> str:
+    """The sentence on an option that an instrument does not have; it suggests those of the function that refused it."""
+    refused = getattr(sys.modules[function_of(name).__module__], function, None)
+    taken = inspect.signature(refused).parameters.values() if refused is not None else ()
+    known = [each.name for each in taken if each.kind is each.KEYWORD_ONLY]
+    return f"{name} has no option {option!r}." + (f" {did_you_mean(option, known)}" if known else "")

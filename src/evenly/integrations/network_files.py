@@ -25,6 +25,9 @@ from evenly.training.prediction import CONFIG, WEIGHTS, TrainedRun
 TOLERANCE = 1e-4  # of the largest output: another program sums in another order
 _EXTRA = 'pip install "evenly[onnx]"'
 
+CARD = "README.md"
+HUB = frozenset({CONFIG, WEIGHTS, CARD})  # the files of a folder for the Hub
+
 
 class Normalised(nn.Module):
     """A network with its normalisation in front: images in [0, 1] in, logits out."""
@@ -91,7 +94,7 @@ def write_hub(trained: TrainedRun, out: Path) -> float:
         save_file(state, folder / WEIGHTS, metadata={"format": "pt"})
         (folder / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n")
         (folder / WEIGHTS).chmod((folder / CONFIG).stat().st_mode)  # safetensors lets nobody else read them
-        (folder / "README.md").write_text(model_card(trained))
+        (folder / CARD).write_text(model_card(trained))
         images = _samples(trained)
         read_back = load_run(folder)
         return _difference(_whole(trained), images, _whole(read_back)(images), out)

@@ -14,6 +14,7 @@ from typing import Any
 
 from evenly import atomic, environment
 from evenly.errors import DataError, UsageError
+from evenly.files.layered import find, glob
 from evenly.papers import shape
 from evenly.papers.claim import DIRECTIONS
 from evenly.papers.experiment import KINDS, SCALES, Experiment, Measured
@@ -134,15 +135,13 @@ def write(ledger: str | os.PathLike[str], made: Row) -> Path:
 
 def read(ledger: str | os.PathLike[str], key: str, scale: str) -> Row | None:
     """The row of an experiment at one scale; None if it was not run."""
-    path = path_of(ledger, key, scale)
+    path = find(ledger, path_of(ledger, key, scale).name)
     return _read(path) if path.is_file() else None
 
 
 def rows(ledger: str | os.PathLike[str]) -> list[Row]:
     """Every row, in the order of file names."""
-    if not Path(ledger).is_dir():
-        return []
-    return [_read(path) for path in sorted(Path(ledger).glob("*.json"))]
+    return [_read(path) for path in glob(ledger, "*.json")]
 
 
 def stale(made: Row, experiment: Experiment) -> bool:

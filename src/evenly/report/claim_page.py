@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import DataError
+from evenly.files.layered import find
 from evenly.report.blocks import Block, Drawing, Lead, Link, Listing, Prose, Section, Table
 from evenly.report.page import render
 from evenly.report.verdict_tables import verdict_summary
@@ -37,7 +38,7 @@ def experiment_page(
         if row["figure"]:
             words = " ".join(_capitalise(claim["says"]) + "." for claim in row["claims"])
             # By the row's key: a row may come from a stranger, and must not name another file.
-            drawn = Path(ledger) / f"{key.replace('/', '-')}-{row['scale']}.svg"
+            drawn = find(ledger, f"{key.replace('/', '-')}-{row['scale']}.svg")
             blocks.append(Drawing(_picture(drawn), f"{row['title']}. {words}"))
         blocks.append(_claims(row))
         if row["deviations"]:

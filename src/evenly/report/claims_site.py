@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from evenly import atomic
 from evenly.errors import UsageError
+from evenly.files.layered import find
 from evenly.report.blocks import Badge, Lead, Link, Prose, Section, Table
 from evenly.report.claim_page import address_of, experiment_page, read_figure
 from evenly.report.page import render
@@ -65,7 +66,7 @@ def write_site(
     for row in rows:
         if row["scale"] != "smoke" and row["figure"]:
             name = f"{row['key'].replace('/', '-')}-{row['scale']}.svg"
-            atomic.write_text(out / name, read_figure(Path(ledger) / name).decode())
+            atomic.write_text(out / name, read_figure(find(ledger, name)).decode())
     atomic.write_text(first, index_page(lines, by_key, papers=papers, ledger=ledger))
     return first
 

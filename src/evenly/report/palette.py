@@ -47,10 +47,11 @@ _SPELLINGS = {
 def method(name: str) -> str | None:
     """The method that a name in a record, a recipe or a legend means; None where it is no method.
 
-    >>> method("SGD"), method("original"), method("SAM + USEFUL"), method("epoch")
-    ('plain', 'plain', 'sam+useful', None)
+    >>> method("SGD"), method("original"), method("SAM + USEFUL"), method("useful:8"), method("epoch")
+    ('plain', 'plain', 'sam+useful', 'useful', None)
     """
     key = re.sub(r"\s*\+\s*", "+", name.strip().lower())
+    key = re.sub(r":[^+]*", "", key)  # a value
     key = _SPELLINGS.get(key, key)
     return key if key in METHODS else None
 
@@ -60,10 +61,12 @@ def display_name(name: str) -> str:
 
     >>> display_name("useful"), display_name("original"), display_name("useful, factor 5"), display_name("lookahead")
     ('USEFUL', 'plain', 'USEFUL, factor 5', 'lookahead')
+    >>> display_name("sam+useful:8")
+    'SAM + USEFUL:8'
     """
     first, comma, rest = name.partition(",")
-    known = method(first)
-    return f"{METHODS[known].name}{comma}{rest}" if known else name
+    known, value = method(first), re.search(r":[^+]*$", first)
+    return f"{METHODS[known].name}{value[0] if value else ''}{comma}{rest}" if known else name
 
 
 def colour_of(name: str) -> str | None:

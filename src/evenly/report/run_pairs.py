@@ -110,18 +110,32 @@ def comparable_groups(runs: Iterable[Run]) -> list[list[Group]]:
 
 
 def method_of(settings: Mapping[str, Any]) -> str:
-    """The method of a run from its settings by dotted path: plain, sam, useful, sam+useful, random, …
+    """The method of a run from its settings by dotted path: plain, sam, useful, sam+useful:8, logit-penalty, …
 
     >>> method_of({}), method_of({"ascent.rule": "sam", "resampling.method": "useful"})
     ('plain', 'sam+useful')
-    >>> method_of({"until.rule": "gain"})
-    'early'
+    >>> method_of({"resampling.method": "useful", "resampling.factor": 8, "resampling.augment": ["noise:0.2"]})
+    'useful:8+noise'
+    >>> method_of({"until.rule": "gain"}), method_of({"logit_penalty": 0.01})
+    ('early', 'logit-penalty')
     """
-    rule = settings.get("ascent.rule", "none")
-    resampling = settings.get("resampling.method", "none")
-    if is_early(settings):
-        resampling = "early"
-    return "+".join(str(word) for word in (rule, resampling) if word != "none") or "plain"
+    given = dict(settings)
+    resampling, factor = given.get("resampling.method", "none"), given.get("resampling.factor", 2)
+    if resampling != "none" and factor != 2:
+        resampling = f"{resampling}:{factor}"
+    augment = given.get("resampling.augment") or ()
+    target = given.get("resampling.augment_target", "hard")
+    words = {
+        str(given.get("ascent.rule", "none")): True,
+        "early" if is_early(settings) else str(resampling): True,
+        "augment-all" if target == "all" else ",".join(str(each).partition(":")[0] for each in augment): bool(augment),
+        "right": given.get("resampling.among") == "right",
+        "continue": given.get("resampling.start") == "early",
+        "logit-penalty": bool(given.get("logit_penalty")),
+        "label-smoothing": bool(given.get("label_smoothing")),
+        "dfr": bool(given.get("last_layer")),
+    }
+    return "+".join(word for word, applies in words.items() if applies and word != "none") or "plain"
 
 
 def is_early(settings: Mapping[str, Any]) -> bool:

@@ -178,16 +178,20 @@ def _name_and_value(name: str, value: float | None) -> str:
 
 
 def criteria_rows(problem: Problem, *, batch: int, lr: float | None, ratio: float = 0.0) -> dict[str, Any]:
-    """Every published criterion for SGD (or SAM on all examples, for ρ/α > 0) beside the exact threshold."""
+    """Every published criterion for SGD (or SAM on all examples, for ρ/α > 0) beside the exact threshold.
+
+    σ and λmax(S) are those of the whole training set, as the criteria take them: they grow with its examples.
+    """
     measures = coherence(problem, rho_over_alpha=ratio)
+    whole = problem.population / problem.num_examples
     criteria = all_criteria(problem, batch=batch, rho_over_alpha=ratio)
     exact = criteria[-1].lr
     return {
         "lambda_max": measures.lambda_max,
         "largest_example": measures.largest_example,
-        "lambda_max_s": measures.lambda_max_s,
-        "sigma": measures.sigma,
-        "sigma_without_root": measures.sigma_without_root,
+        "lambda_max_s": None if measures.lambda_max_s is None else whole * measures.lambda_max_s,
+        "sigma": None if measures.sigma is None else whole * measures.sigma,
+        "sigma_without_root": whole * measures.sigma_without_root,
         "eta_exact": exact,
         "stands": verdict(lr, exact),
         "criteria": [

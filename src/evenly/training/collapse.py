@@ -11,6 +11,7 @@ FEWEST = 6  # with fewer epochs the last third says nothing
 TINY_LR = 1e-4  # below this a learning rate is more often too small than too large
 LARGE_LR = 0.01  # above this it is more often too large
 SHORT = 3  # fewer epochs than this may themselves be the reason
+FEW_STEPS = 100  # fewer steps than this may be the reason, whatever the learning rate
 LARGE_RHO = 0.5  # above this SAM's radius is as likely at fault as the learning rate
 
 
@@ -21,6 +22,7 @@ def describe(
     chance: float | None = None,
     rho: float = 0.0,
     lr: float | None = None,
+    steps: int | None = None,
 ) -> str | None:
     """A sentence if the training error ended near chance or stopped falling while high; None for a run that learned.
 
@@ -36,6 +38,8 @@ def describe(
         SAM's radius, if SAM was used.
     lr
         The learning rate of the recipe; without it, the highest in `history`.
+    steps
+        How many steps were taken in all, where it is known.
 
     Examples
     --------
@@ -44,6 +48,8 @@ def describe(
     'learned nothing: the training error ended at 75.0%, and guessing gives 75.0%. Try a lower ...: --lr 0.01.'
     >>> describe([row | {"train.error": 0.2}], num_classes=4) is None
     True
+    >>> describe([row] * 3, num_classes=4, steps=6)
+    'learned nothing: ... It took 6 steps only. Train for longer: --epochs 50, or with a smaller --batch-size.'
     """
     rows = [row for row in history if isinstance(row.get("train.error"), int | float)]
     if not rows:
@@ -51,7 +57,11 @@ def describe(
     guessing = 1 - 1 / num_classes if chance is None else chance
     errors = [float(row["train.error"]) for row in rows]
     what = _at_chance(errors, guessing) or _standstill(errors, _rates(rows), guessing)
-    return f"{what} {_advice(rows, rho, max(_rates(rows)) if lr is None else lr)}" if what is not None else None
+    if what is None:
+        return None
+    if steps is not None and steps < FEW_STEPS:
+        return f"{what} {_more_steps(steps, len(history))}"
+    return f"{what} {_advice(rows, rho, max(_rates(rows)) if lr is None else lr)}"
 
 
 def _at_chance(errors: Sequence[float], guessing: float) -> str | None:
@@ -93,6 +103,11 @@ def _advice(rows: Sequence[Mapping[str, Any]], rho: float, rate: float) -> str:
     higher = rate <= TINY_LR
     value = float(f"{rate * 10 if higher else rate / 10:.1g}")
     return f"Try a {'higher' if higher else 'lower'} learning rate than {rate:g}: --lr {value:g}{radius}."
+
+
+def _more_steps(steps: int, epochs: int) -> str:
+    enough = -(-FEW_STEPS * epochs // max(1, steps))
+    return f"It took {steps} steps only. Train for longer: --epochs {enough}, or with a smaller --batch-size."
 
 
 def _percent(share: float) -> str:

@@ -76,8 +76,9 @@ def compare(
         first = design.plain(design.seeds[0])
         data = load_once(first, data_root=running.get("data_root"))
         split = evaluation_split(data, design.split)
-        # What does not fit together is an error now, not once in every run.
+        # What does not fit together, and files that cannot be used, are an error now, not once in every run.
         design.check_on(data)
+        data.identity()
         world = World.join(running.get("device", "auto"))
         plain = replace(first, resampling=Resampling())
         build_parts(plain, world=world, splits=data, workers=running.get("workers", 0))

@@ -81,4 +81,6 @@ def check_accumulation(recipe: Recipe, world: World) -> None:
             "smaller batch_size."
         )
     if recipe.accumulate > recipe.batch_size:
-        raise UsageError(f"accumulate={recipe.accumulate}: a batch of {recipe.batch_size} has no more parts than that.")
+        raise UsageError(
+            f"accumulate={recipe.accumulate}: a batch of {recipe.batch_size} has {recipe.batch_size} parts at most."
+        )

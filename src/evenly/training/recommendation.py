@@ -49,7 +49,7 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
         own = list(_done(_method(comparison, baseline)).values())
         if 2 * sum(bool(row.get("collapsed")) for row in own) >= len(own):
             hint = _remedy(collapsed[0]["collapsed"])
-            following = _other_rate(comparison, hint)
+            following = _other_setting(comparison, hint)
             return _advice(
                 "learned nothing", f"{before}Nothing can be compared before this is fixed. {hint}", following
             )
@@ -79,7 +79,7 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
     if hopeless := [_prose(method) for method in judged if _is_hopeless(method)]:
         sentences.append(f"More than {MOST_SEEDS} seeds would be needed to settle {_list_words(hopeless)}.")
     wanted = [each["difference"]["seeds_to_settle"] for each in judged if not _is_control(each)]
-    following = _other_rate(comparison, _remedy(collapsed[0]["collapsed"])) if collapsed else None
+    following = _other_setting(comparison, _remedy(collapsed[0]["collapsed"])) if collapsed else None
     following = following or _more_seeds(comparison, max(filter(None, wanted), default=0))
     return _advice(badge, before + " ".join(sentences), following, method=best["name"] if best is not None else None)
 
@@ -184,14 +184,18 @@ def _more_seeds(comparison: Mapping[str, Any], seeds: int) -> str | None:
     return f"{words} --seeds {given}"
 
 
-def _other_rate(comparison: Mapping[str, Any], hint: str) -> str | None:
-    """The same command with the learning rate that a hint names; None if it has that rate already."""
-    named, command = re.search(r"--lr (auto|\d[\d.e+-]*(?<=\d))", hint), comparison.get("command")
+def _other_setting(comparison: Mapping[str, Any], hint: str) -> str | None:
+    """The same command with the learning rate or the epochs that a hint names; None if that has been tried.
+
+    A rate that `--lr auto` found is not replaced: the next hint would lead back to it.
+    """
+    named, command = re.search(r"--(lr|epochs) (auto|\d[\d.e+-]*(?<=\d))", hint), comparison.get("command")
     if named is None or not command:
         return None
-    given = re.compile(r" (?:--lr|--set[ =]optimizer\.lr)[ =](\S+)")
-    rates = given.findall(str(command))
-    if rates and rates[-1] == named[1]:
+    path = {"lr": r"optimizer\.lr", "epochs": "epochs"}[named[1]]
+    given = re.compile(rf" (?:--{named[1]}|--set[ =]{path})[ =](\S+)")
+    values = given.findall(str(command))
+    if values and values[-1] in (named[2], "auto"):
         return None
     return f"{given.sub('', str(command))} {named[0]}"
 

@@ -21,6 +21,8 @@ class Sign(NamedTuple):
 
     seen: str
     advice: str
+    #: The methods that would test the advice.
+    methods: tuple[str, ...] = ()
 
 
 def signs_of_run(run: Run) -> list[Sign]:
@@ -65,6 +67,7 @@ def signs_of_separation(separation: Separation, health_: Health, *, agreement: f
             Sign(
                 f"None of {num} classes falls into two clusters.",
                 "USEFUL has no group to upsample and would repeat noise: try SAM, a smaller batch or augmentation.",
+                ("sam", "batch"),
             )
         )
     elif num and agreement is not None and agreement < AGREEMENT:
@@ -74,6 +77,7 @@ def signs_of_separation(separation: Separation, health_: Health, *, agreement: f
                 f"examples (agreement {agreement:.2f}).",
                 "Which examples are hard is a matter of the seed here, so USEFUL would upsample at random: try SAM, a "
                 "smaller batch or augmentation.",
+                ("sam", "batch"),
             )
         )
     elif num:
@@ -82,6 +86,7 @@ def signs_of_separation(separation: Separation, health_: Health, *, agreement: f
                 f"{num - without} of {num} classes fall into two clusters; {separation.share:.0%} of the examples are "
                 "hard.",
                 "USEFUL has a group to upsample: compare it with random upsampling of as many.",
+                ("useful", "random", "batch"),
             )
         )
     return signs

@@ -255,6 +255,7 @@ def summarise(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separa
         chance=chance,
         rho=parts.recipe.ascent.radius,
         lr=parts.recipe.optimizer.lr,
+        steps=loop.step,
     )
     return facts if collapsed is None else facts | {"collapsed": collapsed}
 

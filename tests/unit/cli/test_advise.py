@@ -15,6 +15,7 @@ from evenly.cli.advise import _command
 from evenly.papers.atlas import task_list
 from evenly.papers.atlas.advice import Advice
 from evenly.recipe import Data, Model, Optimizer, Recipe, to_mapping
+from evenly.training.signs import Sign
 
 ASKED = ["digit-dominoes", "--model", "mlp", "--epochs", "6", "--set", "size=200", "--set", "model.options.width=32"]
 
@@ -58,6 +59,7 @@ def test_near_a_task_it_ranks_cures_and_names_their_controls(
     methods = found["next"].partition("--methods ")[2].split()[0].split(",")
     assert methods[:2] == ["plain", "useful:8+noise:0.2"]
     assert {"random", "batch", "augment-all"} <= set(methods)
+    assert found["next"].endswith("--split balanced")  # where the gain was seen
     assert main([*found["next"].split()[1:], "--dry-run", "--runs", str(runs)]) == 0
     assert main(["advise", *ASKED, "--runs", str(runs)]) == 0
     assert "USEFUL ×8, noise on the hard" in capsys.readouterr().out
@@ -70,7 +72,7 @@ def test_a_run_is_advised_on_as_it_was_trained(runs: Path, capsys: pytest.Captur
     assert again["next"] == found["next"]
     assert again["next"].startswith("evenly compare digit-dominoes --epochs 6 --lr 0.1 --set data.options.size=200")
     assert main([*again["next"].split()[1:], "--dry-run", "--runs", str(runs)]) == 0
-    assert [set(sign) for sign in found["signs"]] == [{"seen", "advice"}] * len(found["signs"])
+    assert [set(sign) for sign in found["signs"]] == [{"seen", "advice", "methods"}] * len(found["signs"])
     assert main(["advise", found["run"], "--epochs", "9", "--runs", str(runs)]) == 2
     assert "has a recipe already" in capsys.readouterr().err
 
@@ -108,7 +110,7 @@ def test_odd_data_are_remarked_on_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["advise", *words, "--runs", str(tmp_path / "runs")]) == 0
     told = " ".join(capsys.readouterr().err.split())
     assert told.count("has one training example") == 1
-    assert told.count("a fifth of every class is held out") == 1
+    assert told.count("a fifth of every class with two examples or more is held out") == 1
 
 
 def test_data_that_do_not_exist_are_answered_as_by_every_other_verb(
@@ -124,9 +126,16 @@ def test_data_that_do_not_exist_are_answered_as_by_every_other_verb(
 
 def test_the_comparison_that_is_advised_is_of_the_data_as_they_were_given() -> None:
     recipe = Recipe(data=Data("my photos/", {"size": [32, 32], "skip_broken": True}), model=Model("convnet"))
-    command = shlex.split(_command(recipe, Advice({})))
+    command = shlex.split(_command(recipe, Advice({}), [], balanced=True))
     assert command[:5] == ["evenly", "compare", "my photos/", "--model", "convnet"]
     assert {"data.options.size=[32, 32]", "data.options.skip_broken=true"} <= set(command)
+
+
+def test_the_comparison_tests_what_the_signs_advise() -> None:
+    sign = Sign("None of 2 classes falls into two clusters.", "try SAM or a smaller batch.", ("sam", "batch"))
+    command = _command(Recipe(), Advice({}), [sign], balanced=False)
+    assert "--methods plain,sam,batch " in command
+    assert "--methods plain,useful,random,batch " in _command(Recipe(), Advice({}), [], balanced=False)
 
 
 def test_the_comparison_that_is_advised_repeats_every_setting(
@@ -134,7 +143,7 @@ def test_the_comparison_that_is_advised_repeats_every_setting(
 ) -> None:
     adam = Optimizer("adamw", lr=0.002)
     recipe = Recipe(data=Data("digit-dominoes", {"size": 200}), optimizer=adam, epochs=6, clip_norm=1.0, seed=3)
-    command = shlex.split(_command(recipe, Advice({})))
+    command = shlex.split(_command(recipe, Advice({}), [], balanced=True))
     assert main([*command[1:], "--dry-run", "--json", "--runs", str(tmp_path)]) == 0
     plain = json.loads(capsys.readouterr().out)["recipes"]["plain"]["recipe"]
     assert plain == json.loads(json.dumps(to_mapping(replace(recipe, seed=0))))

@@ -286,7 +286,7 @@ def test_an_option_of_one_measurement_can_be_set_and_a_wrong_one_is_named(
     assert main([*words, "--set", "m_sharpness.m=4"]) == 0
     assert json.loads(capsys.readouterr().out)["m_sharpness_m"] == 4
     for wrong, said in (
-        ("m_sharpness.n=4", "options of 'm_sharpness'"),
+        ("m_sharpness.n=4", "m_sharpness has no option 'n'"),
         ("m_sharpnes.m=4", "Did you mean 'm_sharpness'"),
         ("m=4", "expected MEASUREMENT.OPTION=VALUE"),
         ("rise.steps=4", "rise is not measured here"),

@@ -190,3 +190,24 @@ def test_a_folder_whose_name_is_not_utf8_is_refused_with_the_reason(photos: str,
     os.rename(photos, name)
     assert main(["train", *small(name)]) == 2
     assert r"'\udcff' is not UTF-8, which a recipe is written in. Rename the file or folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["nonsense", "useful:0", "useful:abc", "sam+sam"])
+def test_a_method_that_cannot_be_meant_is_not_suggested_again(method: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "digits", "--methods", method]) == 2
+    assert f"--methods plain,{method}" not in capsys.readouterr().err
+
+
+def test_photos_of_different_sizes_are_refused_before_any_run_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place, name in enumerate(("cat", "dog")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(4):
+            side = 9 if (place, number) == (1, 3) else 8
+            Image.new("RGB", (side, side), (number, 0, 0)).save(tmp_path / "photos" / name / f"{number}.png")
+    for more in ([], ["--skip-broken"]):
+        words = ["compare", str(tmp_path / "photos"), "--model", "convnet", "--methods", "plain,sam", "--epochs", "1"]
+        assert main([*words, "--runs", str(tmp_path / "runs"), *more]) == 3
+        assert "is not 8×8 as the first is" in capsys.readouterr().err
+        assert not list((tmp_path / "runs").glob("*/recipe.yaml"))

@@ -72,6 +72,11 @@ def test_broken_files_are_named_counted_and_left_out(
     assert "1 file does not decode and has no row" in said.err
     assert main([*words, "--skip-broken"]) == 0
     capsys.readouterr()
+    written = [*words, "--out", str(tmp_path / "rows.csv")]
+    assert main(written) == 3
+    assert "--skip-broken --force" in capsys.readouterr().err  # the file is there by now
+    assert main([*written, "--skip-broken", "--force"]) == 0
+    capsys.readouterr()
     assert main(["predict", run, str(tmp_path / "new" / "bad.jpg"), "--skip-broken"]) == 3
 
 

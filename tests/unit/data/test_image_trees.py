@@ -84,7 +84,7 @@ def test_annotation_of_an_unknown_class_or_a_missing_file_is_named(tiny: Path) -
     with pytest.raises(DataError, match="does not name one of the classes"):
         tiny_imagenet(root=tiny)
     annotations.write_text(good.replace("val_1", "val_7"))
-    with pytest.raises(DataError, match=r"names 1 files that do not exist .*val_7.JPEG"):
+    with pytest.raises(DataError, match=r"names 1 file that does not exist .*val_7.JPEG"):
         tiny_imagenet(root=tiny)
     annotations.unlink()
     with pytest.raises(Missing, match="val_annotations"):

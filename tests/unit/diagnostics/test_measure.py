@@ -170,3 +170,12 @@ def test_a_seed_in_place_of_a_generator_is_refused() -> None:
     data = (torch.zeros(4, 2), torch.arange(4) % 2)
     with pytest.raises(UsageError, match=r"rng = 0 is not a generator: give rng=torch.Generator"):
         measure(torch.nn.Linear(2, 2), data, "rank", rng=0)  # type: ignore[arg-type]  # which is what is tested
+
+
+def test_an_unknown_layer_or_option_is_answered_with_the_known_ones():
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+    data, rng = load("spirals"), torch.Generator().manual_seed(0)
+    with pytest.raises(UsageError, match=r"there is no layer 'nope'. Known: 0, 1, 2\."):
+        measure(model, data, "sharpness", rng=rng, layer="nope")
+    with pytest.raises(UsageError, match=r"sharpness has no option 'tools'. Did you mean 'tol'"):
+        measure(model, data, "sharpness", rng=rng, options={"sharpness": {"tools": 1}})

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from evenly.cli import main
+from evenly.cli.reproduce import find_ledger
 from evenly.errors import DataError, UsageError
 from evenly.papers import ledger as book
 from evenly.papers import measurement, reproduction
@@ -399,3 +400,27 @@ def test_small_is_full_where_that_is_small_already(capsys):
     assert book.resolve_scale("small", CATALOGUE["springer2024/fig2"]) == "full"
     with pytest.raises(UsageError, match="has no scale 'small'"):
         book.resolve_scale("small", CATALOGUE["springer2024/table1-celeba"])
+
+
+def test_own_rows_lie_on_top_of_those_that_came_with_the_software(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shipped = len(book.rows(find_ledger(None)))
+    key, scale = "chang2025/mistake9", "smoke"
+    known = book.read(find_ledger(None), key, scale)
+    assert shipped > 100
+    assert known is not None
+    words = ["reproduce", key, "--scale", scale, "--on", "local:1"]
+    assert main([*words, "--more", "1"]) == 0
+    assert [path.name for path in Path("claims").glob("*.json")] == ["chang2025-mistake9-smoke.json"]
+    grown = book.read(find_ledger(None), key, scale)
+    assert grown is not None
+    assert grown["seeds"] == [*known["seeds"], max(known["seeds"]) + 1]
+    assert len(book.rows(find_ledger(None))) == shipped
+    capsys.readouterr()
+    assert main(["report", "--claims", "--out", "site"]) == 0
+    assert main(["report", "--atlas", "--out", "atlas"]) == 0
+    assert main(["reproduce", "--next", "--dry-run"]) == 0
+    assert "atlas/lacking-20 at small" not in capsys.readouterr().out
+    assert find_ledger(Path("elsewhere")) == Path("elsewhere")

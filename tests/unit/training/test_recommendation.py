@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evenly.training.methods import CONTROLS, parse
-from evenly.training.recommendation import _other_rate, judge
+from evenly.training.recommendation import _other_setting, judge
 
 STEADY = [0.100, 0.110, 0.105, 0.102, 0.108]
 JITTER = [0.001, -0.001, 0.0, 0.0005, -0.0005]
@@ -106,12 +106,12 @@ def test_runs_that_learned_nothing_are_never_averaged_in_silence() -> None:
         ("evenly compare digits --set optimizer.lr=0.5", "--lr 0.05.", "evenly compare digits --lr 0.05"),
         ("evenly compare digits --set=optimizer.lr=0.5 --json", "--lr 0.05.", "evenly compare digits --json --lr 0.05"),
         ("evenly compare digits --set optimizer.lr=0.05", "--lr 0.05.", None),
+        ("evenly compare digits --lr auto", "--lr 0.003.", None),  # which would lead back to auto
+        ("evenly compare digits --epochs 3 --json", "--epochs 50, or", "evenly compare digits --json --epochs 50"),
     ],
 )
-def test_the_next_command_has_the_learning_rate_that_the_remedy_names(
-    command: str, hint: str, following: str | None
-) -> None:
-    assert _other_rate({"command": command}, f"Try another learning rate: {hint}") == following
+def test_the_next_command_has_the_setting_that_the_remedy_names(command: str, hint: str, following: str | None) -> None:
+    assert _other_setting({"command": command}, f"Try another learning rate: {hint}") == following
 
 
 def test_the_next_command_has_the_seeds_that_would_settle_it() -> None:

@@ -101,7 +101,8 @@ def require_files(source: Path, root: Path, names: Iterable[str]) -> None:
     absent = [name for name in names if not os.path.isfile(os.path.join(root, name))]
     if absent:
         raise DataError(
-            f"{source}: names {len(absent):,} files that do not exist under {root}: {quote_names(absent)}. "
+            f"{source}: names {len(absent):,} file{'s' * (len(absent) > 1)} that {'do' if len(absent) > 1 else 'does'} "
+            f"not exist under {root}: {quote_names(absent)}. "
             "Correct the paths, or put the files there."
         )
 
