@@ -107,6 +107,8 @@ def reproduce(
     if given is not None and ledger is None and not (check or dry_run):
         raise UsageError(f"--seeds {seeds}: other seeds make another row. Say where it is kept: --ledger DIR")
     chosen = _select(keys, scale, every=every)
+    if scale == "auto" and not (yes or dry_run):
+        chosen = _without_long(chosen, keys)
     wanted: dict[str, Sequence[int] | None] = dict.fromkeys((each.key for each, _ in chosen), given)
     if more is not None:
         for each, size in chosen:
@@ -216,6 +218,19 @@ def _select(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experime
         if scale not in ("auto", size):
             say(f"{each.key} has no scale {scale}: {size} takes minutes, and is taken.")
     return chosen
+
+
+def _without_long(chosen: "list[tuple[Experiment, str]]", keys: list[str]) -> "list[tuple[Experiment, str]]":
+    """Of whole papers, the experiments that take ten hours at most; one that is named itself is asked about instead."""
+    from evenly.papers.reproduction import LONG, cost
+
+    kept = [(each, size) for each, size in chosen if each.key in keys or cost(each, size) <= LONG]
+    if len(kept) < len(chosen):
+        say(
+            f"{len(chosen) - len(kept)} of {len(chosen)} experiments take more than ten hours and are left out: --yes "
+            "includes them, and --dry-run shows what they take."
+        )
+    return kept
 
 
 def _plans(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evenly.cli import main
-from evenly.cli.reproduce import find_ledger
+from evenly.cli.reproduce import _select, _without_long, find_ledger
 from evenly.errors import DataError, UsageError
 from evenly.papers import ledger as book
 from evenly.papers import measurement, reproduction
@@ -424,3 +424,15 @@ def test_own_rows_lie_on_top_of_those_that_came_with_the_software(
     assert main(["reproduce", "--next", "--dry-run"]) == 0
     assert "atlas/lacking-20 at small" not in capsys.readouterr().out
     assert find_ledger(Path("elsewhere")) == Path("elsewhere")
+
+
+def test_a_whole_paper_leaves_out_what_takes_days_unless_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = _select(["nguyen2024"], "auto", every=False)
+    kept = _without_long(chosen, ["nguyen2024"])
+    assert 0 < len(kept) < len(chosen)
+    assert all(reproduction.cost(each, size) <= reproduction.LONG for each, size in kept)
+    left = next(each for each, _ in chosen if each.key not in {one.key for one, _ in kept})
+    assert f"{len(chosen) - len(kept)} of {len(chosen)} experiments take more than ten hours" in capsys.readouterr().err
+    assert left.key in {each.key for each, _ in _without_long(chosen, [left.key])}
+    assert main(["reproduce", left.key]) == 2
+    assert "Add --yes to begin" in capsys.readouterr().err
