@@ -53,6 +53,8 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
             return _advice(
                 "learned nothing", f"{before}Nothing can be compared before this is fixed. {hint}", following
             )
+    if (reason := _reason_of_failure(comparison)) is not None:
+        return _advice("failed", f"Every run failed: {reason}", None)
     judged = [method for method in methods if method["difference"] is not None]
     if not judged:
         return _advice("too few seeds", f"{before}{_nothing_yet(comparison)}", None)
@@ -198,6 +200,15 @@ def _other_setting(comparison: Mapping[str, Any], hint: str) -> str | None:
     if values and values[-1] in (named[2], "auto"):
         return None
     return f"{given.sub('', str(command))} {named[0]}"
+
+
+def _reason_of_failure(comparison: Mapping[str, Any]) -> str | None:
+    """Why all runs of a comparison failed; None if any did not. A run that waited for another says less than that."""
+    rows = [row for method in comparison["methods"] for row in method["runs"].values()]
+    if not rows or any(row.get("state") != "failed" for row in rows):
+        return None
+    reasons = [str(row.get("reason") or "") for row in rows]
+    return next((each for each in reasons if each and not each.startswith("it needs ")), "their logs say why.")
 
 
 def _nothing_yet(comparison: Mapping[str, Any]) -> str:

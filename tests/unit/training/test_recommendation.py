@@ -126,3 +126,13 @@ def test_a_difference_that_no_one_can_settle_is_called_that() -> None:
     wide = [error + gap for error, gap in zip(STEADY, (0.05, -0.05, 0.05, -0.05, 0.001), strict=True)]
     found = comparison(plain=STEADY, useful=wide)
     assert "More than 50 seeds would be needed to settle USEFUL." in found["recommendation"]["sentence"]
+
+
+def test_a_comparison_whose_runs_all_failed_says_why() -> None:
+    made = comparison(plain=STEADY, sam=STEADY)
+    waited = {"run": None, "state": "failed", "reason": "it needs 'early run, seed 0', which did not end well"}
+    for method, reason in zip(made["methods"], (waited["reason"], "a.jpg is 60×57 pixels."), strict=True):
+        method |= {"runs": {"0": waited | {"reason": reason}}, "error": None, "difference": None}
+    judge(made)
+    assert made["recommendation"]["badge"] == "failed"
+    assert made["recommendation"]["sentence"] == "Every run failed: a.jpg is 60×57 pixels."

@@ -17,6 +17,9 @@ def lead(experiment: Experiment) -> Lead:
     if experiment.record and (experiment.shown is not None or experiment.state == "running"):
         return _of_comparison(experiment)
     if experiment.shown is None:
+        advice = experiment.record.get("recommendation") or {} if experiment.record else {}
+        if advice.get("badge") == "failed":
+            return Lead(str(advice.get("sentence")), badge="failed")
         return Lead("Nothing of it can be shown: " + " ".join(experiment.remarks or ["it has no run yet."]))
     return _of_run(experiment.shown, experiment.split)
 
@@ -84,7 +87,7 @@ def _of_comparison(experiment: Experiment) -> Lead:
     settle, following = difference.get("seeds_to_settle"), advice.get("next")
     words = f"about {settle:,} seeds would settle it." if isinstance(settle, int) and settle else ""
     if badge == "learned nothing":
-        words = "try another learning rate:" if following else ""
+        words = "try this first:" if following else ""
     elif words and difference.get("n", 0) < 3:
         words = "more seeds tell a gain from chance; five are usual."
     if badge == "running":  # nothing to do before it is over
