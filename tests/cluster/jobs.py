@@ -15,11 +15,13 @@ def train(runs: str, **recipe: Any) -> str:
     return trained(from_mapping(Recipe, recipe), runs=runs, device="cpu", pace=0).id
 
 
-def fail(runs: str, why: str) -> None:
-    """Fail with a sentence, after printing a line."""
+def fail(runs: str, why: str, *, late: str = "") -> None:
+    """Fail with a sentence, after printing a line; the process of rank `late` some seconds after the others."""
     from evenly.errors import DataError
 
     print("looking for the examples")
+    if late and os.environ.get("RANK") == late:
+        time.sleep(3)
     raise DataError(why)
 
 

@@ -50,7 +50,7 @@ def compare(*, methods: str, seeds: str, runs: str, dry_run: bool, json: bool, *
         from evenly.recipe import Recipe
         from evenly.training.design import Design
 
-        Design(Recipe(), ("plain", *names)).check()  # a method that cannot be meant is the error
+        Design(Recipe(), names).check()  # a method that cannot be meant is the error
         both = "plain,sam" if names[0] in ("plain", "original") else f"plain,{names[0]}"
         raise UsageError(f"--methods {methods}: there is nothing to compare it with. Give --methods {both}.")
     made, where, how = design(given, verb="compare", methods=names, seeds=seeds, runs=runs, dry_run=dry_run)

@@ -24,6 +24,7 @@ from evenly.sweep.plan import Job
 State = Literal["done", "failed", "stopped", "skipped", "lost"]
 PATIENCE = 2.0  # seconds before trying again to open a run that another command is training
 LAST_LINES = 20
+REPORTING = 10.0  # seconds that a process of a failed run leaves the first one to report
 
 
 @dataclass(frozen=True)
@@ -193,10 +194,20 @@ def main(order: str, answer: str, runs: str) -> None:
     except EvenlyError as error:
         traceback.print_exc()
         report = {"state": "failed", "error": str(error), "exit_code": error.exit_code}
-    if os.environ.get("RANK", "0") == "0":
+    leads = os.environ.get("RANK", "0") == "0"
+    if not leads and report["state"] == "failed":
+        # Once one process has ended, torchrun ends the others: the first one must have reported by then.
+        _wait_for_file(Path(answer))
+    if leads or (report["state"] == "failed" and not Path(answer).exists()):
         atomic.write_json(answer, report)
     if report["state"] == "failed":
         sys.exit(report["exit_code"])  # so that torchrun does not wait for the other processes
+
+
+def _wait_for_file(path: Path) -> None:
+    until = time.monotonic() + REPORTING
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

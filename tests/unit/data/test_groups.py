@@ -52,7 +52,7 @@ def test_waterbirds_groups_are_bird_and_place(birds: Path) -> None:
         ("place,", "plaice,", "has no column 'place'; its columns: img_id, img_filename"),
         ("b/1.jpg,1,2,0", "b/1.jpg,1,9,0", "the split is '9', expected 0"),
         ("a/1.jpg,0,", "a/1.jpg,5,", "y is '5', expected one of 0, 1"),
-        ("a/1.jpg", "a/9.jpg", "names 1 files that do not exist .*'a/9.jpg'"),
+        ("a/1.jpg", "a/9.jpg", "names 1 file that does not exist .*'a/9.jpg'"),
     ],
 )
 def test_damaged_waterbirds_metadata_is_told(birds: Path, old: str, new: str, message: str) -> None:
