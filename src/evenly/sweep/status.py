@@ -107,8 +107,9 @@ class Status:
     def _seconds_left(self) -> float:
         """The time of the jobs that have not ended, by the pace so far, or by a slower one that a running job shows."""
         elapsed = {name: time.time() - begun for name, begun in self.running.items()}
-        pace = max(self._seconds / self._cost, *(e / self.plan[name].cost for name, e in elapsed.items()), 0.0)
-        return (pace * self._cost_left - sum(elapsed.values())) / max(1, len(self.running))
+        training = {name: e for name, e in elapsed.items() if self.plan[name].cost > COLLECTING}
+        pace = max(self._seconds / self._cost, *(e / self.plan[name].cost for name, e in training.items()), 0.0)
+        return max(0.0, pace * self._cost_left - sum(training.values())) / max(1, len(self.running))
 
     def results(self) -> dict[str, Any]:
         """The result of every job by name; raises an error that lists the failed jobs with their hosts and logs."""

@@ -53,6 +53,17 @@ def test_a_job_that_only_collects_says_nothing_about_the_time_left() -> None:
         assert progress_of.sentence() == "1 of 4 runs done"
 
 
+def test_a_running_job_that_only_collects_does_not_slow_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(status.time, "time", lambda: now[0])
+    plan = Plan([*(Job(f"seed {n}", NOTHING) for n in range(2)), Job("collect", NOTHING, cost=status.COLLECTING)])
+    with Status(plan, Where(), None, "runs") as progress_of:
+        progress_of.end(Outcome("seed 0", "done", seconds=3600.0))
+        progress_of.begin(plan["collect"])
+        now[0] += 600.0
+        assert progress_of.sentence() == "1 of 3 runs done, about 1.0 h left: collect"
+
+
 def test_without_a_terminal_a_line_is_printed_every_half_minute(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
