@@ -16,7 +16,8 @@ class Measurement:
     `numbers` maps the keys in the page's table to their titles. `bars` does so for the keys that the page draws side by
     side, all in one `unit`, with whiskers of twice KEY_error where that is measured (`log`: marks on a logarithmic
     axis); a measurement with its own figure needs none. A `quick` measurement is made by default, provided that
-    `possible`, a `module:function` of the data's `Splits`, allows it. `source` is the paper.
+    `possible`, a `module:function` of the data's `Splits`, allows it. `takes` names the shared settings that it depends
+    on, `rho` or `layer`. `source` is the paper.
     """
 
     where: str
@@ -25,6 +26,7 @@ class Measurement:
     numbers: Mapping[str, str] = field(default_factory=dict)
     quick: bool = False
     possible: str = ""
+    takes: tuple[str, ...] = ()
     source: str = ""
     title: str = ""
     bars: Mapping[str, str] = field(default_factory=dict)
@@ -58,6 +60,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "geometry",
         {"worst_rise": "worst rise of the loss nearby"},
         quick=True,
+        takes=("rho",),
         source="Foret et al.",
         title="Worst rise of the loss nearby",
         bars={"worst_rise": "found", "worst_rise_first_order": "first order, ρ‖∇L‖"},
@@ -68,6 +71,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "worst rise within --rho of each weight's own size",
         "geometry",
         {"adaptive_sharpness": "adaptive sharpness"},
+        takes=("rho",),
         source="Kwon et al.",
         title="Adaptive sharpness",
         bars={"adaptive_sharpness": "found", "adaptive_sharpness_first_order": "first order"},
@@ -78,6 +82,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "mean rise of small groups of examples at SAM's own step",
         "geometry",
         {"m_sharpness": "m-sharpness"},
+        takes=("rho",),
         source="Foret et al.",
         title="m-sharpness",
         bars={"m_sharpness": "mean of the groups"},
@@ -88,6 +93,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "SAM's edge of stability for the gradient's norm, beside λ₁",
         "geometry",
         {"sam_edge": "SAM's edge of λ₁", "lambda_max_over_edge": "λ₁ over SAM's edge"},
+        takes=("rho",),
         source="Long & Bartlett",
         title="Largest eigenvalue and SAM's edge",
         bars={"sam_edge_lambda_max": "λ₁", "sam_edge": "SAM's edge", "sam_edge_descent": "gradient descent's, 2/η"},
@@ -125,6 +131,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "features",
         {"gini": "Gini of the importance", "phantom_gini": "Gini at SAM's displaced weights"},
         quick=True,
+        takes=("rho", "layer"),
         source="Springer et al., section 6",
     ),
     "rank": Measurement(
@@ -133,6 +140,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "features",
         {"feature_rank": "rank of the features"},
         quick=True,
+        takes=("layer",),
         source="Chang & Khanna",
     ),
     "probing": Measurement(
@@ -141,6 +149,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "features",
         quick=True,
         possible="probing_error:can_probe",
+        takes=("layer",),
         source="Springer et al., section 3",
     ),
     "layer_probes": Measurement(

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -220,3 +221,9 @@ def test_every_public_instrument_is_under_this_contract() -> None:
     }
     covered = {word for name in INSTRUMENTS for word in name.split(", ")}
     assert public - takes_no_model <= covered
+
+
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_an_entry_names_the_shared_settings_that_its_function_reads(name: str) -> None:
+    source = inspect.getsource(function_of(name))
+    assert {each for each in ("rho", "layer") if f"subject.{each}" in source} == set(MEASUREMENTS[name].takes)

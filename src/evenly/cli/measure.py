@@ -39,10 +39,10 @@ def fill(parser: Parser) -> None:
         "--rho",
         type=float,
         metavar="R",
-        help="radius of rises and importance (default: 0.05; sam_edge: the run's own)",
+        help=f"radius of {_taking('rho')} (default: 0.05; sam_edge: the run's own)",
     )
     parser.add_argument("--other", metavar="RUN", help="also the loss on the line to the weights of this run")
-    parser.add_argument("--layer", help="the layer whose input is probed (default: the last linear one)")
+    parser.add_argument("--layer", help=f"layer whose input {_taking('layer')} read (default: the last linear one)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="WHAT.K=V", dest="changes", help="an option of one measurement"
     )
@@ -75,6 +75,9 @@ def measure(
 
     where = choose_device(device)
     given = _options(changes, what)
+    for setting, value in {"rho": rho, "layer": layer}.items():
+        if value is not None:
+            _check_taken(setting, value, what)
     run, pointed = open_run(run_id, runs)
     if pointed is not None and at_epochs is not None:
         raise UsageError(f"{run_id} is epoch {pointed} already: give --at-epochs {at_epochs} with {run.path} instead.")
@@ -178,6 +181,21 @@ def _options(changes: list[str], what: list[str]) -> dict[str, dict[str, Any]]:
             raise UsageError(f"--set {path}: {name} is not measured here. Name it too: evenly measure RUN {name} …")
         options.setdefault(name, {})[option] = value
     return options
+
+
+def _check_taken(setting: str, value: object, what: list[str]) -> None:
+    """Refuse a setting that none of the named measurements depends on."""
+    named = [MEASUREMENTS[name] for name in what if name in MEASUREMENTS]
+    if 0 < len(named) == len(what) and not any(setting in entry.takes for entry in named):
+        raise UsageError(
+            f"--{setting} {value}: {', '.join(what)} would not depend on it; only {_taking(setting)} take it."
+        )
+
+
+def _taking(setting: str) -> str:
+    """The measurements that take a setting, in words."""
+    *most, last = (name for name, entry in MEASUREMENTS.items() if setting in entry.takes)
+    return f"{', '.join(most)} and {last}"
 
 
 def _epochs(text: str | None) -> list[int | None]:

@@ -47,9 +47,9 @@ def measure(
     examples
         How many training examples to use, equally many of each class (1,000 in Nguyen et al., 2024).
     rho
-        The radius for `rise` and `importance`.
+        The radius of the measurements whose entry `takes` it: `rise`, `importance` and others.
     layer
-        The layer whose input is probed; by default the last linear layer.
+        The layer whose input `rank`, `probing` and `importance` read; by default the last linear layer.
     lr
         The learning rate, which `sam_edge` needs.
     options

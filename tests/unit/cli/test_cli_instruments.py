@@ -295,6 +295,18 @@ def test_an_option_of_one_measurement_can_be_set_and_a_wrong_one_is_named(
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("setting", "value", "what"), [("rho", "0.1", "rank"), ("layer", "head", "sharpness")])
+def test_a_setting_that_nothing_named_depends_on_is_refused(
+    setting: str, value: str, what: str, trained: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["measure", str(trained.path), what, f"--{setting}", value]) == 2
+    said = capsys.readouterr().err
+    assert f"--{setting} {value}: {what} would not depend on it" in said
+    assert "importance" in said
+    assert main(["measure", str(trained.path), f"{what}s", f"--{setting}", value]) == 2
+    assert f"no measurement '{what}s'" in capsys.readouterr().err
+
+
 def test_layers_are_probed_for_the_attributes_that_are_named(trained: Run, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["measure", str(trained.path), "layer_probes", "--set", "layer_probes.attributes=[hard]"]
     assert main(words) == 0
