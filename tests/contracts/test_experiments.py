@@ -10,7 +10,8 @@ from evenly.papers.catalogue import CATALOGUE, PAPERS
 from evenly.papers.charts import charts_of
 from evenly.papers.claim import Claim
 from evenly.papers.measurement import measure
-from evenly.papers.reproduction import draw, overview, regressions
+from evenly.papers.recording import draw
+from evenly.papers.reproduction import overview, regressions
 from evenly.sweep.where import Where
 
 LEDGER = Path(__file__).parents[2] / "claims"

@@ -51,7 +51,7 @@ def fill(parser: Parser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the plan and check it, run nothing")
     parser.add_argument("--check", action="store_true", help="compare with the ledger instead of writing to it")
     parser.add_argument("--yes", action="store_true", help="start even if it takes more than ten hours")
-    parser.add_argument("--fresh", action="store_true", help="run finished parts again")
+    parser.add_argument("--fresh", action="store_true", help="run finished parts again, and begin a new row")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="where rows and figures are kept (default: claims)")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where the work is kept (default: %(default)s)")
     add_where(parser)
@@ -129,7 +129,7 @@ def reproduce(
     if dry_run:
         return
     into = None if check else find_ledger(ledger)
-    failed = None
+    failed, replacing = None, fresh
     if len(chosen) > 1 and not is_one(how["where"]):
         settings = {"seeds": given, "more": more, "fresh": fresh, "ledger": find_ledger(ledger)}
         chosen, failed = reproduction.measure_together(chosen, **settings, **how)  # type: ignore[arg-type]  # of many kinds
@@ -139,7 +139,8 @@ def reproduce(
         if more is not None:
             rows.append(reproduction.grow(each, size, more, ledger=find_ledger(ledger), **how))
         else:
-            rows.append(reproduction.reproduce(each, size, seeds=given, ledger=into, fresh=fresh, **how))
+            again = {"fresh": fresh, "replacing": replacing}
+            rows.append(reproduction.reproduce(each, size, seeds=given, ledger=into, **again, **how))
         if not json:
             print_row(rows[-1])
     if json:

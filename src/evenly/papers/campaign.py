@@ -16,6 +16,7 @@ from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment, Scale
 from evenly.papers.part_runs import num_runs
 from evenly.papers.reproduction import grow
+from evenly.records.lock import Busy
 from evenly.report.wording import duration
 from evenly.sweep.launch import HERE, JobsFailed
 from evenly.sweep.where import Where
@@ -43,18 +44,34 @@ class Step:
         return f"{self.experiment.key} at {self.scale}, {seeds}, about {duration(60 * self.hours)}"
 
 
-def steps(ledger: str | os.PathLike[str], *, at_once: int = 2) -> list[Step]:
+def steps(
+    ledger: str | os.PathLike[str], *, at_once: int = 2, skipped: set[tuple[str, str]] | None = None
+) -> list[Step]:
     """Everything that a campaign could do next, the highest value per hour first.
 
     An experiment that was never run has its declared value; an undecided row half of that, a row that only lacks seeds
-    a tenth; a row with all wanted seeds, and a stale one, nothing.
+    a tenth; a row with all wanted seeds, and a stale one, nothing. Keys and scales in `skipped` are left out; those
+    whose row cannot be read are added to it, with a message.
     """
+    skipped = set() if skipped is None else skipped
     possible = []
     for experiment in CATALOGUE.values():
         for name, scale in experiment.scales.items():
-            if scale.value > 0 and (step := _step(experiment, name, scale, ledger, at_once)) is not None:
+            if scale.value <= 0 or (experiment.key, name) in skipped:
+                continue
+            try:
+                step = _step(experiment, name, scale, ledger, at_once)
+            except DataError as error:
+                _skip(experiment, name, error, skipped)
+                continue
+            if step is not None:
                 possible.append(step)
     return sorted(possible, key=lambda step: -step.rate)
+
+
+def _skip(experiment: Experiment, scale: str, error: Exception, skipped: set[tuple[str, str]]) -> None:
+    _log.warning("%s at %s is skipped: %s", experiment.key, scale, error)
+    skipped.add((experiment.key, scale))
 
 
 def runs_at_once(where: Where) -> int:
@@ -92,26 +109,23 @@ def run(
 ) -> Iterator[dict[str, Any]]:
     """Run the steps one by one at low priority, and yield every row as it grows, until nothing is left or time is up.
 
-    Experiments that fail, as for want of data or disk space, are skipped with a message. When time is up, the current
-    work is stopped as by Ctrl-C, and the next campaign resumes it.
+    Experiments that cannot be run now, as for want of data or disk space, because their row is damaged or because
+    another process runs them, are skipped with a message. When time is up, the current work is stopped as by Ctrl-C,
+    and the next campaign resumes it.
     """
     if hasattr(os, "nice"):
         os.nice(19)
     at_once = runs_at_once(where)
-    impossible: set[tuple[str, str]] = set()
+    skipped: set[tuple[str, str]] = set()
     with _alarm(hours):
-        while True:
-            possible = [s for s in steps(ledger, at_once=at_once) if (s.experiment.key, s.scale) not in impossible]
-            if not possible:
-                return
+        while possible := steps(ledger, at_once=at_once, skipped=skipped):
             step = possible[0]
             _log.warning("next: %s", step)
             how: dict[str, Any] = {"ledger": ledger, "runs": runs, "data_root": data_root, "where": where}
             try:
                 yield grow(step.experiment, step.scale, step.seeds, **how)
-            except (DataError, SetupError, JobsFailed) as error:
-                _log.warning("%s at %s is skipped: %s", step.experiment.key, step.scale, error)
-                impossible.add((step.experiment.key, step.scale))
+            except (DataError, SetupError, JobsFailed, Busy) as error:
+                _skip(step.experiment, step.scale, error, skipped)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """A paper, and a claim: a comparison that the paper makes, declared before anything is run."""
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -79,8 +80,10 @@ class Claim:
             raise UsageError(f"claim {self.name!r}: ± belongs to a = b, and {self.relation!r} has a direction.")
         for name, part in parts.items():
             object.__setattr__(self, name, part)
+        if self.margin is not None and not 0 <= self.margin < math.inf:
+            raise UsageError(f"claim {self.name!r}: the margin {self.margin} must be 0 or larger.")
         if self.paper is not None and self.margin is None:
-            raise UsageError(f"claim {self.name!r}: the paper's number {self.paper} needs a margin, set in advance.")
+            raise UsageError(f"claim {self.name!r}: the paper's number {self.paper} needs a margin.")
         if self.paper is not None and self.paper_against is None and isinstance(self.against, str):
             raise UsageError(f"claim {self.name!r}: the paper's number for {self.against!r} is missing.")
 

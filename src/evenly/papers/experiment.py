@@ -141,13 +141,13 @@ class Experiment:
         The figure in the paper's form: `papers.charts.Panel`s for quantities side by side, or for anything else a
         function `f(measured) -> list[Chart]`. By default a mark for each quantity that the claims name.
     errata
-        What is wrong or left open in the paper; part of the row.
+        Remarks: what is wrong or left open in the paper, what was seen before the row was run; part of the row.
     derived
         `f(values) -> more values`, for quantities that need all seeds, such as a choice by their mean. They override
         measured ones of the same name.
     primary
-        The name of the paper's main claim, whose verdict is that of the row; the others are details. By default the
-        first.
+        The names of the claims that the sentence `claim` makes: the verdict of the row is the worst of theirs, and all
+        other claims are details. By default the first.
     remark
         Whether it is our remark on the paper or correction, rather than a claim of the paper.
     atlas
@@ -163,7 +163,7 @@ class Experiment:
     charts: Callable[[Measured], list[Any]] | Sequence[Any] = ()
     errata: tuple[str, ...] = ()
     derived: Callable[[Mapping[str, Mapping[int, float]]], Mapping[str, Mapping[int, float]]] | str = ""
-    primary: str = ""
+    primary: str | tuple[str, ...] = ""
     remark: bool = False
     atlas: bool = False
 
@@ -182,18 +182,20 @@ class Experiment:
         names = [claim.name for claim in self.claims]
         if len(set(names)) < len(names):
             raise UsageError(f"{self.key}: two claims have one name.")
-        if self.primary_claim.corrects != self.remark:
+        if wrong := [claim for claim in self.primary_claims if claim.corrects != self.remark]:
             whose = "correct the paper, as this is a remark" if self.remark else "be the paper's own"
-            raise UsageError(f"{self.key}: the primary claim must {whose}, and {self.primary_claim.name!r} does not.")
+            raise UsageError(f"{self.key}: a primary claim must {whose}, and {wrong[0].name!r} does not.")
 
     @property
-    def primary_claim(self) -> Claim:
-        """The claim that decides the verdict of the row."""
-        own = [claim for claim in self.claims if claim.corrects == self.remark]
-        primary = next((claim for claim in self.claims if claim.name == self.primary), own[0] if own else None)
-        if primary is None or (self.primary and primary.name != self.primary):
-            raise UsageError(f"{self.key}: there is no claim {self.primary!r} to be the primary one.")
-        return primary
+    def primary_claims(self) -> tuple[Claim, ...]:
+        """The claims that decide the verdict of the row."""
+        names = (self.primary,) if isinstance(self.primary, str) else self.primary
+        if names == ("",):
+            names = tuple(claim.name for claim in self.claims if claim.corrects == self.remark)[:1]
+        by_name = {claim.name: claim for claim in self.claims}
+        if not names or (missing := [name for name in names if name not in by_name]):
+            raise UsageError(f"{self.key}: there is no claim {missing[0] if names else ''!r} to be a primary one.")
+        return tuple(by_name[name] for name in names)
 
     def kind(self, scale: str) -> Kind:
         """The kind of a row at this scale."""

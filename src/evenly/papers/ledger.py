@@ -33,7 +33,8 @@ _CLAIM = {
     "name": str, "says": str, "value": str, "against": (str, float), "direction": frozenset(DIRECTIONS),
     "ours": _INTERVAL, "ours_against": (*_INTERVAL, None), "difference": _INTERVAL,
     "paper": (float, None), "paper_against": (float, None), "margin": (float, None), "effect": (float, None),
-    "same_level": (bool, None), "seeds_needed": (int, None), "verdict": _VERDICT, "primary": bool, "corrects": bool,
+    "same_level": (bool, None), "seeds_needed": (int, None),
+    "settled_if?": (frozenset({"claimed", "measured"}), None), "verdict": _VERDICT, "primary": bool, "corrects": bool,
     "after": bool, "note": str, "values": _NUMBERS, "references": _NUMBERS,
 }  # fmt: skip
 ROW = {
@@ -114,13 +115,13 @@ def judge_again(made: Row, experiment: Experiment) -> Row:
 
 
 def _verdicts(experiment: Experiment, scale: str, values: Mapping[str, Mapping[int, float]]) -> dict[str, Any]:
-    """Every claim, judged; the verdict of the row is that of the primary one."""
-    levels, primary = experiment.scales[scale].levels, experiment.primary_claim
+    """Every claim, judged; the verdict of the row is the worst of the primary ones."""
+    levels, primary = experiment.scales[scale].levels, experiment.primary_claims
     claims = [judge(claim, values, levels=levels) for claim in experiment.claims]
     return {
         "kind": experiment.kind(scale),
-        "verdict": next(each.verdict for each in claims if each.claim == primary),
-        "claims": [{**_judged_record(each), "primary": each.claim == primary} for each in claims],
+        "verdict": max((each.verdict for each in claims if each.claim in primary), key=VERDICTS.index),
+        "claims": [{**_judged_record(each), "primary": each.claim in primary} for each in claims],
     }
 
 
@@ -192,6 +193,7 @@ def _judged_record(each: Judged) -> dict[str, Any]:
         "same_level": each.same_level,
         "verdict": each.verdict,
         "seeds_needed": each.seeds_needed,
+        "settled_if": each.settled_if,
         "corrects": claim.corrects,
         "after": claim.after,
         "note": claim.note,

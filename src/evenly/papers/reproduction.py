@@ -2,17 +2,16 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evenly.errors import UsageError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
-from evenly.papers.charts import charts_of
-from evenly.papers.experiment import Context, Experiment, Measured, Part
-from evenly.papers.measurement import check, derive, measure, plan_parts
-from evenly.papers.part_store import discard, is_stored, load
+from evenly.papers.experiment import Context, Experiment, Part
+from evenly.papers.measurement import check, measure, plan_parts
+from evenly.papers.part_store import discard, is_stored
+from evenly.papers.recording import record
 from evenly.papers.verdict import is_worse
 from evenly.report.wording import duration
 from evenly.sweep.launch import HERE, JobsFailed, launch
@@ -31,17 +30,22 @@ def reproduce(
     data_root: str | None = None,
     where: Where = HERE,
     fresh: bool = False,
+    replacing: bool = False,
 ) -> book.Row:
-    """Run an experiment at one scale and return its row; with `ledger`, write it there with its figure."""
+    """Run an experiment at one scale and return its row; with `ledger`, write it there with its figure.
+
+    Other seeds of the row in the ledger are kept, unless the row is replaced. `fresh` runs all parts again.
+    """
+    if ledger is not None and not replacing:
+        book.read(ledger, experiment.key, scale)  # a damaged row is reported before hours of work, not after
     measured, minutes = measure(
         experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where, fresh=fresh
     )
-    new_row = book.row(experiment, scale, measured, seeds=seeds or experiment.scales[scale].seeds, minutes=minutes)
-    if ledger is not None:
-        if new_row["figure"]:
-            draw(experiment, measured, Path(ledger) / new_row["figure"])
-        book.write(ledger, new_row)
-    return new_row
+    given = {"seeds": tuple(seeds or experiment.scales[scale].seeds), "minutes": minutes}
+    if ledger is None:
+        return book.row(experiment, scale, measured, **given)
+    context = Context(Path(runs), data_root)
+    return record(experiment, scale, measured, **given, ledger=ledger, context=context, replacing=replacing)
 
 
 def measure_together(
@@ -93,24 +97,7 @@ def grow(
     refused, since its numbers mean something else.
     """
     seeds = seeds_to_add(experiment, scale, more, ledger=ledger)
-    before = book.read(ledger, experiment.key, scale)
-    old = tuple(before["seeds"]) if before is not None else ()
-    measured, minutes = measure(experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where)
-    if before is not None:
-        measured = derive(experiment, _join(before, measured))
-        minutes += before["minutes"]
-    new_row = book.row(experiment, scale, measured, seeds=(*old, *seeds), minutes=minutes)
-    context, drawn = Context(Path(runs), data_root), tuple(before["drawn"]) if before is not None else ()
-    parts = experiment.parts(scale, new_row["seeds"])
-    if new_row["figure"] and all(is_stored(context, part) for part in parts):
-        draw(experiment, derive(experiment, load(context, parts)[0]), Path(ledger) / new_row["figure"])
-        drawn = tuple(new_row["seeds"])
-    elif new_row["figure"] and not drawn:
-        draw(experiment, measured, Path(ledger) / new_row["figure"])
-        drawn = seeds
-    new_row["drawn"] = list(drawn)
-    book.write(ledger, new_row)
-    return new_row
+    return reproduce(experiment, scale, seeds=seeds, ledger=ledger, runs=runs, data_root=data_root, where=where)
 
 
 def seeds_to_add(experiment: Experiment, scale: str, more: int, *, ledger: str | os.PathLike[str]) -> tuple[int, ...]:
@@ -136,13 +123,6 @@ def next_seeds(known: Sequence[int], declared: Sequence[int], more: int) -> tupl
     return tuple(list(dict.fromkeys(seed for seed in candidates if seed not in known))[:more])
 
 
-def _join(before: book.Row, measured: Measured) -> Measured:
-    """Join the seeds of a row with the new ones, and derive again what depends on all seeds."""
-    old = book.values_of(before)
-    values = {name: {**old.get(name, {}), **by} for name, by in measured.values.items()}
-    return replace(measured, values=values, origins={**book.origins_of(before), **measured.origins})
-
-
 def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
     """Judge every row by the current claims, and return the keys of those whose verdict changed."""
     changed = []
@@ -156,20 +136,6 @@ def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
         if judged["verdict"] != row["verdict"]:
             changed.append(f"{row['key']} at {row['scale']}: {row['verdict']} → {judged['verdict']}")
     return changed
-
-
-def draw(experiment: Experiment, measured: Measured, path: Path) -> None:
-    """Draw the experiment's figure in the format of `path`'s suffix."""
-    from evenly.report.static import figure, save
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save(figure(charts_of(experiment, measured), title=experiment.title, note=_num_seeds(measured)), path)
-
-
-def _num_seeds(measured: Measured) -> str:
-    """The number of seeds, for the foot of a figure."""
-    num = len({seed for by_seed in measured.values.values() for seed in by_seed})
-    return f"{num} seed{'s' * (num != 1)}" if num else ""
 
 
 def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:

@@ -33,8 +33,9 @@ class Judged:
 
     `effect` is the difference that the paper states, None if it gives none or if its numbers are not comparable with
     ours. `seeds_needed` is given for an inconclusive claim: the number of seeds that would settle it with probability
-    0.9 if the claim is right; if the interval excludes the claimed value, or if that many seeds were run already, if
-    the measured mean is right. It is None if no feasible number would. `same_level` says whether the two numbers are
+    0.9, None if no feasible number would. It assumes what `settled_if` says: that the claim is right (`claimed`); or,
+    if the paper states no effect, the interval excludes it, or that many seeds were run already, that the mean is as
+    measured (`measured`). `same_level` says whether the two numbers are
     about as large as the paper's: a difference of the right size at another level gets a remark.
     """
 
@@ -46,6 +47,7 @@ class Judged:
     same_level: bool | None
     verdict: Verdict
     seeds_needed: int | None
+    settled_if: Literal["claimed", "measured"] | None
     seeds: tuple[int, ...]
     values: tuple[float, ...]
     references: tuple[float, ...]
@@ -57,7 +59,7 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
     - *reproduced*: the interval excludes 0 on the claimed side, and the mean is within the margin of e, if given;
     - *weaker*, *stronger than claimed*: it excludes 0 on the claimed side, and the mean is outside the margin;
     - *contradicted*: it lies wholly on the other side of 0, or excludes even half of e;
-    - *inconclusive*: everything else, and always where there is one seed.
+    - *inconclusive*: everything else; one seed alone can at most contradict a statement about every seed.
 
     "Equal" up to a margin is reproduced where the interval lies within the margin, contradicted where it lies wholly
     outside, and inconclusive where it does neither; a margin of 0 is a statement about every seed. With `levels=False`
@@ -87,6 +89,7 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
         verdict = _equality(claim, difference, list(zip(values, references, strict=True)))
     else:
         verdict = _direction(claim, difference, effect)
+    needed, settled_if = _seeds_needed(claim, difference, effect) if verdict == "inconclusive" else (None, None)
     return Judged(
         claim=claim,
         value=value,
@@ -95,7 +98,8 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
         effect=effect,
         same_level=_same_level(claim, value, against) if levels else None,
         verdict=verdict,
-        seeds_needed=_seeds_needed(claim, difference, effect) if verdict == "inconclusive" else None,
+        seeds_needed=needed,
+        settled_if=settled_if,
         seeds=seeds,
         values=values,
         references=references,
@@ -107,8 +111,11 @@ def is_worse(now: str, before: str) -> bool:
 
     >>> is_worse("contradicted", "reproduced"), is_worse("reproduced", "reproduced"), is_worse("reproduced", "not run")
     (True, False, False)
+    >>> is_worse("stronger than claimed", "reproduced")
+    False
     """
-    return before != "not run" and VERDICTS.index(now) > VERDICTS.index(before)
+    kept = now == "stronger than claimed" and before == "reproduced"
+    return before != "not run" and VERDICTS.index(now) > VERDICTS.index(before) and not kept
 
 
 def _direction(claim: Claim, difference: Interval, effect: float | None) -> Verdict:
@@ -129,7 +136,9 @@ def _direction(claim: Claim, difference: Interval, effect: float | None) -> Verd
 def _equality(claim: Claim, difference: Interval, pairs: Sequence[tuple[float, float]]) -> Verdict:
     bound = claim.margin or 0.0
     if bound == 0:  # a statement about every seed: one that breaks it refutes it
-        return "reproduced" if all(value == other for value, other in pairs) else "contradicted"
+        if any(value != other for value, other in pairs):
+            return "contradicted"
+        return "reproduced" if len(pairs) > 1 else "inconclusive"
     if difference.n < 2:
         return "inconclusive"
     if max(abs(difference.low), abs(difference.high)) <= bound:
@@ -137,18 +146,24 @@ def _equality(claim: Claim, difference: Interval, pairs: Sequence[tuple[float, f
     return "contradicted" if difference.low > bound or difference.high < -bound else "inconclusive"
 
 
-def _seeds_needed(claim: Claim, difference: Interval, effect: float | None) -> int | None:
+def _seeds_needed(
+    claim: Claim, difference: Interval, effect: float | None
+) -> tuple[int | None, Literal["claimed", "measured"] | None]:
+    """The number of seeds that would settle a claim, and the assumption about the truth that it rests on."""
+    wanted = 0.9
     if claim.direction == "equal":  # to be seen: the distance to the nearer end of the margin
         margin = claim.margin or 0.0
         claimed, if_claimed, if_measured = 0.0, margin, margin - abs(difference.mean)
+        wanted = 0.95  # from the middle the interval can leave the margin at both ends, with 0.05 at each
     else:
         claimed = if_claimed = math.nan if effect is None else effect
         if_measured = difference.mean
     if difference.low <= claimed <= difference.high:
-        needed = num_seeds(if_claimed, difference.deviation)
+        needed = num_seeds(if_claimed, difference.deviation, wanted=wanted)
         if needed is None or needed > difference.n:
-            return needed
-    return num_seeds(if_measured, difference.deviation)
+            return needed, "claimed" if needed else None
+    needed = num_seeds(if_measured, difference.deviation)
+    return needed, "measured" if needed else None
 
 
 def _same_level(claim: Claim, value: Interval, against: Interval) -> bool | None:

@@ -16,7 +16,7 @@ from evenly.report.verdict_tables import verdict_summary
 from evenly.report.verdict_words import Row, open_question, verdict_words
 from evenly.report.wording import claimed_difference, duration, pair
 
-SIZES = {"full": "At the paper's size", "small": "At a smaller size"}
+SIZES = {"full": "At full size", "small": "At a smaller size"}
 
 
 def experiment_page(
@@ -48,10 +48,12 @@ def experiment_page(
         blocks.append(_seeds(row))
         blocks.append(Listing("Where it ran", _machine(row)))
         judged = verdict_words(row["verdict"], row["kind"])
-        sections.append(Section(row["scale"], f"{SIZES.get(row['scale'], row['scale'])}: {judged}", blocks))
+        at_papers = row["scale"] == "full" and row["kind"] == "paper"
+        size = "At the paper's size" if at_papers else SIZES.get(row["scale"], row["scale"])
+        sections.append(Section(row["scale"], f"{size}: {judged}", blocks))
     errata = rows[0]["errata"] if rows else []
     if errata:
-        sections.append(Section("errata", "What is wrong or left open in the paper", [Prose("\n\n".join(errata))]))
+        sections.append(Section("errata", "Remarks", [Prose("\n\n".join(errata))]))
     related = _related_keys(key, rows, keys)
     if related:
         links: list[list[Any]] = [[Link(other, address_of(other))] for other in related]
@@ -187,6 +189,8 @@ def _why_unjudged(row: Row) -> str:
     """Why the level of its numbers is not compared with the paper's."""
     if row["scale"] != "full":
         return "The size is not the paper's"
+    if row["kind"] in ("stand-in", "atlas"):
+        return "The data are not the paper's" if row["kind"] == "stand-in" else "No paper has these data"
     if all(claim["paper"] is None for claim in row["claims"]):
         return "The paper gives no numbers here"
     return "The paper leaves settings open that the level of its numbers depends on"

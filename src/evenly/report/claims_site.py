@@ -22,14 +22,18 @@ from evenly.report.wording import duration
 RULE = (
     "A claim is judged by the paired differences over seeds, their 95% t-interval, and the effect that the "
     "paper states."
-    "\n\n`reproduced`: the interval excludes zero on the claimed side, and the mean is within a margin of the paper's "
-    "effect that was set in advance."
+    "\n\n`reproduced`: the interval excludes zero on the claimed side, and the mean is within a declared margin of the "
+    "paper's effect."
     "\n\n`weaker` or `stronger than claimed`: the interval excludes zero on the claimed side, but the mean is outside "
     "the margin."
-    "\n\n`contradicted`: the interval lies wholly on the other side of zero, or excludes even half of the effect."
+    "\n\n`contradicted`: the interval lies wholly on the other side of zero, or includes zero and excludes even half "
+    "of the effect."
     "\n\n`inconclusive`: everything else, with the number of seeds that would settle it at a power of 0.9."
-    "\n\nThe verdict of an experiment is that of its primary claim, the sentence of the paper; the others are details. "
-    "A stand-in, with other data, another network or another regime, does not judge the paper: the effect is seen "
+    "\n\nThe sentence of an experiment makes one or several primary claims, and its verdict is the worst of theirs; "
+    "all other claims are details. Which claims are primary was decided after most rows had been measured. A claim "
+    "that was declared after a first run is marked so. A row is judged anew whenever seeds are added: until it has "
+    "those that were declared, its verdict is provisional."
+    "\n\nA stand-in, with other data, another network or another regime, does not judge the paper: the effect is seen "
     "there, not seen, or unclear. Our own remarks and corrections are listed apart."
 )
 
@@ -102,7 +106,7 @@ def index_page(
     num_papers = len({line["key"].partition("/")[0] for line in lines if line["kind"] != "atlas"})
     num = len({line["key"] for line in lines})
     finding = f"{num} experiments, each judged" if num > 1 else "1 experiment, judged"
-    finding += f" by one rule that was set in advance: the claims of {num_papers} "
+    finding += f" by one rule: the claims of {num_papers} "
     finding += ("paper" if num_papers == 1 else "papers") + (" and an atlas of cures." if "atlas" in counted else ".")
     return render(
         "Claims and verdicts", Lead(finding, facts=facts, command="evenly reproduce --list"), sections, site=True

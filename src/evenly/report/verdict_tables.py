@@ -33,7 +33,8 @@ def markdown(lines: Sequence[Mapping[str, Any]], rows: Sequence[Row], *, paper: 
 def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
     """A table of numbers for a document: of each experiment named, at the largest scale that was run, one claim.
 
-    The claim is the primary one, or the one named after a colon: `springer2024/table1-cifar-mnist:hard`.
+    The claim is the one that decides the verdict of the row, or the one named after a colon:
+    `springer2024/table1-cifar-mnist:hard`.
 
     >>> print(results([], ["nguyen2024/fig2"]))
     | experiment | claim | paper | ours | difference [95%] | n | verdict | all claims |
@@ -47,7 +48,10 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
         row = by_scale.get("full") or by_scale.get("small")
         if row is None:
             continue
-        claim = next(each for each in row["claims"] if (each["name"] == wanted if wanted else each["primary"]))
+        # Of several primary claims, one that decides the row.
+        deciding = (each["name"] for each in row["claims"] if each["primary"] and each["verdict"] == row["verdict"])
+        wanted = wanted or next(deciding)
+        claim = next(each for each in row["claims"] if each["name"] == wanted)
         cells = [
             f"`{key}` ({row['scale']})",
             claim["says"].replace("|", "\\|"),
@@ -63,7 +67,7 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
 
 
 def verdict_summary(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    """The verdict of the primary claim, and how many of the paper's claims in the experiment hold.
+    """The verdict of a row, and how many of the paper's claims in the experiment hold.
 
     >>> verdict_summary({"scale": "full", "kind": "paper", "verdict": "reproduced", "state": "stale"}, [])
     '✓ reproduced (stale)'

@@ -20,6 +20,7 @@ KINDS = {
     "remark": "Our remarks and corrections",
     "atlas": "Atlas of cures",
 }
+MANY = 1000  # seeds, more than which no one runs
 HOLDS = ("reproduced", "stronger than claimed", "weaker than claimed")
 _STAND_IN = {"inconclusive": "unclear in a stand-in", "contradicted": "not seen in a stand-in"}
 _ATLAS = {"inconclusive": "unclear", "contradicted": "does not help"}
@@ -46,10 +47,12 @@ def verdict_words(verdict: str, kind: str) -> str:
 def open_question(claim: Mapping[str, Any]) -> str:
     """What an inconclusive claim leaves open, and how many seeds would settle it; nothing for other claims.
 
-    >>> claim = {"verdict": "inconclusive", "effect": -0.28, "seeds_needed": 24,
+    >>> claim = {"verdict": "inconclusive", "effect": -0.28, "seeds_needed": 24, "settled_if": "claimed",
     ...          "difference": {"mean": 0.05, "low": -0.95, "high": 1.05, "n": 3}}
     >>> open_question(claim)
-    '± 1 around an effect of −0.28; about 24 seeds would settle it'
+    '± 1 around an effect of −0.28; about 24 seeds would settle it if the claim is right'
+    >>> open_question(claim | {"effect": None, "seeds_needed": 608, "settled_if": "measured"})
+    '± 1 around a mean of 0.05; about 610 seeds would settle it if the mean is as measured'
     """
     if claim["verdict"] != "inconclusive":
         return ""
@@ -60,10 +63,11 @@ def open_question(claim: Mapping[str, Any]) -> str:
     around = f"a mean of {difference['mean']:.3g}" if claim["effect"] is None else f"an effect of {claim['effect']:.3g}"
     around = around.replace(" -", " −")
     needed = claim["seeds_needed"]
-    settled = (
-        f"about {needed:,} seeds would settle it" if needed else "no number of seeds that can be run would settle it"
-    )
-    return f"{width} around {around}; {settled}"
+    if not needed or needed > MANY:
+        return f"{width} around {around}; more than {MANY:,} seeds would be needed to settle it"
+    rounded = needed if needed < 100 else round(needed, -1)
+    assumed = {"claimed": " if the claim is right", "measured": " if the mean is as measured"}
+    return f"{width} around {around}; about {rounded} seeds would settle it{assumed.get(claim.get('settled_if'), '')}"
 
 
 def num_holding(row: Row) -> tuple[int, int]:

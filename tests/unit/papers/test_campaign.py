@@ -9,8 +9,11 @@ import pytest
 
 from evenly.errors import SetupError
 from evenly.papers import campaign
+from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment
+from evenly.papers.reproduction import grow
+from evenly.records.lock import Busy
 from evenly.sweep.launch import JobsFailed
 from evenly.sweep.where import Where
 
@@ -65,8 +68,21 @@ def test_an_experiment_without_its_data_is_passed_over_with_the_command_that_get
     assert "evenly data get cifar10" in caplog.text
 
 
-@pytest.mark.parametrize("full", [SetupError, JobsFailed], ids=["in this process", "in a process of its own"])
-def test_a_full_disk_is_told_and_the_next_experiment_is_run(
+def test_a_row_that_was_edited_is_named_once_and_the_next_experiment_is_run(
+    catalogue, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    how = {"ledger": tmp_path, "runs": tmp_path / "runs", "where": Where(at_once=1)}
+    grow(catalogue["chang2025/mistake9"], "smoke", 1, **how)
+    path = book.path_of(tmp_path, "chang2025/mistake9", "smoke")
+    path.write_text(path.read_text().replace('"seeds": [', '"seeds": [ 5,'))
+    with caplog.at_level(logging.WARNING):
+        assert {row["key"] for row in campaign.run(**how)} == {"chang2025/theorem3.3"}
+    assert caplog.text.count("chang2025/mistake9 at smoke is skipped") == 1
+    assert "was edited" in caplog.text
+
+
+@pytest.mark.parametrize("full", [SetupError, JobsFailed, Busy], ids=["disk", "worker", "busy"])
+def test_an_experiment_that_cannot_be_run_now_is_told_and_the_next_one_is_run(
     full, catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     grow = campaign.grow

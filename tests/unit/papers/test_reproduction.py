@@ -18,10 +18,13 @@ from evenly.errors import DataError, UsageError
 from evenly.papers import ledger as book
 from evenly.papers import measurement, reproduction
 from evenly.papers.catalogue import CATALOGUE, PAPERS, paper
+from evenly.papers.charts import Panel
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Experiment, Part, Scale
+from evenly.papers.experiment import Experiment, Measured, Part, Scale
 from evenly.papers.measurement import check, measure
 from evenly.papers.reproduction import check_cost, grow, next_seeds, overview, regressions, reproduce
+from evenly.records.lock import Lock
+from evenly.report.chart import Chart
 from evenly.sweep.launch import JobsFailed
 from evenly.sweep.where import Where
 
@@ -263,6 +266,63 @@ def test_more_seeds_are_added_to_those_of_the_ledger_and_none_is_measured_again(
     assert grown["origins"]["0"] == first["origins"]["0"]
 
 
+def test_reproducing_the_declared_seeds_again_keeps_the_seeds_that_a_row_has_grown_by(tmp_path: Path):
+    how: dict[str, Any] = {"ledger": tmp_path / "claims", "runs": tmp_path / "runs", "where": Where(at_once=1)}
+    grown = grow(toy(), "smoke", 3, **how)
+    assert grown["seeds"] == [0, 1, 2]
+    again = reproduce(toy(), "smoke", **how)
+    assert (again["seeds"], again["quantities"], again["claims"]) == ([0, 1, 2], grown["quantities"], grown["claims"])
+    assert again["minutes"] == pytest.approx(grown["minutes"], rel=0.5, abs=0.05)
+    new = reproduce(toy(), "smoke", fresh=True, replacing=True, **how)
+    assert new["seeds"] == [0, 1]
+    assert book.read(how["ledger"], "nguyen2024/toy", "smoke") == json.loads(json.dumps(new))
+
+
+def test_seeds_that_another_process_added_during_the_measurement_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    how: dict[str, Any] = {"ledger": tmp_path / "claims", "where": Where(at_once=1)}
+    measured = reproduction.measure
+
+    def interrupted(experiment: Experiment, *arguments: Any, **more: Any) -> Any:
+        found = measured(experiment, *arguments, **more)
+        monkeypatch.setattr(reproduction, "measure", measured)
+        other = reproduce(toy(), "smoke", seeds=[7], runs=tmp_path / "there", **how)
+        assert other["seeds"] == [7]
+        return found
+
+    monkeypatch.setattr(reproduction, "measure", interrupted)
+    assert grow(toy(), "smoke", 1, runs=tmp_path / "here", **how)["seeds"] == [7, 0]
+
+
+def test_a_row_waits_for_another_process_that_is_writing(tmp_path: Path):
+    lock = Lock(tmp_path / ".lock")
+    threading.Timer(1.0, lock.release).start()
+    begun = time.monotonic()
+    assert grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1))["seeds"] == [0]
+    assert time.monotonic() - begun > 0.5
+
+
+def test_a_figure_of_values_shows_the_seeds_of_all_machines_and_one_of_series_those_it_can(tmp_path: Path):
+    def of_values(measured: Measured) -> list[Chart]:
+        return [bars_of(measured)]
+
+    def of_series(measured: Measured) -> list[Chart]:
+        assert all("curves" in part for part in measured.series.values())
+        return [bars_of(measured)]
+
+    def bars_of(measured: Measured) -> Chart:
+        return Panel("Error", "%", {"long": "long.train_error"}, "The error.").draw(measured)
+
+    small = toy().scales | {"small": Scale((0, 1), 0.1, {"epochs": 8})}
+    for name, charts, drawn in (("values", of_values, [0, 1]), ("series", of_series, [0])):
+        experiment = toy(charts=charts, scales=small)
+        for machine in ("here", "there"):
+            row = grow(experiment, "small", 1, ledger=tmp_path / name, runs=tmp_path / machine, where=Where(at_once=1))
+        assert (row["seeds"], row["drawn"]) == ([0, 1], drawn)
+        assert f"{len(drawn)} seed" in (tmp_path / name / row["figure"]).read_text()
+
+
 def test_rows_of_another_identity_are_never_joined(tmp_path: Path):
     grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1))
     longer = toy(scales={"smoke": Scale((0, 1), 0.1, {"epochs": 9})})
@@ -278,6 +338,9 @@ def test_a_row_that_was_edited_by_hand_is_refused(tmp_path: Path):
     path.write_text(json.dumps(row))
     with pytest.raises(DataError, match="was edited"):
         book.read(tmp_path, "nguyen2024/toy", "smoke")
+    with pytest.raises(DataError, match="was edited"):
+        reproduce(toy(), "smoke", ledger=tmp_path, runs=tmp_path / "later")
+    assert not (tmp_path / "later").exists(), "found before anything is run"
 
 
 def test_seeds_that_come_next_are_the_declared_ones_first():

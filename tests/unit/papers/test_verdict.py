@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,7 +124,27 @@ def test_equality_that_the_interval_excludes_needs_the_seeds_of_the_measured_mea
     assert judge(same, around(4.77, 6.58, 10)).seeds_needed == 8602
     assert judge(same, around(7.5, 5.56, 10)).seeds_needed == 54
     # Where the interval holds 0, equality may be exact.
-    assert judge(same, around(2.0, 6.58, 10)).seeds_needed == 21
+    assert judge(same, around(2.0, 6.58, 10)).seeds_needed == 25
+
+
+def test_the_seeds_needed_settle_nine_of_ten_repetitions_if_what_is_assumed_is_true():
+    rng = np.random.default_rng(0)
+    equal, lower = Claim("same", "b is a", "b = a ± 5"), less(paper=4.5, paper_against=5.0, margin=0.2)
+    for claim, found, truth in ((equal, around(2.0, 6.58, 10), 0.0), (lower, around(0.1, 0.9, 4), -0.5)):
+        outcome = judge(claim, found)
+        assert outcome.settled_if == "claimed"
+        n, deviation = outcome.seeds_needed, outcome.difference.deviation
+        drawn = rng.normal(truth, deviation, (20_000, n))
+        half = scipy.stats.t.ppf(0.975, n - 1) * drawn.std(1, ddof=1) / math.sqrt(n)
+        settled = np.abs(drawn.mean(1)) + half <= 5 if claim is equal else drawn.mean(1) + half < 0
+        assert 0.89 < settled.mean() < 0.93
+
+
+def test_an_assumption_is_named_with_the_seeds_that_rest_on_it():
+    claim = less(paper=4.0, paper_against=5.0, margin=0.25)
+    assert judge(claim, around(-0.5, 3.0, 5)).settled_if == "claimed"
+    assert judge(claim, around(-0.5, 3.0, 5), levels=False).settled_if == "measured"
+    assert judge(claim, around(-0.9, 0.1, 5)).settled_if is None
 
 
 def test_as_many_seeds_as_were_run_do_not_settle_what_is_open():
@@ -147,6 +169,19 @@ def test_one_seed_decides_nothing():
     for claim in (less(), greater(), Claim("same", "b is a", "b = a ± 5")):
         outcome = judge(claim, one)
         assert (outcome.verdict, outcome.seeds_needed) == ("inconclusive", None)
+
+
+def test_a_statement_about_every_seed_needs_two_to_hold_and_one_to_fail():
+    every = Claim("every", "b is a", "b = a")
+    assert judge(every, {"a": {0: 1.0}, "b": {0: 1.0}}).verdict == "inconclusive"
+    assert judge(every, {"a": {0: 1.0, 1: 2.0}, "b": {0: 1.0, 1: 2.0}}).verdict == "reproduced"
+    assert judge(every, {"a": {0: 1.0}, "b": {0: 1.1}}).verdict == "contradicted"
+
+
+@pytest.mark.parametrize("margin", [-0.1, math.inf, math.nan])
+def test_a_margin_that_is_none_is_refused_where_it_is_declared(margin: float):
+    with pytest.raises(UsageError, match="margin"):
+        less(paper=1.0, paper_against=2.0, margin=margin)
 
 
 def test_a_number_can_be_what_is_compared_with():
@@ -189,4 +224,5 @@ def test_verdicts_have_an_order():
     assert is_worse("contradicted", "inconclusive")
     assert not is_worse("reproduced", "inconclusive")
     assert not is_worse("contradicted", "not run")
+    assert not is_worse("stronger than claimed", "reproduced")
     assert set(VERDICTS) > HOLDS

@@ -121,7 +121,7 @@ EXPERIMENT = Experiment(
     title="Figure 1d: training from (C, r)-solutions with noise",
     claim="From solutions with fewer features the loss falls faster, and faster with SAM.",
     plan=plan,
-    primary="simple, SGD",
+    primary=("simple, SGD", "simple, SAM", "SAM, C = 2", "SAM, C = 5"),
     claims=CLAIMS,
     scales={
         "smoke": Scale((0, 1), 0.1, {"dim": 10, "num": 20, "width": 32, "epochs": 3}, deviations=("d = 10, n = 20",)),

@@ -86,7 +86,7 @@ EXPERIMENT = Experiment(
     title="Figure 4: the sharpest example against the coherence matrix",
     claim="max λmax(H_i) and λmax(S) form a regression line; algorithm, learning rate and contrastive weight shift it.",
     plan=plan,
-    primary="line, sgd",
+    primary=tuple(claim.name for claim in CLAIMS if not claim.corrects),
     claims=CLAIMS,
     scales={
         name: replace(

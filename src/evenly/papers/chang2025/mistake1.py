@@ -62,7 +62,7 @@ EXPERIMENT = Experiment(
     title="Correction 1: table 1 leaves out the square root in S",
     claim="With S_ij = √Tr(H_iH_j), as it is defined, table 1's λmax(S) = 12,740 and σ = 133.9 are impossible.",
     plan=plan,
-    primary="impossible",
+    primary=("impossible", "impossible, σ"),
     claims=CLAIMS,
     scales=SCALES,
     charts=CHARTS,

@@ -93,7 +93,7 @@ EXPERIMENT = Experiment(
     title="Correction 10: two slips of the appendix",
     claim="In the construction “k > C” is k > 2^C, and C.13's E[(JᵀJ)^2k] is (E JᵀJ)^k.",
     plan=partial(one_part, work=compare_slips),
-    primary="k > 2^C",
+    primary=("k > 2^C", "(E JᵀJ)^k"),
     claims=CLAIMS,
     scales={"smoke": Scale((0, 1, 2), 0.1), "full": Scale(tuple(range(20)), 0.1, levels=True)},
     charts=CHARTS,

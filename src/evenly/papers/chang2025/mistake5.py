@@ -78,7 +78,7 @@ EXPERIMENT = Experiment(
     title="Correction 5: λmin(H) is 0 where there are more parameters than examples",
     claim="For singular H theorem 3.2 is SGD's criterion and C.9 cannot hold; on the range of H both are right.",
     plan=partial(one_part, work=compare_ranges, c=2, batch=4, ratio=0.5),
-    primary="singular",
+    primary=("singular", "range", "range, C.9"),
     claims=CLAIMS,
     scales={
         "smoke": Scale((0, 1, 2), 0.1, {"dim": 8, "num": 12}),

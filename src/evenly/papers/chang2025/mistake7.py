@@ -27,7 +27,7 @@ EXPERIMENT = Experiment(
     title="Correction 7: examples of a cluster do not have equal curvature",
     claim="Within a cluster ⟨g_i, g_j⟩ = r² + (x_i·x_j + 1)/r², about half of the 2√(d+1) that the proofs take.",
     plan=plan,
-    primary="half",
+    primary=("formula", "half"),
     claims=CLAIMS,
     scales=SCALES,
     charts=CHARTS,

@@ -45,7 +45,7 @@ EXPERIMENT = Experiment(
     title="Correction 8: figure 1 shows almost-sure stability",
     claim="The simulation of figure 1 follows the almost-sure line E log|J| = 0, not the mean-square boundary.",
     plan=plan,
-    primary="SGD, almost sure",
+    primary=("SGD, almost sure", "SAM, almost sure"),
     claims=CLAIMS,
     scales=SCALES,
     charts=charts,

@@ -100,7 +100,7 @@ EXPERIMENT = Experiment(
     title="Remark 9: normalised SAM ends in a 2-cycle",
     claim="On a parabola SAM ends in the 2-cycle |w| = ηhρ/(2 − ηh), where the model with constant α comes to rest.",
     plan=partial(one_part, work=follow_paths),
-    primary="cycle",
+    primary=("cycle", "model"),
     claims=CLAIMS,
     scales={
         "smoke": Scale((0, 1, 2), 0.1, {"steps": 200}),

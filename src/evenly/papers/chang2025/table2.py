@@ -137,7 +137,7 @@ EXPERIMENT = Experiment(
     title="Table 2: rank of the features and proxy coherence on CIFAR-10",
     claim="SAM with ρ = 0.2 has features of lower rank and a higher proxy coherence than SGD.",
     plan=networks,
-    primary="rank",
+    primary=("rank", "coherence"),
     claims=CLAIMS,
     scales={
         "smoke": Scale(

@@ -141,7 +141,7 @@ EXPERIMENT = Experiment(
     title="Theorem 3.1: random perturbation",
     claim="Random perturbation diverges where SGD does; below, its iterates stay bounded and do not vanish.",
     plan=partial(one_part, work=perturb_randomly, num=20, dim=4, batch=4),
-    primary="criterion",
+    primary=("criterion", "bounded", "hovers"),
     claims=CLAIMS,
     scales={
         "smoke": Scale((0, 1, 2), 0.1, {"steps": 100, "repeats": 200}),

@@ -90,7 +90,7 @@ EXPERIMENT = Experiment(
     title="Theorem 3.2: SAM diverges above a stricter threshold",
     claim="SAM diverges above (σ/λmax)(n/B − 1)^−½/(1 + (ρ/α)λmin), and its threshold is below SGD's.",
     plan=partial(one_part, work=compare_thresholds, num=30, dim=10, batch=5),
-    primary="criterion",
+    primary=("criterion", "stricter"),
     claims=CLAIMS,
     scales={"smoke": Scale((0, 1, 2), 0.1), "full": Scale(tuple(range(100)), 0.2, levels=True)},
     charts=CHARTS,

@@ -76,7 +76,7 @@ EXPERIMENT = Experiment(
     title="Theorem 3.3: a set on which stability is known exactly",
     claim="On H_i = m e₁e₁ᵀ for i ≤ σ SAM is stable exactly where λ₁(1 + (ρ/α)λ₁) < (2σ/η)/(n/B − 1 + σ).",
     plan=partial(one_part, work=count_batches),
-    primary="at",
+    primary=("at", "below", "above"),
     claims=CLAIMS,
     scales={"smoke": Scale((0, 1, 2), 0.1), "full": Scale(tuple(range(100)), 0.1, levels=True)},
     charts=CHARTS,

@@ -46,7 +46,7 @@ EXPERIMENT = Experiment(
     title="Theorem 3.6: coherence of (C, r)-solutions under SAM",
     claim="λmax(S_SAM) = O((n/2^C) L √…), and max λmax(PH_i) = L(1 + (ρ/α)L/2^C), L = 2√(d+1).",
     plan=plan,
-    primary="order",
+    primary=("order", "sharpest example"),
     claims=CLAIMS,
     scales=SCALES
     | {"smoke": Scale((0, 1), 0.1, {"dim": 20, "sizes": (50, 400), "draws": 1}, deviations=("d = 20, one draw",))},

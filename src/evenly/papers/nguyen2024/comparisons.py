@@ -23,11 +23,13 @@ METHODS = {
     "misclassified": "misclassified",
     "useful": "USEFUL",
 }
-PAPERS_OWN = (
+OUR_SAM = (
     "weight decay is in the optimizer, not in the loss, and so not in SAM's ascent",
     "BatchNorm's running statistics are not updated in SAM's second pass",
-    "the separating epoch is set in advance, not the best of several",
 )
+WITHOUT_BATCH_NORM = ("mlp", "vit-s")
+AT_EPOCH = "the separating epoch is set in advance, not the best of several"
+BY_RULE = "the separating epoch is where the gain in training error shrinks, set by rule, not the best of several"
 MACHINERY = ("scikit-learn's digits, a perceptron 32 wide, 2 epochs: a test of the machinery, not of the claim",)
 READ_OFF = "The figure's bars carry no numbers: the order is judged, not the height."
 _STAND_IN_DATA = {
@@ -156,7 +158,7 @@ def scales(
                 *(_STAND_IN_DATA[name] for name in data if name in _STAND_IN_DATA),
                 *dict.fromkeys(_STAND_IN_NETWORK.get(case.model, _STAND_IN_NETWORK[""]) for case in cases),
                 *small_deviations,
-                "the separating epoch is where the gain in training error shrinks, set by rule",
+                BY_RULE,
             ),
             stand_in=True,
         )
@@ -165,12 +167,21 @@ def scales(
         float(round(3 * full)),
         {"size": "full"},
         data,
-        (*full_deviations, *PAPERS_OWN),
+        (*full_deviations, *_full_deviations(cases)),
         levels=True,
         value=value,
         wanted=wanted,
     )
     return sizes
+
+
+def _full_deviations(cases: Sequence[Case]) -> tuple[str, ...]:
+    """How the paper's own recipe is read, as far as it concerns these cases."""
+    with_sam = [case for case in cases if case.ascent != "none"]
+    normalised = any(case.model not in WITHOUT_BATCH_NORM for case in with_sam)
+    sam = OUR_SAM[: len(with_sam) and 1 + normalised]
+    rules = dict.fromkeys(BY_RULE if until(case, "full")["rule"] == "gain" else AT_EPOCH for case in cases)
+    return (*sam, *rules)
 
 
 def changes(values: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:

@@ -68,5 +68,5 @@ EXPERIMENT = Experiment(
         READ_OFF,
         "Learning rates of 0.1, 0.2 and 0.4 at full size; at small ones once, twice and four times the usual one.",
     ),
-    primary="batch 128",
+    primary=tuple(claim.name for claim in CLAIMS),
 )

@@ -56,7 +56,7 @@ def _experiment(data: str) -> Experiment:
         scales(*panel),
         error_charts,
         (READ_OFF,),
-        primary="sgd",
+        primary=("sgd", "sam", "sam+ta"),
     )
 
 

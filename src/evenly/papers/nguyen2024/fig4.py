@@ -17,7 +17,7 @@ def _experiment(key: str, model: str, shown: str) -> Experiment:
         scales(*panel, small=transformer),
         error_charts,
         (READ_OFF,),
-        primary="sgd",
+        primary=("sgd", "sam", "sam+ta"),
     )
 
 

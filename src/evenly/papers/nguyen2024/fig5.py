@@ -36,7 +36,7 @@ def _experiment(data: str) -> Experiment:
             "USEFUL takes more steps under the same weight decay, which by itself shrinks weights: `evenly useful "
             "--controls random` shows how much.",
         ),
-        primary="useful",
+        primary=("useful", "useful of SAM", "sam"),
     )
 
 

@@ -60,7 +60,8 @@ EXPERIMENTS = (
         (_by_nearly_a_point("sam"), BEYOND_SAM),
         scales(*_SAM, small=False, full_deviations=RATE, value=3.0, wanted=10),
         error_charts,
-        derived=changes,
-        primary="sam",
+        PILOT,
+        changes,
+        primary=("sam", "beyond SAM"),
     ),
 )

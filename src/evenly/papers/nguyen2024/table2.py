@@ -36,7 +36,7 @@ def selection(table: str, data: str, ascent: str, *, plain: float, random: float
             "USEFUL takes more steps than plain training (as many more as it upsamples): random upsampling is the "
             "control for them, and `evenly useful --controls steps` another.",
         ),
-        primary="useful",
+        primary=("useful", "random"),
     )
 
 
@@ -113,7 +113,7 @@ AIRBENCH = Experiment(
         ),
     },
     charts=error_charts,
-    primary="useful",
+    primary=("useful", "random"),
 )
 
 EXPERIMENTS = (

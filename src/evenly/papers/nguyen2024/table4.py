@@ -24,5 +24,5 @@ EXPERIMENT = Experiment(
     claims=CLAIMS,
     scales=scales(*CASES),
     charts=error_charts,
-    primary="asam",
+    primary=("sam", "asam", "sam+ta", "asam+ta"),
 )

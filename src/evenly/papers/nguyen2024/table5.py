@@ -28,7 +28,7 @@ def _experiment(data: str, **numbers: tuple[float, float]) -> Experiment:
             "The paper does not say whether the doubled losses are divided by their weights; here they are not, so "
             "that upweighting also takes larger steps.",
         ),
-        primary="sgd",
+        primary=("sgd", "sam"),
     )
 
 

@@ -30,7 +30,7 @@ def _experiment(data: str, *, quantile: float, misclassified: float, useful: flo
             "The text defines the quantile by training errors above the median; an error is 0 or 1, so the loss is "
             "meant and used.",
         ),
-        primary="misclassified",
+        primary=("quantile", "misclassified"),
     )
 
 

@@ -129,5 +129,5 @@ EXPERIMENT = Experiment(
         "Equation 5 lacks the α of equation 28.",
         *INITIAL,
     ),
-    primary="in time at 0.2",
+    primary=("in time at 0.2", "difficult not at 0.2", "in time at 0.4", "difficult not at 0.4"),
 )

@@ -72,5 +72,5 @@ EXPERIMENT = Experiment(
         "iteration.",
         *INITIAL,
     ),
-    primary="evenly at 0.2",
+    primary=("evenly at 0.2", "evenly at 0.4"),
 )

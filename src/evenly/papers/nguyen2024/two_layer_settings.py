@@ -10,5 +10,5 @@ NETWORKS = {"": True, "eq1 ": False}  # the beginning of quantities' names, and 
 TINY = ("few examples and iterations: a test of the machinery, not of the claim",)
 WITH_BIAS = (
     "the network has a bias per filter and two logits, as the code that the paper's toy descends from (Deng et al., "
-    "2023); eq. 1 has neither, and with it figure 2 does not come out: both are run"
+    "2023); eq. 1 has neither, and with it figure 2 does not come out"
 )

@@ -161,7 +161,7 @@ EXPERIMENT = Experiment(
     title="Re-weighting predicted by ρ‖∇f‖, and the closed forms (appendix D)",
     claim="log(λ̃/λ) of an example grows as ρ‖∇f‖, a weighted sum of the norms of its representations.",
     plan=plan,
-    primary="eq. 25",
+    primary=("eq. 25", "eq. 33"),
     claims=CLAIMS,
     scales={
         "smoke": Scale(

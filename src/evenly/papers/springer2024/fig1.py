@@ -116,7 +116,7 @@ EXPERIMENT = experiment(
     title="Decision surfaces of Φ_easy and Φ_hard, by SGD and by LSAM (figure 1)",
     claim="SGD and LSAM both learn the label and the easy feature; only LSAM learns the spiral.",
     plan=plan,
-    primary="hard",
+    primary=("hard", "easy", "easy of SGD", "label", "label of SGD"),
     claims=CLAIMS,
     minutes=0.5,
     deviations=("χ = 360 and ρ = 2",),

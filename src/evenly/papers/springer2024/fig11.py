@@ -98,7 +98,7 @@ EXPERIMENT = experiment(
     title="Hard error against ρ, by batch size (figure 11)",
     claim="LSAM improves the hard feature over a range of batch sizes; the improvement degrades as batches grow large.",
     plan=plan,
-    primary="batch 20",
+    primary=("batch 5", "batch 10", "batch 20", "degrades"),
     claims=CLAIMS,
     smoke=replace(SMOKE, settings={**TINY, "batches": (2, 4, 5, 10, 20)}),
     minutes=2.0,

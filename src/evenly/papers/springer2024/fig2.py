@@ -84,7 +84,7 @@ EXPERIMENT = experiment(
     title="Hard probing error against ρ, for four complexities (figure 2)",
     claim="At every complexity SGD learns the spiral worst, and LSAM better the larger ρ (up to 2; at 4 it fails).",
     plan=plan,
-    primary=f"trend at χ = {CHI:g}",
+    primary=tuple(claim.name for claim in CLAIMS if "χ" in claim.name),
     claims=CLAIMS,
     minutes=3.0,
     deviations=("χ in 270, 315, 360, 450; ρ in 0, 0.1, 0.2, 0.5, 1, 2, and 4 apart from the grid",),

@@ -67,7 +67,7 @@ EXPERIMENT = experiment(
     title="ṽ_hard/ṽ_easy and v_hard/v_easy against ρ (figure 3)",
     claim="The phantom ratio ṽ_hard/ṽ_easy rises with ρ, while the real one stays near 1.",
     plan=plan,
-    primary="trend",
+    primary=("trend", "one", "constant"),
     claims=CLAIMS,
     minutes=1.0,
     deviations=("χ = 360", MEDIANS),

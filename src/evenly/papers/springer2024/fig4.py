@@ -105,7 +105,7 @@ EXPERIMENT = experiment(
     title="LSAM's learning rates of the two features, over batches (figure 4)",
     claim="LSAM lowers the learning rate of the easy feature, raises that of the hard one, and so raises its share.",
     plan=plan,
-    primary="hard",  # “LSAM increases the learning rate for hard features”
+    primary=("easy", "hard", "share"),
     claims=CLAIMS,
     minutes=0.5,
     deviations=("χ = 360, ρ = 1", "batches of the whole of training, in medians"),

@@ -148,7 +148,7 @@ EXPERIMENT = experiment(
     title="The two effects by hand, alone and together, beside LSAM (figure 7)",
     claim="Importance weighting and learning rates each improve the hard feature, and together they do what LSAM does.",
     plan=plan,
-    primary="all of LSAM, ρ = 1",  # “together account for all the benefits offered by LSAM”
+    primary=("importance", "rate", "all of LSAM, ρ = 1"),
     claims=CLAIMS,
     minutes=3.0,
     deviations=("χ = 360; v*_hard in 0.5, 1, 1.5, 2, 3, 4", MEDIANS),

@@ -16,9 +16,9 @@ def chart(measured: Measured) -> list[Chart]:
 EXPERIMENT = Experiment(
     key="springer2024/fig8",
     title="Lorenz curves during training, toy (figure 8)",
-    claim="Importance is spread more evenly at the phantom weights throughout training.",
+    claim="Throughout training importance is spread more evenly at LSAM's phantom weights than at its or SGD's own.",
     plan=toy_importance.plan,
-    primary=f"within, epoch {EPOCHS[-1]}",
+    primary=tuple(f"{what}, epoch {epoch}" for epoch in EPOCHS for what in ("within", "beside SGD")),
     claims=tuple(claim for epoch in EPOCHS for claim in lorenz_claims(epoch)),
     scales=toy_importance.SCALES,
     charts=chart,

@@ -44,12 +44,16 @@ SELECTION = (
 )
 
 
+def _are_same(sgd: float, sam: float) -> bool:
+    """Whether the paper's numbers differ by a digit at most: what it shows is then that they are the same."""
+    return abs(sgd - sam) < 0.15
+
+
 def claims(name: str, lr: float, rho: float) -> tuple[Claim, ...]:
     """The three columns of one data set; and the hard feature under two other choices of the settings."""
     columns = []
     for (what, says), (sgd, sam) in zip(COLUMNS.items(), PAPER[name], strict=True):
-        # Where the paper's numbers differ by a digit at most, what it shows is that they are the same.
-        same = abs(sgd - sam) < 0.15
+        same = _are_same(sgd, sam)
         columns.append(
             Claim(
                 what,
@@ -188,6 +192,7 @@ def stacked_scales(name: str, minutes: float, value: float) -> dict[str, Scale]:
             {"recipe": recipe, "rates": (0.01,), "rhos": (0.0, 0.05, 0.1, 0.2)},
             (name,),
             (reduced, PILOT, *PROBE, image_training.SWEEP.format(3, 1)),
+            stand_in=True,
         ),
         "full": Scale(
             (0, 1, 2, 3),
@@ -229,13 +234,14 @@ def experiment(
 ) -> Experiment:
     """One data set of the table."""
     lr, rho = fixed
+    same = _are_same(*PAPER[name][1])  # easy probing errors
     smoke = {"recipe": image_training.DIGITS, "rates": (lr,), "rhos": (0.0, rho), "refits": 1}
     return Experiment(
         key=f"springer2024/table1-{name}",
         title=f"Test and probing errors on {title} (table 1)",
-        claim="SAM's features hold both the easy and the hard attribute better than SGD's.",
+        claim="SAM's features hold the hard attribute better than SGD's" + ("." if same else ", and the easy one too."),
         plan=plan,
-        primary="hard",
+        primary="hard" if same else ("easy", "hard"),
         claims=claims(name, lr, rho),
         scales={"smoke": Scale((0, 1), 0.05, smoke, deviations=image_training.SMOKE_SAYS), **scales},
         charts=chart,

@@ -23,6 +23,6 @@ def test_a_bound_that_fails_at_one_n_and_c_alone_is_refuted() -> None:
     good, bad = [False] * 10, [True] * 5 + [False] * 5
     cells = [good] * 11 + [bad]
     assert 100 * sum(map(sum, cells)) / 120 < 5  # together they would pass
-    claim = CATALOGUE["chang2025/theorem3.5"].primary_claim
+    claim = CATALOGUE["chang2025/theorem3.5"].primary_claims[0]
     assert judge(claim, {"broken": dict.fromkeys(range(20), largest_share(cells))}).verdict == "contradicted"
     assert judge(claim, {"broken": dict.fromkeys(range(20), largest_share([good] * 12))}).verdict == "reproduced"

@@ -19,4 +19,4 @@ def test_a_shared_unit_fits_two_examples_with_orthogonal_gradients() -> None:
 def test_one_direction_alone_does_not_reproduce_an_if_and_only_if() -> None:
     experiment = CATALOGUE["chang2025/theorem3.4"]
     shares = {"shared.memorises": {0: 0.0, 1: 0.0}}
-    assert judge(experiment.primary_claim, shares).verdict == "contradicted"
+    assert judge(experiment.primary_claims[1], shares).verdict == "contradicted"
