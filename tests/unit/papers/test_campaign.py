@@ -97,3 +97,12 @@ def test_an_experiment_that_cannot_be_run_now_is_told_and_the_next_one_is_run(
         rows = list(campaign.run(ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1)))
     assert {row["key"] for row in rows} == {"chang2025/theorem3.3"}
     assert "is skipped: runs/part cannot be written: No space left" in caplog.text
+
+
+def test_the_headline_claims_come_in_the_order_of_their_weight(tmp_path: Path):
+    order = [step.experiment.key for step in campaign.steps(tmp_path)]
+    wanted_first = [
+        "nguyen2024/fig9-cifar-mnist", "nguyen2024/fig7", "nguyen2024/fig7-sam", "springer2024/table1-cifar-mnist",
+        "springer2024/table1-fmnist-mnist", "nguyen2024/table2-airbench",
+    ]  # fmt: skip
+    assert [key for key in order if key in wanted_first] == wanted_first

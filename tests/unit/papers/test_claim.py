@@ -28,7 +28,7 @@ def test_a_relation_names_two_sides_a_direction_and_a_margin(relation: str, expe
     [
         ({"relation": "a is below b"}, "write a < b, a > b or a = b ± margin, not 'a is below b'"),
         ({"relation": "a < b ± 0.1"}, "± belongs to a = b"),
-        ({"relation": "a < b", "paper": 1.0}, "needs a margin, set in advance"),
+        ({"relation": "a < b", "paper": 1.0}, "needs a margin"),
         ({"relation": "a < b", "paper": 1.0, "margin": 0.1}, "the paper's number for 'b' is missing"),
     ],
 )

@@ -141,7 +141,8 @@ def test_tables_for_documents_escape_bars_and_prefer_the_largest_scale():
     assert "SAM <b>is</b> \\| even" in results([row(), row(scale="small")], ["nguyen2024/fig2"])
     assert "(full)" in results([row(scale="small"), row()], ["nguyen2024/fig2"])
     mixed = row(verdict="contradicted", claims=[claim(), claim(name="b", verdict="contradicted")])
-    assert "| 3 | ✓ reproduced | 1 of 2 hold |" in results([mixed], ["nguyen2024/fig2"])
+    assert "| 3 | ✗ contradicted | 1 of 2 hold |" in results([mixed], ["nguyen2024/fig2"]), "the claim that decides"
+    assert "| 3 | ✓ reproduced | 1 of 2 hold |" in results([mixed], [f"nguyen2024/fig2:{claim()['name']}"])
     assert "| 3 | ✓ reproduced |" in markdown([line()], [row()], paper="nguyen2024")
     assert markdown([line()], [row()], paper="chang2025").count("\n") == 1
 

@@ -38,7 +38,10 @@ def test_a_correction_holds_and_what_it_corrects_does_not(number: int, tmp_path:
     experiment = CATALOGUE[f"chang2025/mistake{number}"]
     seen, minutes = measure(experiment, "smoke", runs=tmp_path, where=Where(at_once=1))
     row = ledger.row(experiment, "smoke", seen, seeds=experiment.scales["smoke"].seeds, minutes=minutes)
-    assert (row["kind"], row["verdict"]) == ("remark", "reproduced")
+    assert row["kind"] == "remark"
+    # Two seeds may leave one of its statements open, never all.
+    assert row["verdict"] in (*HOLDS, "inconclusive")
+    assert [claim["verdict"] for claim in row["claims"] if claim["primary"]][0] == "reproduced"
     for claim in row["claims"]:
         if claim["corrects"]:
             assert claim["verdict"] != "contradicted", claim["name"]
