@@ -41,7 +41,7 @@ def test_a_correction_holds_and_what_it_corrects_does_not(number: int, tmp_path:
     assert row["kind"] == "remark"
     # Two seeds may leave one of its statements open, never all.
     assert row["verdict"] in (*HOLDS, "inconclusive")
-    assert [claim["verdict"] for claim in row["claims"] if claim["primary"]][0] == "reproduced"
+    assert next(claim["verdict"] for claim in row["claims"] if claim["primary"]) == "reproduced"
     for claim in row["claims"]:
         if claim["corrects"]:
             assert claim["verdict"] != "contradicted", claim["name"]
