@@ -106,6 +106,7 @@ def _claims(row: Row) -> Table:
     lines = [
         {
             "claim": claim["says"] + _kind(claim) + _note(claim),
+            "decides": "yes" if claim["primary"] and len(row["claims"]) > 1 else "",
             "verdict": _verdict(claim, row),
             "the paper": pair(claim["paper"], claim["paper_against"]),
             "ours": pair(claim["ours"]["mean"], (claim["ours_against"] or {}).get("mean")),
@@ -114,9 +115,10 @@ def _claims(row: Row) -> Table:
         for claim in row["claims"]
     ]
     columns = [name for name in lines[0] if any(line[name] for line in lines)]
-    text = (
-        f"Every claim, over {len(row['seeds'])} seeds. Where two numbers stand, the first is compared with the second."
+    text = f"Every claim, over {len(row['seeds'])} seeds. " + (
+        "The verdict of the experiment is the worst of those that decide. " if "decides" in columns else ""
     )
+    text += "Where two numbers stand, the first is compared with the second."
     return Table(columns, lines, caption=text, whole=True)
 
 

@@ -95,6 +95,20 @@ def test_a_page_shows_both_numbers_the_interval_every_seed_and_what_differs(ledg
     )
 
 
+def test_a_page_says_which_claims_decide(ledger: Path):
+    several = row(claims=[claim(), claim(name="b", primary=False)])
+    page = experiment_page(line(), [several], ledger=ledger, papers=PAPERS)
+    assert "worst of those that decide" in page
+    assert re.findall(r"<td>(yes)?</td>", page.split("worst of those that decide")[1])[:2] == ["yes", ""]
+    assert "those that decide" not in experiment_page(line(), [row()], ledger=ledger, papers=PAPERS)
+
+
+def test_a_stand_in_is_not_headed_by_the_papers_size(ledger: Path):
+    page = experiment_page(line(kind="stand-in"), [row(kind="stand-in")], ledger=ledger, papers=PAPERS)
+    assert "At full size: seen in a stand-in" in page
+    assert "paper's size" not in page
+
+
 def test_names_are_escaped_and_nothing_is_asked_of_the_network(ledger: Path):
     page = experiment_page(line(), [row()], ledger=ledger, papers=PAPERS)
     assert "SAM <b>is" not in page

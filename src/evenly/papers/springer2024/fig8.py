@@ -16,7 +16,8 @@ def chart(measured: Measured) -> list[Chart]:
 EXPERIMENT = Experiment(
     key="springer2024/fig8",
     title="Lorenz curves during training, toy (figure 8)",
-    claim="Throughout training importance is spread more evenly at LSAM's phantom weights than at its or SGD's own.",
+    claim="Throughout training, importance is spread more evenly at LSAM's phantom weights than at the real weights of "
+    "LSAM or SGD.",
     plan=toy_importance.plan,
     primary=tuple(f"{what}, epoch {epoch}" for epoch in EPOCHS for what in ("within", "beside SGD")),
     claims=tuple(claim for epoch in EPOCHS for claim in lorenz_claims(epoch)),
