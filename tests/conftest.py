@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evenly.device import LIMIT, WITHOUT_AMX, check_bfloat16_on_cpu
+from evenly.cpu_bfloat16 import LIMIT, WITHOUT_AMX, check_bfloat16_on_cpu
 from evenly.errors import SetupError
 
 # What this machine's owner has agreed to run is no business of the tests, nor theirs of the owner's.

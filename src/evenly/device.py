@@ -6,8 +6,6 @@ Everything that depends on the kind of device is here; no other module mentions 
 import contextlib
 import functools
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -113,33 +111,6 @@ def has_bfloat16(device: torch.device | str) -> bool:
         return bool(torch.cuda.get_device_capability(device)[0] >= 8) or torch.version.hip is not None
     module = torch.get_device_module(device)
     return bool(module.is_bf16_supported()) if hasattr(module, "is_bf16_supported") else True
-
-
-# Read by oneDNN at its first product, so it must be set before the process starts.
-LIMIT = "ONEDNN_MAX_CPU_ISA"
-WITHOUT_AMX = "AVX512_CORE_BF16"
-_PRODUCT = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); torch.nn.functional.linear(a, a)"
-
-
-def check_bfloat16_on_cpu() -> None:
-    """Refuse bfloat16 on a CPU where a product in bfloat16 would end this process.
-
-    Some virtual machines announce AMX and do not carry out its instructions: a process ends at the first one, with no
-    error that Python could catch. A process of its own tries one, where AMX is announced and oneDNN not limited.
-    """
-    announced = getattr(torch.cpu, "_is_amx_tile_supported", None)
-    if announced is None or LIMIT in os.environ or not announced() or not _ends_by_a_signal(_PRODUCT):
-        return
-    raise SetupError(
-        "precision=bf16: this processor announces AMX, but its instructions end the process. Start the command with "
-        f"{LIMIT}={WITHOUT_AMX} before it, or leave precision at fp32."
-    )
-
-
-@functools.cache
-def _ends_by_a_signal(code: str) -> bool:
-    ended = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    return ended.returncode < 0
 
 
 def upload(tensor: Tensor, device: torch.device | str) -> Tensor:

@@ -9,7 +9,6 @@ from evenly import device, memory
 from evenly.cli import main
 from evenly.errors import SetupError
 from evenly.training.deferred import READ_EVERY, DeferredLosses
-from evenly.training.evaluate import autocast
 from evenly.training.tally import Tally
 
 
@@ -48,22 +47,6 @@ def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -
     assert device.choose_device("auto", local=1) == torch.device("cuda:1")
     with pytest.raises(SetupError, match=r"process 2 of this machine: there is no cuda:2; they are cuda:0 to cuda:1"):
         device.choose_device("auto", local=2)
-
-
-def test_a_processor_whose_bfloat16_ends_the_process_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv(device.LIMIT, raising=False)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
-    monkeypatch.setattr(device, "_PRODUCT", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
-    command = ["train", "digits", "--device", "cpu", "--set", "precision=bf16", "--runs", str(tmp_path)]
-    assert main(command) == 4
-    assert f"{device.LIMIT}={device.WITHOUT_AMX}" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(SetupError, match="announces AMX"):
-        autocast("cpu", "bf16")
-    monkeypatch.setattr(device, "_PRODUCT", "pass")
-    device.check_bfloat16_on_cpu()
 
 
 @pytest.mark.parametrize("way", ["older", "newer"])

@@ -139,8 +139,9 @@ def reproduce(
         if more is not None:
             rows.append(reproduction.grow(each, size, more, ledger=find_ledger(ledger), **how))
         else:
-            again = {"fresh": fresh, "replacing": replacing}
-            rows.append(reproduction.reproduce(each, size, seeds=given, ledger=into, **again, **how))
+            rows.append(
+                reproduction.reproduce(each, size, seeds=given, ledger=into, fresh=fresh, replacing=replacing, **how)
+            )
         if not json:
             print_row(rows[-1])
     if json:

@@ -41,11 +41,19 @@ def reproduce(
     measured, minutes = measure(
         experiment, scale, seeds=seeds, runs=runs, data_root=data_root, where=where, fresh=fresh
     )
-    given = {"seeds": tuple(seeds or experiment.scales[scale].seeds), "minutes": minutes}
+    seeds = tuple(seeds or experiment.scales[scale].seeds)
     if ledger is None:
-        return book.row(experiment, scale, measured, **given)
-    context = Context(Path(runs), data_root)
-    return record(experiment, scale, measured, **given, ledger=ledger, context=context, replacing=replacing)
+        return book.row(experiment, scale, measured, seeds=seeds, minutes=minutes)
+    return record(
+        experiment,
+        scale,
+        measured,
+        seeds=seeds,
+        minutes=minutes,
+        ledger=ledger,
+        context=Context(Path(runs), data_root),
+        replacing=replacing,
+    )
 
 
 def measure_together(

@@ -67,7 +67,9 @@ def open_question(claim: Mapping[str, Any]) -> str:
         return f"{width} around {around}; more than {MANY:,} seeds would be needed to settle it"
     rounded = needed if needed < 100 else round(needed, -1)
     assumed = {"claimed": " if the claim is right", "measured": " if the mean is as measured"}
-    return f"{width} around {around}; about {rounded} seeds would settle it{assumed.get(claim.get('settled_if'), '')}"
+    return (
+        f"{width} around {around}; about {rounded} seeds would settle it{assumed.get(str(claim.get('settled_if')), '')}"
+    )
 
 
 def num_holding(row: Row) -> tuple[int, int]:

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from evenly.cpu_bfloat16 import check_bfloat16_on_cpu
 from evenly.data import Splits
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
 from evenly.data.labelled import Labelled
-from evenly.device import check_bfloat16_on_cpu
 from evenly.errors import UsageError
 from evenly.progress import track
 from evenly.training.objective import Objective, predictions

@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from evenly import rng
+from evenly.cpu_bfloat16 import check_bfloat16_on_cpu, has_native_bfloat16
 from evenly.data import Splits
-from evenly.device import check_bfloat16_on_cpu, repeatable
+from evenly.device import repeatable
 from evenly.environment import stamp
 from evenly.errors import UsageError
 from evenly.recipe import Recipe, to_mapping
@@ -162,7 +162,7 @@ def train_from(
         _log.info("sharded=true has no effect in one process: start more with torchrun.")
     if recipe.precision == "bf16" and world.device.type == "cpu":
         check_bfloat16_on_cpu()
-        if not _has_bfloat16():
+        if not has_native_bfloat16():
             _log.info("this CPU has no bfloat16 arithmetic: precision=bf16 is slower here than fp32.")
     with (
         explain_out_of_memory(recipe, world.device),
@@ -283,9 +283,3 @@ def _copy(enough: Enough | None) -> Enough | None:
         return copy.deepcopy(enough)
     except Exception:  # whatever the object raises
         return enough
-
-
-def _has_bfloat16() -> bool:
-    """Whether the CPU computes in bfloat16 natively; True where torch cannot tell."""
-    queries = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
-    return any(ask is None or ask() for ask in queries)
