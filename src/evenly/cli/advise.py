@@ -147,6 +147,7 @@ def _command(recipe: "Recipe", advice: "Advice", signs: "Sequence[Sign]", *, bal
     from evenly.papers.atlas.advice import METHODS
     from evenly.recipe import to_mapping
     from evenly.report.experiments.command import compare_command
+    from evenly.training.controls import controls_of
     from evenly.training.methods import parse
 
     if advice.abstains:
@@ -154,7 +155,9 @@ def _command(recipe: "Recipe", advice: "Advice", signs: "Sequence[Sign]", *, bal
         methods = ["plain", *(advised or ("useful", "random", "batch"))]
     else:
         chosen = [METHODS[choice.cure] for choice in advice.ranking if choice.cure != "plain"][:2]
-        methods = list(dict.fromkeys(["plain", *chosen, *parse(chosen[0]).controls])) if chosen else ["plain", "useful"]
+        methods = (
+            list(dict.fromkeys(["plain", *chosen, *controls_of(parse(chosen[0]))])) if chosen else ["plain", "useful"]
+        )
     command = compare_command(to_mapping(recipe), methods=methods, seeds="0-9")
     return f"{command} --split balanced" if balanced and not advice.abstains else command
 

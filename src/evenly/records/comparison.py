@@ -7,6 +7,7 @@ It holds::
     num_runs    of all methods and seeds, early runs included
     early       by seed: the early run, the epoch of its separation, and whether the rule for that epoch fired
     methods     each with name, label, settings that differ from the baseline's, cost, and its runs by seed;
+                whether it is a control, and the controls among the others that could explain its gain;
                 error and paired difference to the baseline, with intervals, as far as runs are done
     recommendation    badge, sentence, the method to use, and the command that would settle more
 

@@ -83,10 +83,11 @@ def colour_of(name: str) -> str | None:
 
 
 def is_control(name: str) -> bool:
-    """Whether a name in a legend is that of a control, whose line is dashed.
+    """Whether a name in a legend is that of a control, whose line is dashed, whatever its values.
 
-    >>> is_control("plain"), is_control("USEFUL")
-    (True, False)
+    >>> is_control("plain"), is_control("random ×8 + noise 0.2"), is_control("USEFUL ×8"), is_control("SAM + random")
+    (True, True, False, False)
     """
-    known = method(name.partition(",")[0])
-    return known is not None and METHODS[known].is_control
+    words = [re.sub(r" ×.*", "", word) for word in name.partition(",")[0].split("+")]
+    known = [own for word in words if (own := method(word)) is not None]
+    return bool(known) and all(METHODS[own].is_control for own in known)

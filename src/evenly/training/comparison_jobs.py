@@ -157,9 +157,17 @@ def _recipe_and_early(
     first, share = None, None
     if early is not None:
         first = Run(Path(runs) / identify(from_mapping(Recipe, early), data).id)
-        share = separation_of(first, data.train).share if chosen.has("steps") else None
+        share = _copied_share(first, base, chosen, data) if chosen.has("steps") else None
     wanted = chosen.recipe(base, early=first.id if first is not None else None, share=share, **settings)
     return (shorten(wanted, first) if chosen.resamples and first is not None else wanted), first
+
+
+def _copied_share(first: Run, base: Recipe, chosen: Method, data: Splits) -> float:
+    """The share of the examples whose copies `steps` stands for; a cure that goes on copies them in fewer epochs."""
+    among = "right" if chosen.has("right") else base.resampling.among
+    share = separation_of(first, data.train, among=among).share
+    goes_on = chosen.has("continue") or base.resampling.start == "early"
+    return share * (1 - int(first.summary()["epoch"]) / base.epochs) if goes_on else share
 
 
 def _worst(summary: _Numbers, split: str) -> tuple[float, str | None]:

@@ -15,8 +15,9 @@ from evenly.records.identity import data_key
 from evenly.sweep import Job
 from evenly.sweep.worker import Outcome
 from evenly.training.comparison_jobs import run_of
+from evenly.training.controls import explains, is_control
 from evenly.training.design import UNKNOWN, Design
-from evenly.training.methods import CONTROLS, Method
+from evenly.training.methods import Method
 from evenly.training.recommendation import judge
 from evenly.typed.mappings import digest, flatten
 
@@ -29,7 +30,6 @@ class ComparisonRecord:
     def __init__(self, design: Design, data: Splits, split: str, runs: Path, command: str, *, leads: bool) -> None:
         self.runs, self.leads, self.names_runs = runs, leads, False
         methods = design.parsed_methods
-        names = [method.name for method in methods]
         recipe = design.plain(0)
         plain = flatten(to_mapping(replace(recipe, resampling=Resampling())))
         self._methods = {
@@ -47,15 +47,17 @@ class ComparisonRecord:
             "split": split,
             "epochs": recipe.epochs,
             "seeds": list(design.seeds),
-            "baseline": _baseline(names),
+            "baseline": _baseline(methods),
             "num_runs": len(design.seeds) * (len(methods) + design.needs_early),
             "early": {},
             "methods": [
                 {
                     "name": method.name,
                     "label": method.label,
-                    "control": method.name in CONTROLS,
-                    "controls": list(method.controls),
+                    "control": is_control(method),
+                    "controls": [
+                        other.name for other in methods if explains(other, method, recipe, factor=design.factor)
+                    ],
                     "settings": _settings(method, design, plain),
                     "cost": None,
                     "runs": {str(seed): {"run": None, "state": "planned"} for seed in design.seeds},
@@ -122,9 +124,10 @@ def job_name(method: Method, seed: int) -> str:
     return f"{method.label}, seed {seed}"
 
 
-def _baseline(names: Sequence[str]) -> str:
+def _baseline(methods: Sequence[Method]) -> str:
     """What the others are compared with: plain training, else a control, else the first."""
-    return "plain" if "plain" in names else next((name for name in names if name in CONTROLS), names[0])
+    names = [method.name for method in methods]
+    return "plain" if "plain" in names else next((each.name for each in methods if is_control(each)), names[0])
 
 
 def _settings(method: Method, design: Design, plain: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """The methods of a comparison: each word changes some settings of a recipe; words combine with `+`.
 
-A word may carry a value: `useful:8` shows hard examples eight times, `sam:0.1` takes the radius 0.1, `batch:32` takes
-batches of 32. To add a method, add a line to `WORDS`.
+A word may carry a value: `useful:8` shows hard examples eight times, `steps:8` takes as many steps on plain data,
+`sam:0.1` takes the radius 0.1, `batch:32` takes batches of 32. To add a method, add a line to `WORDS`.
 
 >>> method = parse("sam+useful:8")
->>> method.label, method.needs_early, method.controls
-('SAM + USEFUL ×8', True, ('random-perturbation', 'random', 'steps', 'batch'))
+>>> method.label, method.needs_early
+('SAM + USEFUL ×8', True)
 >>> method.recipe(Recipe(), early="c0ffee").resampling.factor
 8
 """
@@ -35,7 +35,7 @@ class Word(NamedTuple):
     default
         Its default value; a function computes it from the recipe, None leaves the setting unchanged.
     controls
-        The methods that could explain its gain and should be compared with it.
+        The words that could explain its gain; `evenly.training.controls` gives them the method's own values.
     """
 
     label: str
@@ -64,7 +64,7 @@ WORDS: dict[str, Word] = {
     "misclassified": _resample("misclassified", "misclassified", *_STEPS),
     "jtt": _resample("JTT", "misclassified", *_STEPS, factor="5"),
     "balance": _resample("balance", "balance", *_STEPS),
-    "steps": Word("equal steps"),
+    "steps": Word("equal steps", (), "resampling.factor={}"),
     "noise": Word("noise", (), "resampling.augment=[noise:{}]", "0.2", ("augment-all",)),
     "augment-all": Word("augment all", ("resampling.augment_target=all",), "resampling.augment=[{}]", _augmentations),
     "right": Word("among the right", ("resampling.among=right",)),
@@ -80,13 +80,10 @@ WORDS: dict[str, Word] = {
         if rule != "random"  # in a comparison, `random` means random upsampling
     },
 }
+# The settings that decide how many steps copies take.
+_OF_COPIES = ("resampling.factor", "resampling.among", "resampling.start")
 #: Spellings in older commands and records.
 SPELLINGS = {"original": "plain"} | {old: new for old, new in FORMER_NAMES.items() if new != "random"}
-#: Methods that serve to explain another one's gain.
-CONTROLS = frozenset(control for word in WORDS.values() for control in word.controls) - {
-    "logit-penalty",
-    "label-smoothing",
-}
 
 
 @dataclass(frozen=True)
@@ -104,11 +101,6 @@ class Method:
         'USEFUL ×8 + noise'
         """
         return " + ".join(_label(word, value) for word, value in self.words)
-
-    @property
-    def controls(self) -> tuple[str, ...]:
-        """The methods that could explain its gain."""
-        return tuple(dict.fromkeys(control for word, _ in self.words for control in WORDS[word].controls))
 
     @property
     def resamples(self) -> bool:
@@ -147,6 +139,8 @@ class Method:
             chosen = next(s.partition("=")[2] for s in settings if s.startswith("resampling.method="))
             base = second_recipe(base, early or "unknown", chosen, factor=factor, keep_suspects=keep_suspects)
         else:
+            if self.has("steps"):
+                settings, factor = _without_cure(settings, plain, factor)
             base, settings = plain, [_for_all(setting, plain, self.name) for setting in settings]
             settings = [setting for setting in settings if setting]
         changed = override(base, settings)
@@ -202,6 +196,13 @@ def _settings(word: str, value: str | None, base: Recipe) -> list[str]:
     if value is None:
         value = known.default(base) if callable(known.default) else known.default
     return [*known.settings, *([] if value is None else [known.value.format(value)])]
+
+
+def _without_cure(settings: list[str], plain: Recipe, factor: int) -> tuple[list[str], int]:
+    """Split what `steps` says of the cure whose steps it takes from what it sets itself; the factor is the cure's."""
+    of_cure = [each for each in settings if each.partition("=")[0] in _OF_COPIES]
+    said = override(plain, [f"resampling.factor={factor}", *of_cure])
+    return [each for each in settings if each not in of_cure], said.resampling.factor
 
 
 def _for_all(setting: str, plain: Recipe, name: str) -> str:

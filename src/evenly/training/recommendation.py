@@ -15,7 +15,7 @@ LEAST = 0.001  # but at least a tenth of a point
 MOST_SEEDS = 50  # more seeds than this are not recommended
 FEWEST = 3  # pairs: with two, test errors that happen to be equal would look certain
 USUAL = 5  # seeds to begin with
-PROSE = {"plain": "plain training", "random": "random upsampling", "equal steps": "as many steps on plain data"}
+PROSE = {"plain": "plain training", "random": "random upsampling{}", "equal steps": "as many steps on plain data"}
 
 
 def judge(comparison: dict[str, Any]) -> None:
@@ -144,9 +144,11 @@ def _is_hopeless(method: Mapping[str, Any]) -> bool:
 
 
 def _prose(method: Mapping[str, Any]) -> str:
-    """A method's name within a sentence."""
+    """A method's name within a sentence, with its factor and whatever else it combines."""
     label = str(method["label"])
-    return PROSE.get(label, label)
+    first, plus, others = label.partition(" + ")
+    name, times, factor = first.partition(" ×")
+    return f"{PROSE[name].format(times + factor)}{plus}{others}" if name in PROSE else label
 
 
 def _capital(words: str) -> str:

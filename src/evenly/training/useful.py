@@ -8,6 +8,7 @@ from typing import Any
 from evenly.data import Splits
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Until
 from evenly.training.comparison import Design, compare
+from evenly.training.controls import controls_of
 from evenly.training.methods import WORDS, parse, parse_all
 
 
@@ -104,8 +105,8 @@ def useful_methods(controls: Iterable[str], *, augments: bool = False) -> tuple[
     """
     names = list(controls)
     if "auto" in names:
-        words = ("useful", "noise") if augments else ("useful",)
-        rivals = [rival for word in words for rival in WORDS[word].controls]
+        # Without values of their own, they take the factor and the augmentation of the comparison.
+        rivals = (*controls_of(parse("useful")), *(WORDS["noise"].controls if augments else ()))
         names = ["plain", *rivals, *(name for name in names if name != "auto")]
     methods = [method.name for method in parse_all(dict.fromkeys(parse(name).name for name in names))]
     last = ["steps"] if "steps" in methods and "auto" not in controls else []

@@ -58,7 +58,7 @@ def test_near_a_task_it_ranks_cures_and_names_their_controls(
     assert found["tested"] == {"tasks": 3, "good": 3}
     methods = found["next"].partition("--methods ")[2].split()[0].split(",")
     assert methods[:2] == ["plain", "useful:8+noise:0.2"]
-    assert {"random", "batch", "augment-all"} <= set(methods)
+    assert {"random:8+noise:0.2", "steps:8", "batch", "augment-all:noise:0.2"} <= set(methods)
     assert found["next"].endswith("--split balanced")  # where the gain was seen
     assert main([*found["next"].split()[1:], "--dry-run", "--runs", str(runs)]) == 0
     assert main(["advise", *ASKED, "--runs", str(runs)]) == 0

@@ -56,6 +56,8 @@ def test_words_set_what_they_say_about_training() -> None:
     all_of_them = parse("augment-all").recipe(Recipe(augment=("mirror",)))
     assert (all_of_them.augment, all_of_them.resampling) == (("mirror", "noise:0.2"), Resampling())
     assert parse("steps").recipe(Recipe(epochs=30), share=0.4, factor=3).epochs == 54
+    assert parse("steps:3").recipe(Recipe(epochs=30), share=0.4, factor=2) == Recipe(epochs=54)
+    assert parse("steps:3+right").recipe(Recipe(epochs=30), share=0.2) == Recipe(epochs=42)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +69,13 @@ def test_words_set_what_they_say_about_training() -> None:
         ("sam+asam", "two of its words set ascent.rule"),
         ("plain+sam", "Leave `plain` out"),
         ("sam+sam", "each word once"),
-        ("steps:3", "steps takes no value"),
+        ("steps:x", "resampling.factor"),
+        ("right:3", "right takes no value"),
         ("noise", "useful\\+noise. For all of them: augment-all"),
         ("useful:x", "resampling.factor"),
         ("useful:", "useful:: give a value after the colon, or write useful"),
-        ("steps:", "steps takes no value"),
+        ("steps:", "steps:: give a value after the colon, or write steps"),
+        ("steps+noise", "resampling.augment is for the examples that another method chooses"),
     ],
 )
 def test_what_cannot_be_meant_is_answered_with_what_can(name: str, told: str) -> None:

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from evenly.training.methods import CONTROLS, parse
+from evenly.recipe import Recipe
+from evenly.training.controls import explains, is_control
+from evenly.training.methods import parse
 from evenly.training.recommendation import _other_setting, judge
 
 STEADY = [0.100, 0.110, 0.105, 0.102, 0.108]
@@ -14,9 +16,9 @@ JITTER = [0.001, -0.001, 0.0, 0.0005, -0.0005]
 def comparison(collapsed: dict[str, int] | None = None, **errors: list[float]) -> dict[str, Any]:
     """A comparison in which methods have these errors, seed by seed."""
     methods = []
-    for written, values in errors.items():
-        name = written.replace("_", "+")
-        own = parse(name)
+    parsed = [parse(written.replace("_", "+")) for written in errors]
+    for own, values in zip(parsed, errors.values(), strict=True):
+        name = own.name
         runs = {
             str(seed): {"run": f"{name}{seed}", "state": "done", "error": error, "cost": 2.0 if own.has("sam") else 1.1}
             | {"collapsed": None, "hard_share": None, "worst": error}
@@ -24,7 +26,8 @@ def comparison(collapsed: dict[str, int] | None = None, **errors: list[float]) -
         }
         for seed in range((collapsed or {}).get(name, 0)):
             runs[str(seed)]["collapsed"] = "learned nothing: the training error ended at 75.0%. Try --lr 0.01."
-        facts = {"name": name, "label": own.label, "control": name in CONTROLS, "controls": list(own.controls)}
+        facts = {"name": name, "label": own.label, "control": is_control(own)}
+        facts["controls"] = [other.name for other in parsed if explains(other, own, Recipe(), factor=2)]
         methods.append(facts | {"settings": {}, "runs": runs, "error": None, "difference": None, "cost": None})
     num = len(next(iter(errors.values())))
     made = {"methods": methods, "baseline": methods[0]["name"], "seeds": list(range(num))}
@@ -82,6 +85,28 @@ def test_the_advice_follows_the_intervals(errors: dict[str, list[float]], badge:
     assert advice["badge"] == badge
     for sentence in sentences:
         assert sentence in advice["sentence"], advice["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("control", "told"),
+    [
+        ("random:8", "USEFUL ×8 + noise 0.2 adds nothing beyond random upsampling ×8."),
+        ("random:8_noise:0.2", "USEFUL ×8 + noise 0.2 adds nothing beyond random upsampling ×8 + noise 0.2."),
+        ("steps:8", "USEFUL ×8 + noise 0.2 adds nothing beyond as many steps on plain data."),
+        ("batch:32", "USEFUL ×8 + noise 0.2 adds nothing beyond smaller batch 32."),
+        ("augment-all:noise:0.2", "USEFUL ×8 + noise 0.2 adds nothing beyond augment all noise:0.2."),
+    ],
+)
+def test_a_control_of_the_same_strength_explains_the_gain_of_a_cure(control: str, told: str) -> None:
+    found = comparison(**{"plain": STEADY, "useful:8_noise:0.2": less(0.01), control: less(0.01)})
+    assert told in found["recommendation"]["sentence"]
+    assert found["recommendation"]["method"] == control.replace("_", "+")
+
+
+@pytest.mark.parametrize("control", ["random", "random:2", "steps", "random:8_noise:0.4", "augment-all:noise:0.4"])
+def test_a_weaker_or_another_control_explains_nothing(control: str) -> None:
+    found = comparison(**{"plain": STEADY, "useful:8_noise:0.2": less(0.01), control: less(0.01)})
+    assert "adds nothing" not in found["recommendation"]["sentence"]
 
 
 def test_runs_that_learned_nothing_are_never_averaged_in_silence() -> None:
