@@ -13,6 +13,7 @@ FITTED = 0.05  # a training error below this leaves little to learn
 GAP = 0.5  # share of the held-out error: a training error below this suggests memorisation
 WORSE = 2.0  # multiple of the error: a group or class whose error is higher stands out
 POINTS = 0.05  # and by at least this much
+BY_CLUSTERS = ("useful", "upweight", "reweight", "balance")  # methods that need a group which the outputs show
 AGREEMENT = 0.2  # with less agreement on what is hard, two networks have found no common group
 
 
@@ -23,6 +24,8 @@ class Sign(NamedTuple):
     advice: str
     #: The methods that would test the advice.
     methods: tuple[str, ...] = ()
+    #: Words of methods that it rules out.
+    against: tuple[str, ...] = ()
 
 
 def signs_of_run(run: Run) -> list[Sign]:
@@ -57,8 +60,7 @@ def signs_of_separation(separation: Separation, health_: Health, *, agreement: f
         signs.append(
             Sign(
                 f"About {health_.noise.share:.1%} of the labels contradict what the network is sure of.",
-                "Look at them first (`evenly separate` lists them): copies repeat wrong labels. If they are right and "
-                "an easy feature misleads, USEFUL with noise on its copies is for them.",
+                "Look at them first (`evenly separate` lists them): copies repeat wrong labels.",
             )
         )
     num, without = len(health_.distinctness), len(health_.indistinct)
@@ -68,6 +70,7 @@ def signs_of_separation(separation: Separation, health_: Health, *, agreement: f
                 f"None of {num} classes falls into two clusters.",
                 "USEFUL has no group to upsample and would repeat noise: try SAM, a smaller batch or augmentation.",
                 ("sam", "batch"),
+                BY_CLUSTERS,
             )
         )
     elif num and agreement is not None and agreement < AGREEMENT:
@@ -78,6 +81,7 @@ def signs_of_separation(separation: Separation, health_: Health, *, agreement: f
                 "Which examples are hard is a matter of the seed here, so USEFUL would upsample at random: try SAM, a "
                 "smaller batch or augmentation.",
                 ("sam", "batch"),
+                BY_CLUSTERS,
             )
         )
     elif num:
@@ -85,8 +89,11 @@ def signs_of_separation(separation: Separation, health_: Health, *, agreement: f
             Sign(
                 f"{num - without} of {num} classes fall into two clusters; {separation.share:.0%} of the examples are "
                 "hard.",
-                "USEFUL has a group to upsample: compare it with random upsampling of as many.",
-                ("useful", "random", "batch"),
+                "They may be the wrong labels themselves, which USEFUL among the correctly predicted examples leaves "
+                "out. If the labels are right and an easy feature misleads, add noise to USEFUL's copies instead."
+                if health_.noise
+                else "USEFUL has a group to upsample: only a gain beyond that of as many random examples is its own.",
+                ("useful+right", "useful+noise", "random+noise") if health_.noise else ("useful", "random", "batch"),
             )
         )
     return signs

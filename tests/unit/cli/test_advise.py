@@ -11,12 +11,13 @@ import torch
 from tests.unit.papers.atlas.test_page import KEYS, whole_row
 
 from evenly.cli import main
-from evenly.cli.advise import _command
+from evenly.cli.advised_comparison import advised_command, advised_methods
 from evenly.papers.atlas import task_list
-from evenly.papers.atlas.advice import Advice
+from evenly.papers.atlas.advice import Advice, Choice
 from evenly.recipe import Data, Model, Optimizer, Recipe, to_mapping
 from evenly.training.signs import Sign
 
+LEDGER = str(Path(__file__).parents[3] / "claims")
 ASKED = ["digit-dominoes", "--model", "mlp", "--epochs", "6", "--set", "size=200", "--set", "model.options.width=32"]
 
 
@@ -55,7 +56,7 @@ def test_near_a_task_it_ranks_cures_and_names_their_controls(
     found = advised(capsys, *ASKED, runs=runs)
     assert not found["abstains"]
     assert found["ranking"][0]["cure"] == "useful8+noise"
-    assert found["tested"] == {"tasks": 3, "good": 3}
+    assert found["tested"] == {"tasks": 3, "good": 3, "same_cure": 3}
     methods = found["next"].partition("--methods ")[2].split()[0].split(",")
     assert methods[:2] == ["plain", "useful:8+noise:0.2"]
     assert {"random:8+noise:0.2", "steps:8", "batch", "augment-all:noise:0.2"} <= set(methods)
@@ -72,7 +73,7 @@ def test_a_run_is_advised_on_as_it_was_trained(runs: Path, capsys: pytest.Captur
     assert again["next"] == found["next"]
     assert again["next"].startswith("evenly compare digit-dominoes --epochs 6 --lr 0.1 --set data.options.size=200")
     assert main([*again["next"].split()[1:], "--dry-run", "--runs", str(runs)]) == 0
-    assert [set(sign) for sign in found["signs"]] == [{"seen", "advice", "methods"}] * len(found["signs"])
+    assert [set(sign) for sign in found["signs"]] == [{"seen", "advice", "methods", "against"}] * len(found["signs"])
     assert main(["advise", found["run"], "--epochs", "9", "--runs", str(runs)]) == 2
     assert "has a recipe already" in capsys.readouterr().err
 
@@ -124,18 +125,22 @@ def test_data_that_do_not_exist_are_answered_as_by_every_other_verb(
     assert torch.is_grad_enabled()
 
 
+def proposal(recipe: Recipe, advice: Advice, signs: list[Sign], *, balanced: bool) -> str:
+    return advised_command(recipe, advice, advised_methods(recipe, advice, signs), balanced=balanced)
+
+
 def test_the_comparison_that_is_advised_is_of_the_data_as_they_were_given() -> None:
     recipe = Recipe(data=Data("my photos/", {"size": [32, 32], "skip_broken": True}), model=Model("convnet"))
-    command = shlex.split(_command(recipe, Advice({}), [], balanced=True))
+    command = shlex.split(proposal(recipe, Advice({}), [], balanced=True))
     assert command[:5] == ["evenly", "compare", "my photos/", "--model", "convnet"]
     assert {"data.options.size=[32, 32]", "data.options.skip_broken=true"} <= set(command)
 
 
 def test_the_comparison_tests_what_the_signs_advise() -> None:
     sign = Sign("None of 2 classes falls into two clusters.", "try SAM or a smaller batch.", ("sam", "batch"))
-    command = _command(Recipe(), Advice({}), [sign], balanced=False)
+    command = proposal(Recipe(), Advice({}), [sign], balanced=False)
     assert "--methods plain,sam,batch " in command
-    assert "--methods plain,useful,random,batch " in _command(Recipe(), Advice({}), [], balanced=False)
+    assert "--methods plain,useful,random,batch " in proposal(Recipe(), Advice({}), [], balanced=False)
 
 
 def test_the_comparison_that_is_advised_repeats_every_setting(
@@ -143,7 +148,90 @@ def test_the_comparison_that_is_advised_repeats_every_setting(
 ) -> None:
     adam = Optimizer("adamw", lr=0.002)
     recipe = Recipe(data=Data("digit-dominoes", {"size": 200}), optimizer=adam, epochs=6, clip_norm=1.0, seed=3)
-    command = shlex.split(_command(recipe, Advice({}), [], balanced=True))
+    command = shlex.split(proposal(recipe, Advice({}), [], balanced=True))
     assert main([*command[1:], "--dry-run", "--json", "--runs", str(tmp_path)]) == 0
     plain = json.loads(capsys.readouterr().out)["recipes"]["plain"]["recipe"]
     assert plain == json.loads(json.dumps(to_mapping(replace(recipe, seed=0))))
+
+
+@pytest.fixture(scope="module")
+def clouds(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One Gaussian cloud for each class: there is no second group."""
+    path, labels = tmp_path_factory.mktemp("data") / "clouds.npz", np.arange(400) % 2
+    inputs = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
+    inputs[:, 0] += 2 * labels - 1
+    np.savez(path, inputs=inputs, labels=labels)
+    return str(path)
+
+
+def test_where_there_is_no_group_nothing_that_needs_one_is_ranked_or_compared(
+    clouds: str, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [clouds, "--model", "mlp", "--epochs", "10", "--ledger", LEDGER]
+    found = advised(capsys, *words, runs=runs)
+    assert "USEFUL has no group" in " ".join(sign["advice"] for sign in found["signs"])
+    assert not found["abstains"]
+    assert not [choice for choice in found["ranking"] if choice["cure"].startswith(("useful", "right", "reweight"))]
+    assert {"useful8", "right", "reweight"} <= set(found["ruled_out"]) | set(found["harmful"])
+    methods = found["next"].partition("--methods ")[2].split()[0].split(",")
+    assert {"sam", "batch"} <= set(methods)
+    assert not [method for method in methods if "useful" in method]
+    assert main(["advise", *words, "--runs", str(runs)]) == 0
+    assert "Left out, because of what the early network shows: " in capsys.readouterr().err
+
+
+def test_harm_done_where_labels_are_wrong_is_told_as_such_and_does_not_contradict_a_sign(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["digit-dominoes", "--model", "mlp", "--epochs", "30", "--ledger", LEDGER]
+    assert main(["advise", *words, "--runs", str(runs)]) == 0
+    told = capsys.readouterr().err
+    assert "USEFUL has a group to upsample" in told
+    assert "two classes" not in told
+    (harm,) = [line for line in told.splitlines() if "Not first: " in line and "USEFUL ×2;" in line]
+    assert "The ordinary test error rose on noisy-2" in harm
+    assert "of the labels contradict the early network (0.0% here): if your labels are right" in harm
+
+
+def test_a_cure_is_compared_where_it_gained_and_its_loss_elsewhere_is_told(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["digit-dominoes", "--model", "mlp", "--epochs", "30", "--set", "data.options.noise=0.2"]
+    found = advised(capsys, *words, "--ledger", LEDGER, runs=runs)
+    first = found["ranking"][0]
+    assert first["test"] < 0 < first["balanced"]
+    assert "--split" not in found["next"]
+    assert main(["advise", *words, "--ledger", LEDGER, "--runs", str(runs)]) == 0
+    told = capsys.readouterr().err
+    assert "lower test error, but a higher one where the easy feature says nothing" in told
+    assert "USEFUL has a group" not in told  # which may be the wrong labels
+
+
+def test_the_price_of_the_comparison_is_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = advised(capsys, *ASKED, "--ledger", "nowhere", runs=runs)
+    share, made = found["features"]["hard_share"], found["estimate"]
+    assert made["runs"] == 40
+    assert made["early_runs"] == pytest.approx(10 * 2 * (2 + 2 * (1 + share)))  # plain, batch, useful, random
+    assert main(["advise", *ASKED, "--ledger", "nowhere", "--runs", str(runs)]) == 0
+    assert "That is 40 runs, " in capsys.readouterr().err
+
+
+def test_what_a_sign_advises_joins_what_the_atlas_does_unless_it_surely_harms() -> None:
+    ranking = (Choice("logit-penalty", -2.0, -2.0, -2.0, -2.0, 0.0, 1.0),)
+    signs = [Sign("", "", ("useful", "random", "batch"))]
+    near = {"atlas/noisy-2": 0.5}
+    joined = advised_methods(Recipe(), Advice(near, ranking), signs)
+    assert joined == ["plain", "logit-penalty:0.01", "label-smoothing", "useful", "random", "batch"]
+    harmed = Advice(near, ranking, {"useful": ("atlas/noisy-2",)})
+    assert "useful" not in advised_methods(Recipe(), harmed, signs)
+    assert "useful" in advised_methods(Recipe(), replace(harmed, noisier={"atlas/noisy-2": 0.02}), signs)
+    again = Advice(near, (replace(ranking[0], cure="useful8+noise"),))
+    assert advised_methods(Recipe(), again, signs)[1:] == [
+        "useful:8+noise:0.2", "random:8+noise:0.2", "steps:8", "batch", "augment-all:noise:0.2"
+    ]  # fmt: skip
+
+
+def test_a_method_that_the_recipe_has_already_is_not_compared_with_itself() -> None:
+    recipe = Recipe(logit_penalty=0.01)
+    ranking = (Choice("logit-penalty", -2.0, -2.0, -2.0, -2.0, 0.0, 1.0),)
+    assert advised_methods(recipe, Advice({}, ranking), []) == ["plain", "label-smoothing"]

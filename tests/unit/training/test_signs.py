@@ -90,4 +90,17 @@ def test_outputs_suggest_useful_only_where_there_is_a_group_and_labels_are_looke
     assert ["has a group" in each for each in advice(clusters, labels, agreement=0.8)] == [True]
     assert ["at random" in each for each in advice(clusters, labels, agreement=0.0)] == [True]
     assert ["repeat noise" in each for each in advice(cloud, labels)] == [True]
-    assert "repeat wrong labels" in advice(clusters, wrong)[0]
+    noisy = advice(clusters, wrong)
+    assert "repeat wrong labels" in noisy[0]
+    assert "USEFUL" not in noisy[0]  # which the next sign may rule out
+    assert "may be the wrong labels themselves" in noisy[1]
+
+
+def test_signs_that_see_no_group_rule_out_what_needs_one() -> None:
+    rng = torch.Generator().manual_seed(0)
+    labels, cloud = torch.arange(600) % 2, torch.randn(600, 2, generator=rng)
+    with pytest.warns():
+        separation = separate(cloud, labels)
+    (sign,) = signs_of_separation(separation, health(separation, cloud))
+    assert "useful" in sign.against
+    assert not set(sign.methods) & set(sign.against)

@@ -1,9 +1,22 @@
 """Advice comes from the nearest tasks, leaves out what harmed there, and abstains far from all of them."""
 
+from pathlib import Path
+from statistics import pstdev
+
+import pytest
 from tests.unit.papers.atlas.test_cells import row
 
-from evenly.papers.atlas.advice import FEATURES, METHODS, advise, leave_one_out
+from evenly.papers.atlas.advice import (
+    FEATURES,
+    METHODS,
+    accuracy_in_words,
+    advise,
+    features_of,
+    leave_one_out,
+    same_for_all,
+)
 from evenly.papers.atlas.cures import CURES
+from evenly.papers.atlas.task_list import atlas_rows
 from evenly.recipe import Recipe
 from evenly.training.methods import parse
 
@@ -45,7 +58,40 @@ def test_a_cure_that_harms_the_ordinary_error_is_not_advised():
             each["quantities"]["useful8.test"][seed] += 5
     found = advise(LACKING, rows)
     assert "useful8" not in [choice.cure for choice in found.ranking]
-    assert "useful8" in found.harmful
+    assert set(found.harmful["useful8"]) <= {each["key"] for each in rows}
+    assert "useful8" in found.surely_harmful
+
+
+def harmed(features: dict[str, float], here: dict[str, float]):
+    made = row("atlas/noisy-2", {"useful8": -9.0}, features=features)
+    made["quantities"]["useful8.test"] = {seed: value + 5 for seed, value in made["quantities"]["useful8.test"].items()}
+    return advise(here, [made])
+
+
+def test_harm_on_a_task_with_noisier_labels_is_in_doubt():
+    clean, noisy = LACKING | {"disagreement": 0.0}, LACKING | {"disagreement": 0.016}
+    assert harmed(noisy, clean).noisier == {"atlas/noisy-2": 0.016}
+    assert "useful8" in harmed(noisy, clean).harmful
+    assert harmed(noisy, clean).surely_harmful == ()
+    assert harmed(noisy, noisy).surely_harmful == harmed(clean, noisy).surely_harmful == ("useful8",)
+
+
+def test_what_the_data_rule_out_is_not_ranked():
+    found = advise(LACKING, ROWS, against=("useful", "balance"))
+    assert found.ranking[0].cure == "batch"
+    assert {"useful", "useful8", "right", "balance"} <= {*found.ruled_out, *found.harmful}
+    assert not [each.cure for each in found.ranking if "useful" in METHODS[each.cure]]
+
+
+def test_a_cure_is_compared_where_it_gained():
+    rows = [row(f"atlas/noisy-{n}", {"sam": 3.0, "useful8": -9.0}, features=NOISY) for n in range(1, 4)]
+    for each in rows:
+        for seed in each["quantities"]["sam.test"]:
+            each["quantities"]["sam.test"][seed] -= 8
+    choices = {choice.cure: choice for choice in advise(NOISY, rows).ranking}
+    assert (choices["sam"].split, choices["sam"].harms_balanced) == ("test", True)
+    assert (choices["useful8"].split, choices["useful8"].harms_balanced) == ("balanced", False)
+    assert choices["sam"].score < 0
 
 
 def test_every_cure_has_a_method_that_makes_its_recipe():
@@ -68,3 +114,35 @@ def test_what_is_left_out_is_not_known_to_the_advice():
     """A task whose best cure no other task has is missed."""
     odd = row("atlas/lacking-9", {"sam": -30.0}, features=LACKING)
     assert not leave_one_out([*ROWS, odd])["atlas/lacking-9"]
+
+
+@pytest.fixture(scope="module")
+def ledger() -> list[dict]:
+    return atlas_rows(Path(__file__).parents[4] / "claims")
+
+
+def test_on_the_atlas_itself_the_advice_is_right_in_two_thirds_and_better_than_any_one_cure(ledger: list[dict]):
+    good, same = leave_one_out(ledger), same_for_all(ledger)
+    assert len(good) >= 27
+    assert 3 * sum(good.values()) >= 2 * len(good)
+    assert sum(good.values()) > max(same.values())
+    told = accuracy_in_words(ledger)
+    assert f"on {sum(good.values())} of {len(good)} tasks" in told
+    assert f"the best was as good on {max(same.values())} (" in told
+
+
+def test_tasks_of_the_atlas_are_near_each_other_and_what_is_beyond_them_gets_no_advice(ledger: list[dict]):
+    for each in ledger:
+        found = advise(features_of(each), [other for other in ledger if other is not each])
+        assert min(found.nearest.values()) < 0.75
+    known = [features_of(each) for each in ledger]
+    beyond = {
+        name: max(each[name] for each in known) + 1.6 * pstdev([each[name] for each in known]) for name in FEATURES
+    }
+    assert advise(beyond, ledger).abstains
+
+
+def test_a_rule_that_always_tries_one_cure_is_counted_on_every_task():
+    same = same_for_all(ROWS)
+    assert set(same) == set(CURES)
+    assert (same["useful8"], same["right"], same["plain"]) == (4, 4, 0)
