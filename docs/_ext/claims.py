@@ -31,7 +31,7 @@ def figure(row: dict[str, Any], *, source: str, small: bool) -> nodes.figure:
     holding, total = num_holding(row)
     key, scale = row["key"], row["scale"]
     words = f"{row['title']}. {verdict_words(row['verdict'], row['kind'])}, {len(row['seeds'])} seeds"
-    words += f", {holding} of {total} claims hold" if total > 1 else ""
+    words += f", {holding} of {total} claims hold" if total > 1 and row["kind"] != "atlas" else ""
     # As many steps up as the page lies deep, then to the ledger.
     up = "../" * (len(Path(source).parts))
     image = nodes.image(uri=f"{up}claims/{key.replace('/', '-')}-{scale}.svg", alt=f"{row['title']}: {row['claim']}")

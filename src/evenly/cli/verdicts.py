@@ -54,9 +54,9 @@ def list_verdicts(ledger: str | os.PathLike[str], *, json: bool) -> None:
 
 
 def _verdict_of(line: Mapping[str, Any]) -> str:
-    from evenly.report.verdict_words import verdict_words
+    from evenly.report.verdict_words import line_words
 
-    return verdict_words(line["verdict"], line["kind"]) + (" (stale)" if line["state"] == "stale" else "")
+    return line_words(line) + (" (stale)" if line["state"] == "stale" else "")
 
 
 def _print_by_kind(lines: Sequence[Mapping[str, Any]]) -> None:

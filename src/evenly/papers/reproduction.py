@@ -7,6 +7,7 @@ from typing import Any
 
 from evenly.errors import UsageError
 from evenly.papers import ledger as book
+from evenly.papers.atlas.cells import cells
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Context, Experiment, Part
 from evenly.papers.measurement import check, measure, plan_parts
@@ -151,23 +152,35 @@ def overview(ledger: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
     An experiment with nothing but a stand-in is missing: a stand-in does not judge the paper.
 
+    The line of a task of the atlas also has its verdict after the correction over all its rows, as `corrected`.
+
     States: `done`, `stale` (its work or its claims are declared differently now), `not run`.
 
     >>> line = overview("nowhere")[0]
     >>> sorted(line), line["state"]
     (['claim', 'cost', 'key', 'kind', 'scale', 'state', 'verdict'], 'not run')
     """
-    lines = []
+    lines, fresh_atlas_rows = [], []
     for experiment in CATALOGUE.values():
         known = {scale: book.read(ledger, experiment.key, scale) for scale in ("full", "small")}
         rows = [row for row in known.values() if row is not None]
         for row in rows:
             state = "stale" if book.stale(row, experiment) else "done"
             lines.append(_line(experiment, row["scale"], state, row["verdict"], row["minutes"]))
+            if experiment.atlas and state == "done":
+                fresh_atlas_rows.append(row)
         missing = _judging_scale(experiment)
         if not any(row["kind"] == experiment.kind(missing) for row in rows):
             lines.append(_line(experiment, missing, "not run", "not run", 0.0))
-    return lines
+    words = {
+        cell.task: cell.verdict
+        for cell in cells(fresh_atlas_rows)
+        if f"{cell.cure} {cell.error}" == CATALOGUE[cell.task].primary
+    }
+    return [
+        {**line, "corrected": words[line["key"]]} if line["state"] == "done" and line["key"] in words else line
+        for line in lines
+    ]
 
 
 def _judging_scale(experiment: Experiment) -> str:

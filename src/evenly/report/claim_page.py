@@ -13,7 +13,7 @@ from evenly.files.layered import find
 from evenly.report.blocks import Block, Drawing, Lead, Link, Listing, Prose, Section, Table
 from evenly.report.page import render
 from evenly.report.verdict_tables import verdict_summary
-from evenly.report.verdict_words import Row, open_question, verdict_words
+from evenly.report.verdict_words import Row, line_words, open_question, verdict_words
 from evenly.report.wording import claimed_difference, duration, pair
 
 SIZES = {"full": "At full size", "small": "At a smaller size"}
@@ -47,7 +47,7 @@ def experiment_page(
             blocks.append(Prose(f"{_why_unjudged(row)}: the order of numbers is judged, not their level."))
         blocks.append(_seeds(row))
         blocks.append(Listing("Where it ran", _machine(row)))
-        judged = verdict_words(row["verdict"], row["kind"])
+        judged = line_words(line) if row["scale"] == line["scale"] else verdict_words(row["verdict"], row["kind"])
         at_papers = row["scale"] == "full" and row["kind"] == "paper"
         size = "At the paper's size" if at_papers else SIZES.get(row["scale"], row["scale"])
         sections.append(Section(row["scale"], f"{size}: {judged}", blocks))

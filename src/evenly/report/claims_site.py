@@ -16,7 +16,7 @@ from evenly.report.blocks import Badge, Lead, Link, Prose, Section, Table
 from evenly.report.claim_page import address_of, experiment_page, read_figure
 from evenly.report.page import render
 from evenly.report.verdict_tables import number_of_seeds
-from evenly.report.verdict_words import KINDS, Row, counts, tally, verdict_words
+from evenly.report.verdict_words import KINDS, Row, counts, line_words, tally
 from evenly.report.wording import duration
 
 RULE = (
@@ -35,6 +35,9 @@ RULE = (
     "those that were declared, its verdict is provisional."
     "\n\nA stand-in, with other data, another network or another regime, does not judge the paper: the effect is seen "
     "there, not seen, or unclear. Our own remarks and corrections are listed apart."
+    "\n\nThe atlas asks many questions at once. A cure `helps` or `harms` where that stands after Holm's correction "
+    "over all cures and tasks in one kind of error; where only its own interval excludes zero, it `may help` or "
+    "`may harm`."
 )
 
 
@@ -121,7 +124,7 @@ def _index_row(
     stale = " (stale)" if line["state"] == "stale" else ""
     return [
         Link(key.partition("/")[2], address_of(key), image=_thumbnail(row, ledger) if row is not None else ""),
-        Badge(verdict_words(line["verdict"], line["kind"]) + stale),
+        Badge(line_words(line) + stale),
         papers[key.partition("/")[0]][0],
         line["claim"],
         line["scale"],

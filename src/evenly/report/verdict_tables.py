@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.report.verdict_words import Row, num_holding, open_question, verdict_words
+from evenly.report.verdict_words import Row, line_words, num_holding, open_question, verdict_words
 from evenly.report.wording import claimed_difference, pair
 
 
@@ -69,11 +69,13 @@ def results(rows: Sequence[Row], keys: Sequence[str]) -> str:
 def verdict_summary(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
     """The verdict of a row, and how many of the paper's claims in the experiment hold.
 
+    The claims of the atlas are not counted: singly, they are not corrected for their number.
+
     >>> verdict_summary({"scale": "full", "kind": "paper", "verdict": "reproduced", "state": "stale"}, [])
     '✓ reproduced (stale)'
     """
-    text = verdict_words(line["verdict"], line["kind"])
-    for row in rows:
+    text = line_words(line)
+    for row in rows if line["kind"] != "atlas" else ():
         holding, declared = num_holding(row)
         if row["scale"] == line["scale"] and declared > 1:
             text += f" ({holding} of {declared} claims hold)"

@@ -23,7 +23,9 @@ KINDS = {
 MANY = 1000  # seeds, more than which no one runs
 HOLDS = ("reproduced", "stronger than claimed", "weaker than claimed")
 _STAND_IN = {"inconclusive": "unclear in a stand-in", "contradicted": "not seen in a stand-in"}
-_ATLAS = {"inconclusive": "unclear", "contradicted": "does not help"}
+# A single row knows nothing of the correction over the whole atlas, so its words are never certain.
+_ATLAS = {"inconclusive": "unclear", "contradicted": "may harm"}
+_ATLAS_ORDER = ("helps", "may help", "unclear", "may harm", "harms")
 _REMARK = {"inconclusive": "unclear", "contradicted": "does not hold"}
 
 
@@ -34,14 +36,25 @@ def verdict_words(verdict: str, kind: str) -> str:
     ('✗ contradicted', 'not seen in a stand-in')
     >>> verdict_words("weaker than claimed", "stand-in"), verdict_words("reproduced", "remark")
     ('seen in a stand-in', 'holds')
+    >>> verdict_words("reproduced", "atlas")
+    'may help'
     """
     if verdict == "not run" or kind == "paper":
         return f"{MARK[verdict]} {verdict}"
     if kind == "stand-in":
         return _STAND_IN.get(verdict, "seen in a stand-in")
     if kind == "atlas":
-        return _ATLAS.get(verdict, "helps")
+        return _ATLAS.get(verdict, "may help")
     return _REMARK.get(verdict, "holds")
+
+
+def line_words(line: Mapping[str, Any]) -> str:
+    """The verdict of a line of the overview in words: the line's own, where several rows were corrected together.
+
+    >>> line_words({"verdict": "reproduced", "kind": "atlas", "corrected": "helps"})
+    'helps'
+    """
+    return line.get("corrected") or verdict_words(line["verdict"], line["kind"])
 
 
 def open_question(claim: Mapping[str, Any]) -> str:
@@ -86,10 +99,9 @@ def counts(lines: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     {'paper': {'✓ reproduced': 1, '· not run': 1}, 'stand-in': {'unclear in a stand-in': 1}}
     """
     counted: dict[str, dict[str, int]] = {}
-    ranks = {verdict: rank for rank, verdict in enumerate(MARK)}
     for kind in KINDS:
-        own = sorted(ranks[line["verdict"]] for line in lines if line["kind"] == kind)
-        words = [verdict_words([*MARK][rank], kind) for rank in own]
+        order = [*(_ATLAS_ORDER if kind == "atlas" else ()), *(verdict_words(verdict, kind) for verdict in MARK)]
+        words = sorted((line_words(line) for line in lines if line["kind"] == kind), key=order.index)
         if words:
             counted[kind] = {word: words.count(word) for word in dict.fromkeys(words)}
     return counted

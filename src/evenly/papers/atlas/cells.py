@@ -17,7 +17,7 @@ POWER = 0.9
 class Cell:
     """One cure on one task: the difference to plain training in one kind of error, in points, pair by pair.
 
-    `certain` says that the difference survives Holm's correction over the whole atlas.
+    `certain` says that the difference survives Holm's correction over all cures and tasks in this kind of error.
     """
 
     task: str
