@@ -2,12 +2,15 @@
 
 A table of results stands between `<!-- ledger: NAME -->` and `<!-- end of ledger -->`; NAME is a paper, for all its
 verdicts, or keys of experiments, separated by commas, for their numbers. A list of what evenly has stands between
-`<!-- list: NAME -->` and `<!-- end of list -->`; NAME is a key of `LISTS`.
+`<!-- list: NAME -->` and `<!-- end of list -->`; NAME is a key of `LISTS`, or `cures:` and cures of the atlas with
+commas between them. A number in a sentence is bound to the atlas by a comment behind it, as
+`evenly.papers.atlas.sentences` says.
 """
 
 import inspect
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -20,7 +23,10 @@ from evenly.models.catalogue import CATALOGUE as MODELS
 from evenly.optim.cost import passes_per_step, rule_class
 from evenly.papers import ledger as book
 from evenly.papers.atlas.advice import accuracy_in_words
+from evenly.papers.atlas.markdown import elsewhere, evidence
 from evenly.papers.atlas.markdown import markdown as atlas_table
+from evenly.papers.atlas.sentences import BOUND, complaints
+from evenly.papers.atlas.sentences import filled as with_numbers
 from evenly.papers.atlas.task_list import atlas_rows
 from evenly.papers.atlas.tasks import ERRORS
 from evenly.papers.catalogue import PAPERS
@@ -105,6 +111,7 @@ LISTS: Mapping[str, Callable[[], str]] = {
     "rules": rules, "data-sets": data_sets, "models": models, "measurements": measurements,
     "settings": settings, "verdicts": verdicts,
     **{f"atlas-{error}": partial(atlas, error) for error in ERRORS},
+    "atlas-elsewhere": lambda: elsewhere(atlas_rows(PROJECT / "claims")),
     "atlas-advice": lambda: accuracy_in_words(atlas_rows(PROJECT / "claims")),
 }  # fmt: skip
 
@@ -120,7 +127,14 @@ def filled(text: str, ledger: Path = PROJECT / "claims") -> str:
             return f"{place[1]}{body}\n{place[3]}"
 
         text = LEDGER.sub(result, text)
-    return LIST.sub(lambda place: f"{place[1]}{LISTS[place[2]]()}\n{place[3]}", text)
+    if BOUND.search(text):
+        text = with_numbers(text, atlas_rows(ledger))
+    return LIST.sub(lambda place: f"{place[1]}{_listed(place[2])}\n{place[3]}", text)
+
+
+def _listed(name: str) -> str:
+    kind, _, cures = name.partition(":")
+    return evidence(atlas_rows(PROJECT / "claims"), cures.split(",")) if kind == "cures" else LISTS[name]()
 
 
 def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -148,3 +162,5 @@ if __name__ == "__main__":
         if filled(text) != text:
             page.write_text(filled(text), encoding="utf-8")
             print(page.relative_to(PROJECT))
+        for complaint in complaints(page.read_text(encoding="utf-8"), atlas_rows(PROJECT / "claims")):
+            print(f"{page.relative_to(PROJECT)}, {complaint}", file=sys.stderr)
