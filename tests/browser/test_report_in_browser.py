@@ -340,6 +340,33 @@ def test_the_claims_can_be_filtered_sorted_and_have_thumbnails(tmp_path: Path, l
     assert sight.complaints == []
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (1900, "dark")])
+def test_the_map_of_the_atlas_fits_and_uses_the_window(
+    width: int, scheme: str, tmp_path: Path, look: Callable[..., Any]
+) -> None:
+    assert main(["report", "--atlas", "--out", str(tmp_path / "atlas")]) == 0
+    sight = look(tmp_path / "atlas" / "index.html", width=width, scheme=scheme)
+    across = "[...document.querySelectorAll('.map')].map((m) => [m.offsetWidth, m.parentElement.clientWidth])"
+    shown = sight.page.evaluate(across)
+    assert len(shown) == 3
+    assert all(map_width <= room for map_width, room in shown), "nothing needs to be scrolled"
+    assert min(map_width for map_width, _ in shown) > 0.8 * width
+    assert sight.complaints == []
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_no_two_cures_have_the_same_label_in_a_chart(width: int, tmp_path: Path, look: Callable[..., Any]) -> None:
+    assert main(["report", "--atlas", "--out", str(tmp_path / "atlas")]) == 0
+    sight = look(tmp_path / "atlas" / "atlas-lacking-20.html", width=width)
+    assert drawn(sight) == 3
+    turned = "[...document.querySelectorAll('.canvas')[0].querySelectorAll('.tick[transform]')]"
+    shown = sight.page.evaluate(f"{turned}.map((tick) => tick.firstChild.textContent)")
+    assert len(shown) > 8
+    assert len({*shown}) == len(shown)
+    assert width < 1400 or not [label for label in shown if "…" in label], "there is room for whole labels"
+    assert sight.page.evaluate(f"{turned}.every((tick) => tick.getBoundingClientRect().left >= 0)")
+
+
 def test_on_a_phone_cards_are_alike_flags_whole_and_no_section_is_cut(
     measured_page: tuple[Made, Path], look: Callable[..., Any]
 ) -> None:

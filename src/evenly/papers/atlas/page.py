@@ -24,8 +24,11 @@ RULE = (
     "A number is a difference to plain training in points of error, pair by pair, so that minus is better. "
     "A filled square stands after Holm's correction over all squares of its map; a tinted one has a 95% interval that "
     "excludes zero, and no more; the others may be chance. A square opens the task at its cure: every seed, the "
-    "interval, and how small an effect the seeds could have shown."
+    "interval, and how small an effect the seeds could have shown. Cost is in gradients of plain training, for as many "
+    "steps with a cure as without; `evenly compare` takes as many epochs, where copies cost more steps too."
 )
+# In the narrow heads of a map.
+_SHORT = {"convnet": "conv", "fmnist-mnist": "fmn"}
 
 
 def write_atlas(
@@ -60,8 +63,9 @@ def map_page(rows: Sequence[Row], cells_: Sequence[Cell], tasks: Mapping[str, Ta
         own = {(cell.task, cell.cure): cell for cell in cells_ if cell.error == error}
         sections.append(Section(error, f"Map: {TITLES[error].lower()}", [_map(own, shown, ERRORS[error])]))
     sections.append(Section("advice", "Advice, tested", [Prose(accuracy_in_words(rows))]))
+    sections.append(Section("tasks", "Tasks", [_tasks(rows, tasks)]))
     if missing:
-        listed = [[task.key, f"{task.sentence}, {task.model}"] for task in missing]
+        listed = [[task.key, task.words] for task in missing]
         caption = "Declared, and not measured yet: nothing is said of these."
         sections.append(Section("missing", "Not measured", [Table(["task", "what it is"], listed, caption)]))
     sure = sum(cell.certain and cell.difference.mean < 0 for cell in cells_ if cell.error == "balanced")
@@ -73,8 +77,16 @@ def map_page(rows: Sequence[Row], cells_: Sequence[Cell], tasks: Mapping[str, Ta
         "ordinary test error."
     )
     lead = Lead(finding, advice="what to try on your data.", next_command="evenly advise DATA --model mlp",
-                command="evenly reproduce atlas --scale small")  # fmt: skip
+                command="evenly reproduce atlas")  # fmt: skip
     return render("The atlas: which cure, when", lead, sections, site=True)
+
+
+def _tasks(rows: Sequence[Row], tasks: Mapping[str, Task]) -> Table:
+    listed = [
+        [Link(row["key"].partition("/")[2], address(row["key"])), tasks[row["key"]].words, row["command"]]
+        for row in sorted(rows, key=lambda row: _place(tasks[row["key"]]))
+    ]
+    return Table(["task", "what it is", "the command that repeats it"], listed, whole=True)
 
 
 def _in_short(cells_: Sequence[Cell], shown: Sequence[Task]) -> Table:
@@ -90,8 +102,7 @@ def _in_short(cells_: Sequence[Cell], shown: Sequence[Task]) -> Table:
             rows.append([*words, *numbers, f"{fmean(cell.cost for cell in mine):.2f}×"])
     caption = (
         f"Up to {FEW} cures that helped most and harmed the ordinary test error on no task, by what the minority is: "
-        "the mean difference over the tasks, and in brackets on how many of them it certainly helps / harms. Cost is "
-        "in gradients of plain training."
+        "the mean difference over the tasks, and in brackets on how many of them it certainly helps / harms."
     )
     return Table(
         ["minority", "cure", "method", *(TITLES[error].lower() for error in SHOWN), "cost"], rows, caption, True
@@ -115,27 +126,30 @@ def _count(own: Sequence[Cell], error: str) -> str:
 
 
 def _map(own: Mapping[tuple[str, str], Cell], shown: Sequence[Task], words: str) -> Map:
-    """Cures by tasks; tasks are sorted by minority, share and size."""
+    """Cures by tasks; within a minority, perceptrons come first, by share and size, then networks, then data."""
     columns = sorted(shown, key=_place)
     rows: dict[str, list[Square | str]] = {}
     for cure in CURES:
         if any((task.key, cure) in own for task in columns):
             cost = fmean(cell.cost for (_, name), cell in own.items() if name == cure)
             squares: list[Square | str] = [_square(own[task.key, cure]) for task in columns]
-            rows[CURES[cure].label] = [*squares, f"{cost:.2f}×"]
+            rows[CURES[cure].label] = [f"{cost:.2f}×", *squares]
     plain = {task.key: next(cell.plain for (key, _), cell in own.items() if key == task.key) for task in columns}
-    rows["plain, error in %"] = [*(f"{plain[task.key]:.1f}" for task in columns), "1.00×"]
+    rows["plain, error in %"] = ["1.00×", *(f"{plain[task.key]:.1f}" for task in columns)]
     heads = [
-        [*_spans([_MINORITIES[task.minority].split(" (")[0] for task in columns]), ("cost", 1)],
-        [*_spans([f"{100 * task.share:g}%" for task in columns], [task.minority for task in columns]), ("", 1)],
-        [*((_size(task), 1) for task in columns), ("", 1)],
+        [("cost", 1), *_spans([_MINORITIES[task.minority].split(" (")[0] for task in columns])],
+        [("", 1), *_spans([f"{100 * task.share:g}%" for task in columns], [task.minority for task in columns])],
+        [("", 1), *((_size(task), 1) for task in columns)],
     ]
-    return Map("cure", heads, rows, f"Points of error on {words}, minus plain training. Below each share: examples.")
+    others = dict.fromkeys(name for task in columns for name in (task.model, task.data) if name in _SHORT)
+    legend = "".join(f"; {_SHORT[name]}: {name}" for name in others)
+    caption = f"Points of error on {words}, minus plain training. Below each share: examples{legend}."
+    return Map("cure", heads, rows, caption)
 
 
 def _size(task: Task) -> str:
-    network = "" if task.model == "mlp" else f" {task.model}"
-    return f"{task.size}{network}" if task.data == "digit-dominoes" else f"{task.data} {task.size}{network}"
+    size = f"{task.size // 1000}k" if task.size % 1000 == 0 else str(task.size)
+    return " ".join([size, *(_SHORT[name] for name in (task.model, task.data) if name in _SHORT)])
 
 
 def _square(cell: Cell) -> Square:
@@ -176,14 +190,15 @@ def _spans(words: Sequence[str], within: Sequence[str] = ()) -> list[tuple[str, 
     return [(word, len(list(own))) for (_, word), own in groupby(keys)]
 
 
-def _place(task: Task) -> tuple[int, str, str, float, int]:
-    return list(_MINORITIES).index(task.minority), task.data, task.model, task.share, -task.size
+def _place(task: Task) -> tuple[int, bool, str, bool, str, float, int]:
+    data, model = (task.data != "digit-dominoes", task.data), (task.model != "mlp", task.model)
+    return list(_MINORITIES).index(task.minority), *data, *model, task.share, -task.size
 
 
 def task_page(row: Row, own: Sequence[Cell], task: Task) -> str:
     """The page of one task: its figure, then the effect of every cure, with each seed."""
     values = {name: {int(seed): value for seed, value in by.items()} for name, by in row["quantities"].items()}
-    plots = [Plot(chart, wide=True) for chart in draw(Measured(values, {}))]
+    plots = [Plot(chart, height=420, wide=True) for chart in draw(Measured(values, {}))]
     sections = [Section("figure", "All cures", plots)]
     seeds = [str(seed) for seed in row["seeds"]]
     for cure in CURES:
@@ -200,7 +215,7 @@ def task_page(row: Row, own: Sequence[Cell], task: Task) -> str:
     )
     helping = [cell for cell in own if cell.error == "balanced" and cell.verdict == "helps"]
     best = min(helping, key=lambda cell: cell.difference.mean, default=None)
-    finding = f"{task.sentence[0].upper()}{task.sentence[1:]}, {task.model}. " + (
+    finding = f"{task.words[0].upper()}{task.words[1:]}. " + (
         f"Most helps {CURES[best.cure].label}: {best.difference.mean:+.1f} points on balanced data."
         if best is not None
         else "No cure certainly helps on balanced data."
@@ -221,10 +236,13 @@ def _outcome(mine: Sequence[Cell]) -> Table:
         }
         for cell in mine
     ]
+    cure = CURES[mine[0].cure]
+    same = "epochs" if cure.batch_share < 1 else "steps"
+    more = ", so that copies cost more there" if cure.factor > 1 and not cure.weighted else ""
     caption = (
-        f"`evenly compare DATA --methods plain,{METHODS[mine[0].cure]}` does the like on your data, at "
-        f"{mine[0].cost:.2f}× the gradients of plain training. The last column is the effect that as many seeds "
-        "show nine times out of ten."
+        f"With as many {same} as plain training, this costs {mine[0].cost:.2f}× its gradients. `evenly compare DATA "
+        f"--methods plain,{METHODS[mine[0].cure]}` does the like on your data, with as many epochs{more}. The last "
+        "column is the effect that as many seeds show nine times out of ten."
     )
     return Table(list(rows[0]), rows, caption, whole=True)
 

@@ -63,6 +63,11 @@ class Task:
         return f"{100 * self.share:g}% of {self.size:,} examples of {self.data} {_WORDS[self.minority]}"
 
     @property
+    def words(self) -> str:
+        """The task and its network in words."""
+        return f"{self.sentence}, {self.model}"
+
+    @property
     def group(self) -> str:
         """The group of test examples that corresponds to the minority."""
         return "contradicts" if self.minority == "conflicting" else "lacks"
@@ -92,7 +97,7 @@ def experiment(
     scales[scale] = Scale(SEEDS, minutes, data=data, value=value, wanted=len(SEEDS))
     return Experiment(
         key=task.key,
-        title=f"Atlas: {task.sentence}, {task.model}",
+        title=f"Atlas: {task.words}",
         claim=f"Where {task.sentence}, USEFUL lowers the error on balanced data.",
         plan=plan,
         claims=tuple(_claims()),

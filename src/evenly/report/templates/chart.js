@@ -272,6 +272,17 @@ const Chart = (() => {
     return list;
   }
 
+  // Cut in the middle: labels that begin alike often differ in their ends.
+  function shortened(text, room, wide) {
+    let kept = text.length;
+    let shown = text;
+    while (kept > 2 && wide(shown) > room + 1) {
+      kept -= 1;
+      shown = text.slice(0, Math.ceil(kept / 2)) + "…" + text.slice(text.length - Math.floor(kept / 2));
+    }
+    return shown;
+  }
+
   function tooltip(element, stop, stops, width) {
     const box = element.querySelector(".tip");
     const { head, unit, rows } = stops.words(stop);
@@ -311,7 +322,8 @@ const Chart = (() => {
     const x = scaleOf(chart, "x", left, right);
     const labels = chart.x.labels;
     const turned = labels && labels.some((label) => wide(label) > x.step - 6);
-    const drop = turned ? Math.min(Math.max(...labels.map(wide)) * 0.6 + 14, 90) : 18;
+    const room = turned ? Math.min(Math.max(...labels.map(wide)), height * 0.5) : Infinity;
+    const drop = turned ? room * 0.6 + 14 : 18;
     const bottom = height - drop - (chart.x.label ? 20 : 4);
     const y = scaleOf(chart, "y", bottom, top);
     const xTicks = labels ? labels.map((label) => ({ value: label, text: label }))
@@ -329,7 +341,7 @@ const Chart = (() => {
       const place = x(tick.value);
       if (!heat && !labels) add(grid, "path", { d: `M${place} ${top}V${bottom}` });
       if (i % every) return;
-      const shown = turned && tick.text.length > 18 ? tick.text.slice(0, 17) + "…" : tick.text;
+      const shown = turned ? shortened(tick.text, Math.min(room, (place + 4) / 0.82), wide) : tick.text;
       const text = add(svg, "text", { class: "tick", ...(turned ? { transform: `translate(${place + 4} ${bottom + 14}) rotate(-35)`, "text-anchor": "end" }
         : { x: place, y: bottom + 16, "text-anchor": "middle" }) }, shown);
       if (shown !== tick.text) add(text, "title", {}, tick.text);

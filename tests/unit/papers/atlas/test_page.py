@@ -69,6 +69,37 @@ def test_what_was_not_measured_is_listed_as_such(site: Path):
     assert "atlas/fmnist-lacking-20" in index.split("Not measured")[-1]
 
 
+def test_columns_go_from_perceptrons_by_share_to_networks_and_data(tmp_path: Path):
+    """Whatever the order of the rows, and with the tasks that are still to be measured."""
+    keys = ("fmnist-lacking-20", "convnet-lacking-20", "lacking-40", "lacking-10", "lacking-5")
+    write_atlas(tmp_path, [whole_row(f"atlas/{key}", {}) for key in keys], TASKS)
+    index = (tmp_path / "index.html").read_text()
+    [first, *_] = re.findall(r'<tr><th scope="row">USEFUL ×2</th>(.*?)</tr>', index, re.DOTALL)
+    assert re.findall(r'href="atlas-([\w-]+)\.html', first) == [*reversed(keys)]
+    heads = re.findall(r'<th scope="colgroup" colspan="\d+">([^<]*)</th>', index.split("</thead>")[1])
+    assert heads[-5:] == ["800", "800", "800", "800 conv", "5k fmn"]
+    assert "conv: convnet; fmn: fmnist-mnist." in index
+
+
+def test_every_task_names_the_command_that_repeats_it(site: Path):
+    index = (site / "index.html").read_text()
+    assert all(f"<td>{row['command']}</td>" in index for row in ROWS)
+    lead = index.split("Repeats this:")[1].split("</code>")[0]
+    assert lead.endswith(">evenly reproduce atlas"), "one scale alone does not repeat every task"
+
+
+def test_the_cost_of_equal_steps_is_not_told_as_that_of_a_comparison(site: Path):
+    page = re.sub(r"<[^>]+>", "", (site / "atlas-lacking-20.html").read_text())
+    useful = page.split("plain,useful:8 does the like")
+    assert useful[0].endswith(
+        "With as many steps as plain training, this costs 1.10× its gradients. evenly compare DATA --methods "
+    )
+    assert useful[1].startswith(" on your data, with as many epochs, so that copies cost more there.")
+    assert "plain,reweight:8 does the like on your data, with as many epochs. The last" in page
+    assert "With as many epochs as plain training, this costs 1.00× its gradients." in page, "the smaller batch"
+    assert "for as many steps with a cure as without" in (site / "index.html").read_text()
+
+
 def test_a_page_of_a_task_shows_every_seed_and_what_could_be_seen(site: Path):
     page = (site / "atlas-lacking-20.html").read_text()
     value = ROWS[0]["quantities"]["useful8+noise.balanced"]["23"]
