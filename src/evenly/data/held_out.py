@@ -65,6 +65,7 @@ def with_test(splits: Splits, *, share: float | None = None, has_validation: boo
     )
     made = splits | {"train": splits.train.subset(where(~mask)), "test": splits.train.subset(where(mask), split="test")}
     made.remarks = (*splits.remarks, remark)
+    made.test_is_held_out = True
     return made
 
 

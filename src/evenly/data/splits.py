@@ -23,6 +23,7 @@ class Splits(Mapping[str, Labelled]):
     """
 
     repeated = False  # whether training examples occur more than once
+    test_is_held_out = False  # whether `test` was held out of the training examples, as the data have no such split
 
     def __init__(
         self, name: str, parts: Mapping[str, Labelled], *, remarks: Sequence[str] = (), drawn_from: str = ""

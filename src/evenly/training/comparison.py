@@ -77,7 +77,7 @@ def compare(
         data = load_once(first, data_root=running.get("data_root"))
         split = evaluation_split(data, design.split)
         # What does not fit together, and files that cannot be used, are an error now, not once in every run.
-        design.check_on(data)
+        design.check_on(data, split=split)
         data.identity()
         world = World.join(running.get("device", "auto"))
         plain = replace(first, resampling=Resampling())

@@ -89,12 +89,15 @@ class Design:
         if self.needs_early:
             self.early(self.seeds[0])
 
-    def check_on(self, splits: Splits) -> None:
-        """Raise, before anything is trained, for what these data cannot take: augmentations, a split for DFR."""
+    def check_on(self, splits: Splits, *, split: str) -> None:
+        """Raise, before anything is trained, for what these data cannot take: augmentations, a split for DFR.
+
+        `split` is where the error is taken.
+        """
         train = splits.train
         one, index = train.gather([0]), torch.zeros(1, dtype=torch.int64)
         for recipe in self._recipes():
-            check_last_layer(recipe, splits)
+            check_last_layer(recipe, splits, judged_on=split)
             for_all = Augmentation.parse(recipe.augment, data=train)
             for_all(one, seed=0, epoch=0, index=index)
             if recipe.resampling.augment:

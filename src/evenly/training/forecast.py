@@ -36,8 +36,7 @@ def forecast(design: Design, *, runs: str | os.PathLike[str] = "runs", **where: 
     design.check()
     plain = design.plain(design.seeds[0])
     data = load_data(plain, data_root=where.get("data_root"))
-    evaluation_split(data, design.split)
-    design.check_on(data)
+    design.check_on(data, split=evaluation_split(data, design.split))
     cost = estimate(replace(plain, resampling=Resampling()), splits=data, **where)
     made: dict[str, Any] = {"recipes": {}, "share": None, "early_epochs": None, "assumed": ()}
     lines = []

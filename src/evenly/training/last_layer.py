@@ -15,14 +15,37 @@ from evenly.training.loop import Loop
 GROUP = "group"  # the attribute whose values are balanced, where the split has it
 
 
-def check_last_layer(recipe: Recipe, splits: Splits) -> None:
-    """Raise before training where the last layer could not be fitted at its end."""
+def check_last_layer(recipe: Recipe, splits: Splits, *, judged_on: str | None = None) -> None:
+    """Raise before training where the last layer could not be fitted at its end, or is fitted to what judges it."""
     name = recipe.last_layer
-    if name is None or name in splits:
+    if name is None:
         return
+    if name not in splits:
+        remedy = _missing_split_remedy(splits, name)
+        raise UsageError(f"last_layer={name}: {splits.name} has no split {name!r} to fit the last layer to. {remedy}")
+    if name == judged_on:
+        remedy = "Judge by another split: --split test" if "test" in splits else _test_split_remedy(splits)
+        raise UsageError(
+            f"last_layer={name}: the error is taken on {name} too, and a layer fitted to examples is not judged by "
+            f"them. {remedy}"
+        )
+
+
+def _missing_split_remedy(splits: Splits, name: str) -> str:
     others = [split for split in splits if split not in ("train", "test")]
-    remedy = f"It has {', '.join(others)}." if others else "Hold some examples out: --set data.validation=0.2"
-    raise UsageError(f"last_layer={name}: {splits.name} has no split {name!r} to fit the last layer to. {remedy}")
+    if others:
+        return f"It has {', '.join(others)}: --set last_layer={others[0]}, or dfr:{others[0]} among --methods."
+    if splits.repeated:
+        return f"Give it rows of the split {name} in a column `split`."
+    # Data without a test split lose the share that is held out for them once a validation set is asked for.
+    test = " --set data.options.held_out=0.2" if splits.test_is_held_out else ""
+    return f"Hold some examples out: --set data.validation=0.2{test}"
+
+
+def _test_split_remedy(splits: Splits) -> str:
+    if splits.repeated:
+        return "Give the data rows of the split test in a column `split`."
+    return "Hold out a test split too: --set data.options.held_out=0.2"
 
 
 def check_can_refit(parts: Parts) -> None:

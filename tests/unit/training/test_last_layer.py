@@ -1,5 +1,7 @@
 """A run whose last layer is fitted to a held-out split at its end: it is scikit-learn's, on the run's own features."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -7,12 +9,16 @@ from safetensors.torch import load_file
 from sklearn.linear_model import LogisticRegression
 
 from evenly.data import Splits, load
+from evenly.data.own.repeats import Repeated
 from evenly.errors import UsageError
 from evenly.models import build
-from evenly.recipe import Recipe, digest, from_mapping
+from evenly.recipe import Recipe, digest, from_mapping, override
 from evenly.resampling.last_layer import last_linear, retrain_last_layer
 from evenly.rng import generator
+from evenly.training.build import load_data
 from evenly.training.comparison import Design, compare
+from evenly.training.forecast import forecast
+from evenly.training.last_layer import check_last_layer
 from evenly.training.train import train
 from evenly.training.trained_model import load_trained
 
@@ -110,6 +116,52 @@ def test_a_split_that_is_not_there_is_refused_before_training(tmp_path):
             Design(from_mapping(Recipe, {**SMALL, "data": {"name": "digits"}}), ("plain", "dfr"), (0,)), runs=tmp_path
         )
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    """Data of one's own with nothing but `x` and `y`."""
+    labels = np.arange(120) % 2
+    inputs = np.random.default_rng(0).normal(size=(120, 4)) + labels[:, None]
+    np.savez(tmp_path / "cloud.npz", x=inputs, y=labels)
+    return from_mapping(Recipe, {**SMALL, "data": {"name": str(tmp_path / "cloud.npz")}, "augment": [], "epochs": 1})
+
+
+def advice(recipe, runs, **options):
+    """The settings that a refusal advises; nothing is trained before it."""
+    with pytest.raises(UsageError) as caught:
+        compare(Design(recipe, ("plain", "dfr"), (0,), **options), runs=runs, device="cpu")
+    assert not runs.exists()
+    return re.findall(r"--set (\S+)", str(caught.value))
+
+
+def test_what_is_advised_for_data_without_other_splits_works(cloud, tmp_path):
+    advised = override(cloud, advice(cloud, tmp_path / "runs"))
+    found = compare(Design(advised, ("plain", "dfr"), (0,)), runs=tmp_path / "runs", device="cpu")
+    assert found["split"] == "test"
+    assert [method["runs"]["0"]["state"] for method in found["methods"]] == ["done", "done"]
+
+
+def test_a_split_that_judges_the_layer_fitted_to_it_is_refused_before_training(cloud, tmp_path):
+    only = override(cloud, ["data.validation=0.2"])
+    advised = override(only, advice(only, tmp_path / "runs"))
+    assert "test" in load_data(advised)
+    with pytest.raises(UsageError, match="the error is taken on validation too"):
+        forecast(Design(only, ("plain", "dfr"), (0,)), runs=tmp_path, device="cpu")
+    with pytest.raises(UsageError, match=r"the error is taken on validation too.*--split test"):
+        compare(Design(advised, ("plain", "dfr"), (0,), split="validation"), runs=tmp_path / "runs", device="cpu")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_rows_that_repeat_examples_are_not_advised_to_be_held_out(tmp_path):
+    part = load("spirals").train
+    splits = Repeated("mine", {"train": part, "test": part})
+    recipe = from_mapping(Recipe, {"last_layer": "validation"})
+    with pytest.raises(UsageError, match="Give it rows of the split validation in a column `split`"):
+        check_last_layer(recipe, splits)
+    judged = Repeated("mine", {"train": part, "validation": part})
+    with pytest.raises(UsageError, match="Give the data rows of the split test in a column `split`"):
+        check_last_layer(recipe, judged, judged_on="validation")
 
 
 def test_it_is_a_method_of_a_comparison(tmp_path):
