@@ -52,6 +52,33 @@ def test_the_new_layer_predicts_as_scikit_learn_on_standardised_features(outputs
     torch.testing.assert_close(ours.double(), torch.as_tensor(theirs.decision_function(scaled)), atol=1e-3, rtol=1e-3)
 
 
+@pytest.mark.parametrize("outputs", [2, 1])
+def test_a_layer_without_bias_is_that_of_scikit_learn_without_intercept(outputs: int) -> None:
+    split = load("spirals")["balanced"]
+    with seeding(0):
+        model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, outputs, bias=False))
+    layer = retrain_last_layer(model, split)
+    assert layer.bias is None
+    features = model[:2](split.inputs).detach().double()
+    scale = features.square().mean(0).sqrt()
+    scale[scale == 0] = 1
+    scaled = (features / scale).numpy()
+    theirs = LogisticRegression(C=2, tol=1e-10, max_iter=10_000, fit_intercept=False).fit(scaled, split.labels.numpy())
+    odds = layer(features.float()).detach()
+    ours = odds[:, 0] if outputs == 1 else odds[:, 1] - odds[:, 0]
+    torch.testing.assert_close(ours.double(), torch.as_tensor(theirs.decision_function(scaled)), atol=1e-3, rtol=1e-3)
+
+
+def test_without_intercept_the_gradient_of_the_weights_is_zero_and_so_is_the_bias() -> None:
+    rng = torch.Generator().manual_seed(0)
+    x = 1 + torch.randn(300, 5, generator=rng, dtype=torch.float64)
+    labels = (x[:, 0] - x[:, 1] > 0.3).long() + (x[:, 2] > 1.5).long()
+    weight, bias = logistic_regression(x, labels, 3, 1.0, intercept=False)
+    residual = (x @ weight.T).softmax(1) - nn.functional.one_hot(labels, 3)
+    assert float((residual.T @ x + weight).abs().max()) < 1e-3
+    assert not bias.any()
+
+
 def test_with_by_the_fit_is_that_of_as_many_examples_of_each_group() -> None:
     split = load("spirals", conflict=0.2)["test"]
     model, group = network(), split.attributes["group"]

@@ -32,8 +32,10 @@ def retrain_last_layer(
         strength · Σ_i cross-entropy(W·φ̂(x_i) + b, y_i) + ½‖W‖²
 
     with features φ̂ standardised on `split`, as scikit-learn's `LogisticRegression(C=strength)` does; the returned layer
-    takes features as they are. With `by`, the name of an attribute such as `group`, as many examples of each of its
-    values are taken. The authors use an ℓ1 penalty chosen on held-out data and average over ten such subsets.
+    takes features as they are. In place of a layer without bias one without bias is fitted: features are then divided
+    by their root mean square and not centred, which would take a bias to undo. With `by`, the name of an attribute
+    such as `group`, as many examples of each of its values are taken. The authors use an ℓ1 penalty chosen on held-out
+    data and average over ten such subsets.
 
     The model does not change: put the layer in its place with `setattr`, or call it on features.
 
@@ -52,7 +54,7 @@ def retrain_last_layer(
 
 
 def fit(layer: nn.Linear, features: Tensor, split: Labelled, rows: Tensor, *, strength: float = 1.0) -> nn.Linear:
-    """A layer like `layer`, fitted to the features and labels of `rows`, which are rows of `split`."""
+    """A layer like `layer`, with a bias if it has one, fitted to the features and labels of `rows` of `split`."""
     if not strength > 0:
         raise UsageError(f"strength={strength}: the weight of the data against the penalty is above 0; 1 is usual.")
     feature_ND, labels_N = features.flatten(1), split.labels.cpu()[rows]
@@ -60,22 +62,33 @@ def fit(layer: nn.Linear, features: Tensor, split: Labelled, rows: Tensor, *, st
         raise UsageError("the last linear layer is not called once per example: name the right one with head=.")
     if len(set(labels_N.tolist())) < 2:
         raise DataError(f"{split.name} {split.split}: a last layer needs examples of two classes or more to be fitted.")
-    mean_D, std_D = feature_ND.mean(dim=0), feature_ND.std(dim=0, correction=0)
-    std_D = torch.where(std_D > 0, std_D, 1.0)
-    weight_CD, bias_C = logistic_regression((feature_ND - mean_D) / std_D, labels_N, split.num_classes, strength)
-    weight_CD = weight_CD / std_D
+    has_bias = layer.bias is not None
+    if has_bias:
+        mean_D, scale_D = feature_ND.mean(dim=0), feature_ND.std(dim=0, correction=0)
+    else:
+        mean_D, scale_D = torch.zeros_like(feature_ND[0]), feature_ND.square().mean(dim=0).sqrt()
+    scale_D = torch.where(scale_D > 0, scale_D, 1.0)
+    weight_CD, bias_C = logistic_regression(
+        (feature_ND - mean_D) / scale_D, labels_N, split.num_classes, strength, intercept=has_bias
+    )
+    weight_CD = weight_CD / scale_D
     bias_C = bias_C - weight_CD @ mean_D
     if layer.out_features == 1:
         weight_CD, bias_C = weight_CD[1:] - weight_CD[:1], bias_C[1:] - bias_C[:1]
-    fitted = nn.Linear(layer.in_features, layer.out_features)
+    fitted = nn.Linear(layer.in_features, layer.out_features, bias=has_bias)
     with torch.no_grad():
         fitted.weight.copy_(weight_CD)
-        fitted.bias.copy_(bias_C)
+        if has_bias:
+            fitted.bias.copy_(bias_C)
     return fitted.to(layer.weight.device, layer.weight.dtype)
 
 
-def logistic_regression(x_ND: Tensor, labels_N: Tensor, num_classes: int, strength: float) -> tuple[Tensor, Tensor]:
+def logistic_regression(
+    x_ND: Tensor, labels_N: Tensor, num_classes: int, strength: float, *, intercept: bool = True
+) -> tuple[Tensor, Tensor]:
     """The minimiser of strength·Σ cross-entropy + ½‖W‖² over W and b, in float64 by L-BFGS from zero.
+
+    Without `intercept`, b is zero.
 
     >>> weight, bias = logistic_regression(torch.tensor([[-1.0], [1.0]]), torch.tensor([0, 1]), 2, 1.0)
     >>> torch.allclose(weight[0], -weight[1]), bool(weight[1] > 0)
@@ -83,9 +96,10 @@ def logistic_regression(x_ND: Tensor, labels_N: Tensor, num_classes: int, streng
     """
     x_ND = x_ND.double()
     weight_CD = torch.zeros(num_classes, x_ND.shape[1], dtype=torch.float64, requires_grad=True)
-    bias_C = torch.zeros(num_classes, dtype=torch.float64, requires_grad=True)
+    bias_C = torch.zeros(num_classes, dtype=torch.float64, requires_grad=intercept)
+    unknown = [weight_CD, bias_C] if intercept else [weight_CD]
     solver = torch.optim.LBFGS(
-        [weight_CD, bias_C], max_iter=2_000, tolerance_grad=1e-9, tolerance_change=1e-14, line_search_fn="strong_wolfe"
+        unknown, max_iter=2_000, tolerance_grad=1e-9, tolerance_change=1e-14, line_search_fn="strong_wolfe"
     )
 
     def loss() -> float:

@@ -101,6 +101,19 @@ def test_groups_are_balanced_where_the_split_has_them(tmp_path):
     assert not torch.allclose(ours, retrain_last_layer(plain, uneven).weight, rtol=1e-2, atol=1e-2)
 
 
+def test_a_network_whose_head_has_no_bias_predicts_as_the_layer_fitted_to_it(tmp_path):
+    data = {"name": "spirals", "validation": 0.3}
+    settings = {"data": data, "model": {"name": "relu2"}, "epochs": 1, "batch_size": 64}
+    plain, refitted = (
+        load_trained(train(from_mapping(Recipe, settings | more), runs=tmp_path, device="cpu", pace=0))
+        for more in ({}, {"last_layer": "validation"})
+    )
+    plain.model.head = retrain_last_layer(plain.model, plain.splits["validation"])
+    inputs = plain.splits["test"].inputs
+    with torch.no_grad():
+        assert torch.allclose(plain.model(inputs), refitted.model(inputs), atol=1e-3, rtol=1e-3)
+
+
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_what_the_network_is_trained_on_or_judged_by_is_refused(split):
     with pytest.raises(UsageError, match=f"last_layer={split}: expected a split that the network was not trained on"):
