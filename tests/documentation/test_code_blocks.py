@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evenly.cli import parser
+from evenly.resampling import SeparationWarning
 
 PROJECT = Path(__file__).parents[2]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
@@ -35,6 +36,7 @@ def test_python_blocks_run_one_after_another(page: Path, tmp_path: Path, monkeyp
     if page.stem in ("lightning", "transformers"):
         _guard_torchvision()
         warnings.simplefilter("ignore")  # What other frameworks remark on is not ours.
+    warnings.simplefilter("ignore", SeparationWarning)  # Some blocks show what it says.
     names: dict[str, object] = {"__name__": "__main__"}
     for number, block in enumerate(blocks(page, "python"), 1):
         exec(compile(block, f"{page.name}, block {number}", "exec"), names)

@@ -81,7 +81,9 @@ def test_a_network_that_fits_everything_and_one_that_knows_nothing_abstain_in_wo
     found = label_noise(ignorant, labels)
     assert found.share is None
     assert "does not know the classes" in found.reason
-    assert on_noise(found, hard_share=0.3) == ()
+    assert on_noise(found, hard_share=0.3) == on_noise(found, hard_share=0.3, factor=1) == (), "nothing is repeated"
+    (sentence,) = on_noise(found, hard_share=0.3, factor=2)
+    assert found.reason in sentence
 
 
 def test_a_factor_is_objected_to_only_where_it_shows_too_many_wrong_labels() -> None:

@@ -1,5 +1,6 @@
 """`evenly separate`: the first half of the method, from data or from the outputs of any network."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,8 @@ def separate(
         until = moment(at_epoch, at_fraction)
         separation, checked, trained = _from_training(recipe, until, runs, how, method)
     save(separation, out)
+    for sentence in checked.sentences:
+        say(sentence)
     if json:
         print_json(_plain(separation, checked, out) | trained)
         return
@@ -97,9 +100,6 @@ def separate(
     print_table(rows, ["class", "hard", "of", "loss hard", "loss easy", "silhouette"])
     for epoch, alike in trained.get("agreement", {}).items():
         say(f"Of the examples called hard here or after epoch {epoch}, {alike['jaccard']:.0%} are hard in both.")
-    for sentence in checked.sentences:
-        if sentence not in separation.remarks:  # those were shown when they arose
-            say(sentence)
     say(f"\n{separation.num_hard:,} of {len(separation):,} examples are hard ({separation.share:.0%}): {out}")
 
 
@@ -120,6 +120,7 @@ def _refuse_training(given: dict[str, Any]) -> None:
 def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
     from evenly.errors import DataError
     from evenly.files.numpy_files import read_npz
+    from evenly.resampling import SeparationWarning
     from evenly.resampling import separate as split
 
     if not path.exists():
@@ -130,7 +131,9 @@ def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
             raise DataError(f"{path} has no array {name!r}: it has {', '.join(arrays) or 'none'}.")
     given: dict[str, Any] = {name: arrays[name] for name in ("losses", "index") if name in arrays}
     chosen: Any = method  # one of the parser's choices
-    return split(arrays["logits"], arrays["labels"], method=chosen, **given), arrays["logits"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeparationWarning)  # the remarks are said with the rest of the check
+        return split(arrays["logits"], arrays["labels"], method=chosen, **given), arrays["logits"]
 
 
 def _from_training(

@@ -79,7 +79,7 @@ def health(
     sentences = (
         *separation.remarks,
         *(() if already_said else on_clusters(separation.name, by_label)),
-        *(on_noise(noise, hard_share=separation.share) if noise is not None else ()),
+        *(on_noise(noise, hard_share=separation.share, method=separation.method) if noise is not None else ()),
         *_on_suspects(separation, suspected),
         *_on_agreement(agreements),
     )

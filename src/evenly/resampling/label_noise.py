@@ -134,22 +134,47 @@ def wilson(successes: int, num: int, *, z: float = 1.96) -> tuple[float, float]:
     return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
-def on_noise(noise: LabelNoise, *, hard_share: float, factor: int | None = None) -> tuple[str, ...]:
-    """A warning about wrong labels before anything is upsampled, or nothing."""
+def on_noise(
+    noise: LabelNoise, *, hard_share: float, factor: int | None = None, method: str = "k-means"
+) -> tuple[str, ...]:
+    """A warning about wrong labels before anything is upsampled, or nothing.
+
+    `hard_share` is the share of the examples that `method` chooses, as in `separate`, and `factor` how often they will
+    be shown: then it is also said why nothing could be estimated.
+    """
+    chosen, remedy = _CHOICES.get(method, _CHOICES["k-means"])
+    if noise.share is None:
+        if factor is None or factor == 1:
+            return ()
+        return (
+            f"the share of wrong labels could not be estimated: {noise.reason}. Showing {chosen} more often repeats "
+            "wrong labels too: look at some of these examples first.",
+        )
     if not noise:
         return ()
-    assert noise.share is not None
     largest = noise.largest_factor(hard_share)
-    if factor is not None and largest is not None and factor <= largest:
+    assert largest is not None
+    if factor is not None and factor <= largest:
         return ()
     advice = (
-        "repeating hard examples is likely to harm"
+        f"repeating {chosen} is likely to harm"
         if largest == 1
-        else f"a factor above {largest} is likely to harm, as it repeats them too"
+        else f"showing {chosen} more than {largest} times is likely to harm, as it repeats them too"
     )
     return (
         f"about {noise.share:.1%} of the labels (95% interval {noise.low:.1%} to {noise.high:.1%}) contradict what "
-        f"the network is surest of. If they are wrong, {advice}: cluster only what is predicted rightly "
-        "(among='right', --set resampling.among=right). If they are right, and these examples contradict an easy "
-        "feature, do not: one network cannot tell the two apart. Look at some.",
+        f"the network is surest of. If they are wrong, {advice}: {remedy}. If they are right, and these examples "
+        "contradict an easy feature, do not: one network cannot tell the two apart. Look at some.",
     )
+
+
+_CLUSTERS_INSTEAD = "take the clusters of what is predicted rightly instead (among='right', useful+right)"
+#: By the method of a separation: what it chooses, and what to do if labels are wrong.
+_CHOICES = {
+    "k-means": (
+        "hard examples",
+        "cluster only what is predicted rightly (among='right', --set resampling.among=right)",
+    ),
+    "misclassified": ("what is predicted wrongly", _CLUSTERS_INSTEAD),
+    "quantile": ("the examples of higher loss", _CLUSTERS_INSTEAD),
+}

@@ -162,7 +162,7 @@ def separate(
         fit = on_fit(accuracy, max_accuracy, distinct)
         wrong = on_right_only(len(outputs), right) if among == "right" else ()
         remarks = (*unsplit, *wrong, *fit, *clusters)
-        spoken = (*unsplit, *fit, *(clusters if not any(facts.distinct for facts in distinct.values()) else ()))
+        spoken = (*unsplit, *wrong, *fit, *(clusters if not any(facts.distinct for facts in distinct.values()) else ()))
         for remark in spoken:
             warnings.warn(remark, SeparationWarning, stacklevel=2)
     return Separation(

@@ -94,7 +94,9 @@ def on_fit(accuracy: float, max_accuracy: float, distinctness: Mapping[int, Dist
 
 
 def on_right_only(num: int, right: int) -> tuple[str, ...]:
-    """A sentence on the examples left out by clustering only correctly predicted ones."""
+    """A sentence on the examples left out by clustering only correctly predicted ones, if there are any."""
+    if num == right:
+        return ()
     return (
         f"among='right': {num - right:,} of {num:,} examples are predicted wrongly and kept once. This guards against "
         "wrong labels; where a minority has an easy feature that contradicts its label, it is that minority that is "

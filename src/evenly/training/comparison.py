@@ -116,7 +116,7 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
         if design.needs_early:
             early = to_mapping(design.early(seed))
             keep_end = has_plain and _begins_alike(design)
-            settings = {"recipe": early, "factor": design.largest_factor, "refuse": refuse, "keep_end": keep_end}
+            settings = {"recipe": early, "selections": design.selections, "refuse": refuse, "keep_end": keep_end}
             jobs.append(
                 Job(first, f"{_JOBS}:train_early", settings | {"running": dict(running)}, cost=_early_part(design))
             )

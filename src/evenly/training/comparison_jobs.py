@@ -2,12 +2,12 @@
 
 import contextlib
 import multiprocessing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from evenly.data import Splits
-from evenly.errors import DataError, EvenlyError
+from evenly.errors import DataError
 from evenly.recipe import Recipe, from_mapping
 from evenly.records import Run
 from evenly.records.comparison import relative_cost
@@ -62,31 +62,25 @@ def train_early(
     runs: str,
     *,
     recipe: Mapping[str, Any],
-    factor: int | None,
+    selections: Sequence[Mapping[str, Any]],
     refuse: bool,
     keep_end: bool,
     running: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Train an early run, separate its outputs, and collect warnings against repeating examples `factor` times.
+    """Train an early run, separate its outputs as methods will (`Design.selections`), and collect the warnings.
 
     With `refuse`, outputs that cannot be separated raise an error now, before any long training.
     """
     first = from_mapping(Recipe, recipe)
     data = load_once(first, data_root=running.get("data_root"))
     run = train_from(None, first, runs=runs, splits=data, keep_end=keep_end, **running)
-    answer = {
+    return {
         "run": run.id,
         "epoch": outputs_epoch(run),
         "rule_fired": bool(run.summary().get("rule_fired", True)),
         "gradients": _Numbers(run)["gradients"],
-        "cautions": [],
+        "cautions": cautions(run, data.train, selections, refuse=refuse),
     }
-    try:
-        answer["cautions"] = list(cautions(run, separation_of(run, data.train), factor=factor))
-    except EvenlyError:
-        if refuse:
-            raise
-    return answer
 
 
 def train_method(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -71,10 +72,12 @@ class Design:
         return first
 
     @property
-    def largest_factor(self) -> int | None:
-        """The largest factor by which a method repeats examples that may be mislabelled; None where none does."""
-        chosen = [made for made in self._resamplings() if made.method != "random" and made.among == "all"]
-        return max((made.factor for made in chosen), default=None)
+    def selections(self) -> list[dict[str, Any]]:
+        """How methods choose examples by the early run, each way once: `method`, `among` and `factor`."""
+        made = [(each.method, each.among, each.factor) for each in self._resamplings()]
+        if any(method.has("steps") for method in self.parsed_methods):
+            made.append(("random", "all", 1))  # only the number of hard examples matters to it
+        return [{"method": method, "among": among, "factor": factor} for method, among, factor in dict.fromkeys(made)]
 
     def _resamplings(self) -> list[Resampling]:
         return [recipe.resampling for recipe in self._recipes() if recipe.resampling.method != "none"]

@@ -21,7 +21,7 @@ from evenly.resampling.balance import balance_factors
 from evenly.resampling.baselines import random_like, reweight, upweight
 from evenly.training import checkpoint
 from evenly.training.recorded_recipe import recorded_recipe
-from evenly.training.separations import separation_of, suspect_rows
+from evenly.training.separations import rule_of, separation_of, suspect_rows
 
 
 class Selection(NamedTuple):
@@ -39,8 +39,7 @@ def select(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> S
     wanted = recipe.resampling
     early = Run.open(str(wanted.early), runs)
     _refuse_other_data(early, data)
-    rule = wanted.method if wanted.method in ("quantile", "misclassified") else "k-means"
-    separation = separation_of(early, data, method=rule, among=wanted.among)
+    separation = separation_of(early, data, method=rule_of(wanted.method), among=wanted.among)
     if wanted.method == "random":
         separation = random_like(separation, rng=rng.generator(recipe.seed, "random upsampling"))
     hard_N = torch.zeros(len(data), dtype=torch.bool)

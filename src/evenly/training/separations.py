@@ -20,6 +20,15 @@ _REMEMBERED = 16  # separations: a few methods for each of the seeds in progress
 _separations: dict[tuple[Any, ...], Separation] = {}
 
 
+def rule_of(method: str) -> str:
+    """The rule of `separate` by which a resampling method chooses examples; most take the hard clusters.
+
+    >>> rule_of("misclassified"), rule_of("reweight")
+    ('misclassified', 'k-means')
+    """
+    return method if method in ("quantile", "misclassified") else "k-means"
+
+
 def separation_of(early: Run, data: Labelled, *, method: str = "k-means", among: str = "all") -> Separation:
     """The separation of an early run's outputs, for the data they were computed on.
 

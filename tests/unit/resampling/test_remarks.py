@@ -115,11 +115,15 @@ def test_among_right_clusters_only_what_is_predicted_rightly_and_keeps_the_rest_
     flipped = labels.clone()
     wrong = (torch.arange(600) % 20 == 7) & ~hard
     flipped[wrong] = 1 - labels[wrong]
-    loose, strict = separate(logits, flipped), separate(logits, flipped, among="right")
+    loose = separate(logits, flipped)
+    with pytest.warns(SeparationWarning, match="among='right': 46 of 600 examples are predicted wrongly") as caught:
+        strict = separate(logits, flipped, among="right")
+    assert len(caught) == 1
     assert bool(loose.hard[wrong].all()), "an early network finds what is mislabelled hard"
     assert not bool(strict.hard[wrong].any())
     right = logits.argmax(1) == flipped
-    nobody = separate(logits, torch.where(labels == 0, 0, 1), among="right", max_accuracy=1)
+    with pytest.warns(SeparationWarning, match="among='right'"):
+        nobody = separate(logits, torch.where(labels == 0, 0, 1), among="right", max_accuracy=1)
     assert nobody.splits[0].num + nobody.splits[1].num == 600
     alone = separate(logits[right], flipped[right], max_accuracy=1)
     assert torch.equal(strict.hard[right], alone.hard)
@@ -129,6 +133,11 @@ def test_among_right_clusters_only_what_is_predicted_rightly_and_keeps_the_rest_
         members = (flipped == split.label) & ~strict.hard
         assert split.loss_easy == pytest.approx(float(strict.losses[members].double().mean()), rel=1e-5)
     assert any("among='right'" in remark and "will do worse" in remark for remark in strict.remarks)
+
+
+def test_where_nothing_is_predicted_wrongly_there_is_nothing_to_warn_of() -> None:
+    logits, _, _ = two_groups()
+    assert separate(logits, logits.argmax(1), among="right", max_accuracy=1).remarks == ()
 
 
 def test_among_right_is_refused_where_nothing_is_predicted_or_clustered() -> None:
