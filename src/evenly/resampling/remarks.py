@@ -73,13 +73,19 @@ CLUSTERLESS = "not fall into two clusters"
 
 
 def on_fit(accuracy: float, max_accuracy: float, distinctness: Mapping[int, Distinctness]) -> tuple[str, ...]:
-    """A sentence on a network that fits nearly everything; a refusal where most classes show no two clusters.
+    """A sentence on a network that fits nearly everything; a refusal where most classes examined show no two clusters.
 
     A network may predict every label and still give distinct outputs to the examples that lack the easy feature, or it
     may no longer distinguish them. Its clusters show which, its accuracy does not.
     """
     if not accuracy > max_accuracy:
         return ()
+    if not distinctness:
+        return (
+            f"the network fits {accuracy:.2%} of the training set, and no class could be examined for clusters (that "
+            f"takes {FEWEST} examples of a class, and silhouette_sample above 0): the split may be noise. An earlier "
+            "epoch, or another seed, should agree with it before it is trusted.",
+        )
     distinct = sum(facts.distinct for facts in distinctness.values())
     if 2 * distinct <= len(distinctness):
         raise Fitted(

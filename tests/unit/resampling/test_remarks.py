@@ -88,6 +88,15 @@ def test_a_network_that_fits_everything_is_judged_by_its_clusters() -> None:
     assert float(separation.hard[::5].double().mean()) > 0.9
 
 
+@pytest.mark.parametrize(("num", "options"), [(30, {}), (800, {"silhouette_sample": 0})])
+def test_where_no_class_can_be_examined_a_network_that_fits_everything_is_warned_of(num: int, options: dict) -> None:
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.arange(num) % 2
+    cloud = 9 * nn.functional.one_hot(labels, 2) + torch.randn(num, 2, generator=rng)
+    with pytest.warns(SeparationWarning, match=r"fits 100\.00% .* no class could be examined .* may be noise"):
+        assert separate(cloud, labels, **options).num_hard > 0
+
+
 def test_on_the_demo_data_a_network_that_fits_everything_still_finds_the_blanks() -> None:
     """Refused before, with outputs that find the blanks better than those of the moment the rule chose."""
     data = load("digit-dominoes").train
