@@ -78,6 +78,8 @@ def compare(
         split = evaluation_split(data, design.split)
         # What does not fit together, and files that cannot be used, are an error now, not once in every run.
         design.check_on(data, split=split)
+        for remark in design.remarks_on(data):
+            _log.warning(remark)
         data.identity()
         world = World.join(running.get("device", "auto"))
         plain = replace(first, resampling=Resampling())

@@ -73,7 +73,7 @@ def train_early(
     """
     first = from_mapping(Recipe, recipe)
     data = load_once(first, data_root=running.get("data_root"))
-    run = train_from(None, first, runs=runs, splits=data, keep_end=keep_end, **running)
+    run = train_from(None, first, runs=runs, splits=data, keep_end=keep_end, remark=False, **running)
     return {
         "run": run.id,
         "epoch": outputs_epoch(run),
@@ -99,7 +99,7 @@ def train_method(
     data = load_once(base, data_root=running.get("data_root"))
     wanted, first = _recipe_and_early(runs, base, early, chosen, data, factor=factor, keep_suspects=keep_suspects)
     is_plain = chosen.name == "plain"
-    run = train_from(first if is_plain else None, wanted, runs=runs, splits=data, **running)
+    run = train_from(first if is_plain else None, wanted, runs=runs, splits=data, remark=False, **running)
     if is_plain and first is not None:
         forget_end(first)
     summary, collapsed = _Numbers(run), run.summary().get("collapsed")

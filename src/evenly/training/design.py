@@ -12,7 +12,7 @@ from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until
 from evenly.training.early import early_recipe
-from evenly.training.last_layer import check_last_layer
+from evenly.training.last_layer import check_last_layer, on_last_layer
 from evenly.training.methods import Method, parse_all
 
 UNKNOWN = "0" * 12  # stands for the ID of an early run that is not trained yet
@@ -91,6 +91,10 @@ class Design:
         self._recipes()
         if self.needs_early:
             self.early(self.seeds[0])
+
+    def remarks_on(self, splits: Splits) -> list[str]:
+        """What should be known before these data are trained on, each sentence once."""
+        return list(dict.fromkeys(said for recipe in self._recipes() for said in on_last_layer(recipe, splits)))
 
     def check_on(self, splits: Splits, *, split: str) -> None:
         """Raise, before anything is trained, for what these data cannot take: augmentations, a split for DFR.

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from evenly.data import Splits
+from evenly.data import Labelled, Splits
 from evenly.errors import UsageError
 from evenly.recipe import Recipe
 from evenly.resampling.last_layer import balanced_rows, fit, last_linear, watch_inputs
@@ -29,6 +29,34 @@ def check_last_layer(recipe: Recipe, splits: Splits, *, judged_on: str | None = 
             f"last_layer={name}: the error is taken on {name} too, and a layer fitted to examples is not judged by "
             f"them. {remedy}"
         )
+
+
+def on_last_layer(recipe: Recipe, splits: Splits) -> tuple[str, ...]:
+    """A sentence where the examples that the last layer is fitted to have no groups beyond their classes to balance."""
+    name = recipe.last_layer
+    if name is None or name not in splits or recipe.until.rule != "end":
+        return ()
+    split = splits[name]
+    if GROUP not in split.attributes:
+        return (
+            f"last_layer={name}: {splits.name} has no attribute {GROUP!r} there, so the last layer is fitted to all of "
+            "its examples, whether groups are balanced in it or not. To balance them, give every example an attribute "
+            f"{GROUP!r}, such as its class and background together.",
+        )
+    if not _is_class(split, GROUP):
+        return ()
+    others = [other for other in split.attributes if not _is_class(split, other)]
+    instead = f" In Python, retrain_last_layer(…, by={others[0]!r}) balances another attribute." if others else ""
+    return (
+        f"last_layer={name}: the groups of {splits.name} are its classes there, so classes are balanced and nothing "
+        f"else.{instead}",
+    )
+
+
+def _is_class(split: Labelled, attribute: str) -> bool:
+    """Whether an attribute has one value for every class, and for no other."""
+    value_N, label_N = split.attribute(attribute).tolist(), split.labels.tolist()
+    return len(set(zip(value_N, label_N, strict=True))) == len(set(value_N)) == len(set(label_N))
 
 
 def _missing_split_remedy(splits: Splits, name: str) -> str:

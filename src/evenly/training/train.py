@@ -37,7 +37,7 @@ from evenly.training.early import (
 from evenly.training.evidence import EXAMPLES, write_evidence
 from evenly.training.identify import agree, identify
 from evenly.training.interruption import Interruption
-from evenly.training.last_layer import check_can_refit, check_last_layer, refit_last_layer
+from evenly.training.last_layer import check_can_refit, check_last_layer, on_last_layer, refit_last_layer
 from evenly.training.loop import LAST, Enough, Loop
 from evenly.training.model_record import NAME as MODEL
 from evenly.training.model_record import model_record
@@ -134,11 +134,13 @@ def train_from(
     allow: Iterable[str] = (),
     tensorboard: bool = False,
     keep_end: bool = False,
+    remark: bool = True,
 ) -> Run:
     """Like `train`, but continue from the end of `early` if its epochs are the first epochs of this recipe.
 
     The result is that of training from scratch, bit for bit (`evenly.training.continuation`). With `keep_end` a run
-    keeps its final state, so that another one can continue from it.
+    keeps its final state, so that another one can continue from it. Without `remark` nothing is said about the data,
+    for a comparison that has said it.
     """
     for change in allow:
         if change == "data":
@@ -158,6 +160,8 @@ def train_from(
             with contextlib.suppress(OSError):
                 (run.path / LAST).unlink(missing_ok=True)
         return run
+    for sentence in on_last_layer(recipe, data) if remark and world.leads else ():
+        _log.warning(sentence)
     if recipe.sharded and world.size == 1:
         _log.info("sharded=true has no effect in one process: start more with torchrun.")
     if recipe.precision == "bf16" and world.device.type == "cpu":
@@ -180,8 +184,8 @@ def train_from(
             load_early_weights(first, recipe, parts.model)
         environment = stamp(data=parts.splits.fingerprint, device=world.device) if world.leads else None
         if world.leads:
-            if not run.path.exists() and (remark := previous_run(runs, identity)) is not None:
-                _log.info(remark)
+            if not run.path.exists() and (said := previous_run(runs, identity)) is not None:
+                _log.info(said)
             run = Run.create(runs, to_mapping(recipe), identity.id, identity=identity, environment=environment)
         world.wait()
         if world.broadcast(run.state == "done"):  # by another process, while this one was reading the data
@@ -212,8 +216,8 @@ def train_from(
                 result = summarise(parts, loop, last, separation)
                 run.finish(result)
                 loop.path.unlink(missing_ok=True)
-                for remark in remarks(recipe, result):
-                    _log.warning("run %s %s", run.id, remark)
+                for sentence in remarks(recipe, result):
+                    _log.warning("run %s %s", run.id, sentence)
             world.wait()
     return run
 

@@ -18,7 +18,7 @@ from evenly.rng import generator
 from evenly.training.build import load_data
 from evenly.training.comparison import Design, compare
 from evenly.training.forecast import forecast
-from evenly.training.last_layer import check_last_layer
+from evenly.training.last_layer import check_last_layer, on_last_layer
 from evenly.training.train import train
 from evenly.training.trained_model import load_trained
 
@@ -177,8 +177,29 @@ def test_rows_that_repeat_examples_are_not_advised_to_be_held_out(tmp_path):
         check_last_layer(recipe, judged, judged_on="validation")
 
 
-def test_it_is_a_method_of_a_comparison(tmp_path):
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"name": "digits", "validation": 0.3}, "digits has no attribute 'group' there"),
+        ({"name": "digit-dominoes"}, "the groups of digit-dominoes are its classes there.* by='easy_present'"),
+        ({"name": "digit-dominoes", "options": {"conflict": 0.05}}, None),
+    ],
+)
+def test_where_no_groups_are_balanced_that_is_said(data, said):
+    recipe = from_mapping(Recipe, {"data": data, "last_layer": "validation"})
+    remarks = on_last_layer(recipe, load_data(recipe))
+    assert len(remarks) == (said is not None)
+    assert said is None or re.search(said, remarks[0])
+
+
+def test_a_run_says_once_that_no_groups_are_balanced(tmp_path, caplog):
+    run(tmp_path, last_layer="validation", epochs=1)
+    assert caplog.text.count("has no attribute 'group'") == 1
+
+
+def test_it_is_a_method_of_a_comparison(tmp_path, caplog):
     found = compare(Design(from_mapping(Recipe, SMALL), ("plain", "dfr"), (0, 1)), runs=tmp_path, device="cpu")
+    assert caplog.text.count("has no attribute 'group'") == 1, "for all seeds together"
     assert found["state"] == "done"
     plain, dfr = found["methods"]
     assert (dfr["name"], dfr["label"]) == ("dfr", "DFR")
