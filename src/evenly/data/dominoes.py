@@ -82,7 +82,7 @@ def digit_dominoes(
     The upper digit is there with probability `alpha`, else its place is blank: such an example can be classified by the
     hard feature only, as in `patches`. `alpha=1` is the perfect correlation of `cifar-mnist`. The attribute
     `easy_present` says which have it; `probe` and `balanced` all have it. `conflict`, `noise` and `size` are those of
-    `cifar_mnist`, and bring the split `groups`.
+    `cifar_mnist`, and bring the split `groups`; with `size=862`, all there are, it is added to unchanged data.
 
     >>> splits = digit_dominoes(rng=torch.Generator().manual_seed(0))
     >>> list(splits), splits.train.shape

@@ -172,3 +172,15 @@ def test_a_smaller_share_is_part_of_a_larger_one_and_nothing_else_changes() -> N
 def test_what_cannot_be_planted_is_refused_in_words(name: str, options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         load(name, **options)
+
+
+@pytest.mark.parametrize(("name", "options"), [("digit-dominoes", {}), ("patches", {"num_train": 90, "num_test": 60})])
+def test_a_size_of_all_examples_adds_test_splits_and_changes_no_other(name: str, options: dict[str, int]) -> None:
+    usual = load(name, seed=3, **options)
+    more = load(name, seed=3, **options, size=len(usual.train))
+    assert {"balanced", "groups"} <= set(more)
+    for split, part in usual.items():
+        assert torch.equal(part.inputs, more[split].inputs)
+        assert torch.equal(part.labels, more[split].labels)
+    agrees, present = (more["groups"].attributes[each] for each in ("easy_agrees", "easy_present"))
+    assert [int(rows.sum()) * 3 for rows in (agrees, present - agrees, 1 - present)] == [len(more["groups"])] * 3

@@ -42,7 +42,7 @@ def patches(
     share of wrong training labels (`noise` being the patch's) and `size` the number of training examples, drawn evenly
     over classes. Any of them brings the attributes `easy_agrees`, `group` and, in training, `label_noisy`, and two
     test splits: `balanced`, where the easy patch says nothing of the label, and `groups`, where it agrees, contradicts
-    and is missing equally often.
+    and is missing equally often. With `size` equal to `num_train` they are added to unchanged data.
 
     >>> data = patches(rng=torch.Generator().manual_seed(0), num_train=100, num_test=10).train
     >>> data.shape, sorted(data.attributes)
