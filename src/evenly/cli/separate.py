@@ -18,6 +18,7 @@ from evenly.cli.train import (
 from evenly.errors import UsageError
 
 if TYPE_CHECKING:
+    from evenly.recipe import Recipe
     from evenly.resampling import Separation
     from evenly.resampling.health import Health
 
@@ -43,6 +44,12 @@ def fill(parser: Parser) -> None:
         default="k-means",
         help="how a class is split (default: %(default)s)",
     )
+    parser.add_argument(
+        "--among",
+        choices=["all", "right"],
+        default="all",
+        help="split all examples, or only those that the network predicts correctly (default: %(default)s)",
+    )
     add_moment(parser)
     add_run_options(parser)
     add_root(parser)
@@ -57,6 +64,7 @@ def separate(
     at_epoch: int | None,
     at_fraction: float | None,
     method: str,
+    among: str,
     runs: str,
     json: bool,
     **given: Any,
@@ -67,6 +75,7 @@ def separate(
     how = take_run_options(given)
     if from_logits is None:
         recipe = fast_where_possible(resolve_recipe(**given, verb="separate", runs=runs), given, device=how["device"])
+        _refuse_resampling(recipe)
         recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
@@ -74,12 +83,13 @@ def separate(
     from evenly.resampling.health import health
 
     trained: dict[str, Any] = {}
+    way: dict[str, Any] = {"method": method, "among": among}
     if from_logits is not None:
-        separation, logits = _from_file(from_logits, method)
+        separation, logits = _from_file(from_logits, way)
         checked = health(separation, logits)
     else:
         until = moment(at_epoch, at_fraction)
-        separation, checked, trained = _from_training(recipe, until, runs, how, method)
+        separation, checked, trained = _from_training(recipe, until, runs, how, way)
     save(separation, out)
     for sentence in checked.sentences:
         say(sentence)
@@ -117,7 +127,18 @@ def _refuse_training(given: dict[str, Any]) -> None:
             raise UsageError(f"{words} is about training, and --from-logits trains nothing: leave one of them out.")
 
 
-def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
+def _refuse_resampling(recipe: "Recipe") -> None:
+    """Refuse settings of the training that follows a separation: they would change nothing here."""
+    from evenly.recipe import Resampling, to_mapping
+
+    usual = to_mapping(Resampling())
+    for name, value in to_mapping(recipe.resampling).items():
+        if value != usual[name]:
+            advice = "use --among" if name == "among" else "leave it out here, and give it to `evenly useful`"
+            raise UsageError(f"resampling.{name}={value} is about the training that follows a separation: {advice}.")
+
+
+def _from_file(path: Path, way: dict[str, Any]) -> "tuple[Separation, Any]":
     from evenly.errors import DataError
     from evenly.files.numpy_files import read_npz
     from evenly.resampling import SeparationWarning
@@ -130,14 +151,13 @@ def _from_file(path: Path, method: str) -> "tuple[Separation, Any]":
         if name not in arrays:
             raise DataError(f"{path} has no array {name!r}: it has {', '.join(arrays) or 'none'}.")
     given: dict[str, Any] = {name: arrays[name] for name in ("losses", "index") if name in arrays}
-    chosen: Any = method  # one of the parser's choices
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeparationWarning)  # the remarks are said with the rest of the check
-        return split(arrays["logits"], arrays["labels"], method=chosen, **given), arrays["logits"]
+        return split(arrays["logits"], arrays["labels"], **way, **given), arrays["logits"]
 
 
 def _from_training(
-    recipe: Any, until: Any, runs: str, how: dict[str, Any], method: str
+    recipe: Any, until: Any, runs: str, how: dict[str, Any], way: dict[str, Any]
 ) -> "tuple[Separation, Health, dict[str, Any]]":
     """The separation of an early run, which is left in the run's folder too, and its agreement over kept epochs."""
     from evenly.resampling.health import health
@@ -153,9 +173,9 @@ def _from_training(
     early = train(early_recipe(recipe, until, keep_epochs=recipe.keep_epochs), runs=runs, splits=data, **how)
     epoch = early.summary()["separated_at"]
     say(f"Separated after epoch {epoch} of run {early.id}.")
-    separation = separation_of(early, data.train, method=method)
+    separation = separation_of(early, data.train, **way)
     others = [kept for kept in kept_epochs(early) if kept != epoch] if recipe.keep_epochs else []
-    then = separations_at(early, data.train, epochs=others, data_root=how["data_root"])
+    then = separations_at(early, data.train, epochs=others, data_root=how["data_root"], **way)
     checked = health(separation, load_outputs(early)["logits"], others=list(then.values()))
     with early:
         write_evidence(early, separation, early=early, data=data.train, health_=checked)

@@ -25,9 +25,18 @@ def mean_agreement(runs: Sequence[Run]) -> dict[str, Any] | None:
 
 
 def separations_at(
-    run: Run, data: Labelled, *, epochs: Iterable[int] | None = None, data_root: str | None = None, device: str = "cpu"
+    run: Run,
+    data: Labelled,
+    *,
+    epochs: Iterable[int] | None = None,
+    data_root: str | None = None,
+    device: str = "cpu",
+    **way: Any,
 ) -> dict[int, Separation]:
-    """The separations that the kept weights of a run give, by epoch: one forward pass over the data for each."""
+    """The separations that the kept weights of a run give, by epoch: one forward pass over the data for each.
+
+    `way` are the arguments `method` and `among` of `separate`.
+    """
     by_epoch = {}
     for epoch in kept_epochs(run) if epochs is None else epochs:
         then = load_trained(run, epoch=epoch, data_root=data_root)
@@ -35,7 +44,7 @@ def separations_at(
         stream = rng.generator(0, "separate", run.id)
         # No accuracy limit: these separations are only compared, never trained on.
         by_epoch[epoch] = separate(
-            logits, data.labels, index=data.index, classes=data.classes, rng=stream, max_accuracy=1
+            logits, data.labels, index=data.index, classes=data.classes, rng=stream, max_accuracy=1, **way
         )
     return by_epoch
 
