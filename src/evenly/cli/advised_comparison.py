@@ -64,7 +64,6 @@ def estimate(recipe: "Recipe", methods: "Sequence[str]", seen: "Looks") -> dict[
 
 def _factors(method: str) -> dict[str, str]:
     """The words of a method, with the factor of those that repeat examples."""
-    from evenly.training.controls import FACTOR
-    from evenly.training.methods import WORDS, parse
+    from evenly.training.methods import FACTOR, WORDS, parse
 
     return {word: (value or "2") if WORDS[word].value == FACTOR else "" for word, value in parse(method).words}

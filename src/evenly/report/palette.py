@@ -49,9 +49,11 @@ def method(name: str) -> str | None:
 
     >>> method("SGD"), method("original"), method("SAM + USEFUL"), method("useful:8"), method("epoch")
     ('plain', 'plain', 'sam+useful', 'useful', None)
+    >>> method("random ×8"), method("SAM + USEFUL ×8")
+    ('random', 'sam+useful')
     """
     key = re.sub(r"\s*\+\s*", "+", name.strip().lower())
-    key = re.sub(r":[^+]*", "", key)  # a value
+    key = re.sub(r"(:| ×)[^+]*", "", key)  # a value
     key = _SPELLINGS.get(key, key)
     return key if key in METHODS else None
 
@@ -63,9 +65,11 @@ def display_name(name: str) -> str:
     ('USEFUL', 'plain', 'USEFUL, factor 5', 'lookahead')
     >>> display_name("sam+useful:8")
     'SAM + USEFUL:8'
+    >>> display_name("USEFUL ×8, noise 0.2")
+    'USEFUL ×8, noise 0.2'
     """
     first, comma, rest = name.partition(",")
-    known, value = method(first), re.search(r":[^+]*$", first)
+    known, value = method(first), re.search(r"(:| ×)[^+]*$", first)
     return f"{METHODS[known].name}{value[0] if value else ''}{comma}{rest}" if known else name
 
 

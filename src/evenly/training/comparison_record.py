@@ -53,7 +53,7 @@ class ComparisonRecord:
             "methods": [
                 {
                     "name": method.name,
-                    "label": method.label,
+                    "label": method.label_in(recipe, factor=design.factor),
                     "control": is_control(method),
                     "controls": [
                         other.name for other in methods if explains(other, method, recipe, factor=design.factor)

@@ -5,9 +5,8 @@ control that repeats examples less often than the method, or without its noise, 
 """
 
 from evenly.recipe import Recipe
-from evenly.training.methods import WORDS, Method
+from evenly.training.methods import FACTOR, WORDS, Method
 
-FACTOR = "resampling.factor={}"
 # Words that change what becomes of the chosen examples: a control that chooses others treats them alike.
 MODIFIERS = ("noise", "augment-all", "right", "continue")
 # Those that change how many steps the copies take.

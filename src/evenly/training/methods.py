@@ -45,8 +45,12 @@ class Word(NamedTuple):
     controls: tuple[str, ...] = ()
 
 
+#: The setting of words whose value says how often examples are shown.
+FACTOR = "resampling.factor={}"
+
+
 def _resample(label: str, method: str, *controls: str, factor: str | None = None) -> Word:
-    return Word(label, (f"resampling.method={method}",), "resampling.factor={}", factor, controls)
+    return Word(label, (f"resampling.method={method}",), FACTOR, factor, controls)
 
 
 def _augmentations(recipe: Recipe) -> str:
@@ -64,7 +68,7 @@ WORDS: dict[str, Word] = {
     "misclassified": _resample("misclassified", "misclassified", *_STEPS),
     "jtt": _resample("JTT", "misclassified", *_STEPS, factor="5"),
     "balance": _resample("balance", "balance", *_STEPS),
-    "steps": Word("equal steps", (), "resampling.factor={}"),
+    "steps": Word("equal steps", (), FACTOR),
     "noise": Word("noise", (), "resampling.augment=[noise:{}]", "0.2", ("augment-all",)),
     "augment-all": Word("augment all", ("resampling.augment_target=all",), "resampling.augment=[{}]", _augmentations),
     "right": Word("among the right", ("resampling.among=right",)),
@@ -101,6 +105,28 @@ class Method:
         'USEFUL ×8 + noise'
         """
         return " + ".join(_label(word, value) for word, value in self.words)
+
+    def label_in(self, base: Recipe, *, factor: int) -> str:
+        """Its label, with what the comparison itself sets: another factor than the usual one, and augmentations.
+
+        >>> base = override(Recipe(), ["resampling.augment=[noise:0.2]"])
+        >>> parse("useful").label_in(base, factor=8), parse("useful").label_in(Recipe(), factor=2)
+        ('USEFUL ×8, noise 0.2', 'USEFUL')
+        >>> [parse(name).label_in(base, factor=8) for name in ("plain", "jtt", "useful:3+noise:0.1")]
+        ['plain', 'JTT, noise 0.2', 'USEFUL ×3 + noise 0.1']
+        """
+        if not self.resamples:
+            return self.label
+        given = str(factor) if factor != Resampling().factor else None
+        words = [
+            (word, value or (given if WORDS[word].value == FACTOR and WORDS[word].default is None else None))
+            for word, value in self.words
+        ]
+        label = Method(self.name, tuple(words)).label
+        if not base.resampling.augment or self.has("noise") or self.has("augment-all"):
+            return label
+        target = f" on {base.resampling.augment_target}" if base.resampling.augment_target != "hard" else ""
+        return f"{label}, {' and '.join(base.resampling.augment).replace(':', ' ')}{target}"
 
     @property
     def resamples(self) -> bool:
@@ -188,7 +214,7 @@ def parse_all(names: Iterable[str]) -> list[Method]:
 def _label(word: str, value: str | None) -> str:
     if value is None:
         return WORDS[word].label
-    return f"{WORDS[word].label} {'×' if WORDS[word].value == 'resampling.factor={}' else ''}{value}"
+    return f"{WORDS[word].label} {'×' if WORDS[word].value == FACTOR else ''}{value}"
 
 
 def _settings(word: str, value: str | None, base: Recipe) -> list[str]:

@@ -342,3 +342,11 @@ def test_a_network_that_learned_nothing_is_not_offered_for_use(capsys: pytest.Ca
     plain = {"label": "plain", "runs": {"0": nothing, "1": {"run": "b2", "state": "done", "collapsed": None}}}
     say_networks({"methods": [plain, {"label": "SAM", "runs": {"0": nothing}}]}, runs="runs")
     assert capsys.readouterr().err.startswith("To use a network (plain b2):")
+
+
+def test_useful_names_its_factor_and_augmentation_where_they_are_not_the_usual(tmp_path: Path) -> None:
+    augment = ["--factor", "8", "--set", "resampling.augment=[noise:0.2]", "--at-epoch", "1"]
+    result = evenly("useful", "digit-dominoes", *QUICK, *augment, "--controls", "plain,random", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    shown = [re.split(r"\s{2,}", line)[0] for line in result.stdout.splitlines()]
+    assert shown == ["method", "plain", "USEFUL ×8, noise 0.2", "random ×8, noise 0.2"]
