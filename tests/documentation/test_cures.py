@@ -67,7 +67,7 @@ def test_what_a_person_must_edit_is_named_and_left_alone(text: str, told: str):
     assert filled(text, ROWS) == text
 
 
-def test_new_tasks_join_the_table_of_other_data_and_name_the_sentences_to_rewrite():
+def test_new_tasks_join_the_table_of_other_data():
     """As soon as the tasks on fmnist-mnist have rows."""
     from evenly.papers.atlas.markdown import elsewhere
 
