@@ -39,7 +39,7 @@ from evenly.typed import settings as settings_of
 
 PROJECT = Path(__file__).parents[1]
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
-LEDGER = re.compile(r"(<!-- ledger: (\S+) -->\n).*?(<!-- end of ledger -->)", re.DOTALL)
+LEDGER = re.compile(r"(<!-- ledger: ([^>\n]+) -->\n).*?(<!-- end of ledger -->)", re.DOTALL)
 LIST = re.compile(r"(<!-- list: (\S+) -->\n).*?(<!-- end of list -->)", re.DOTALL)
 
 
