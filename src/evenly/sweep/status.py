@@ -100,16 +100,30 @@ class Status:
         if len(self.running) > 1:
             words.append(f"{len(self.running)} running")
         if self._cost and ended < total:
-            words.append(f"about {duration(self._seconds_left())} left")
+            late = self._is_overdue()
+            words.append("longer than expected" if late else f"about {duration(self._seconds_left())} left")
         now = f": {next(iter(self.running))}" if self.running else ""
         return f"{', '.join(words)}{now}"
 
     def _seconds_left(self) -> float:
         """The time of the jobs that have not ended, by the pace so far, or by a slower one that a running job shows."""
-        elapsed = {name: time.time() - begun for name, begun in self.running.items()}
-        training = {name: e for name, e in elapsed.items() if self.plan[name].cost > COLLECTING}
+        training = self._training()
         pace = max(self._seconds / self._cost, *(e / self.plan[name].cost for name, e in training.items()), 0.0)
         return max(0.0, pace * self._cost_left - sum(training.values())) / max(1, len(self.running))
+
+    def _is_overdue(self) -> bool:
+        """Whether all that is left is running, and has run for longer than the pace of the other jobs explains."""
+        training, pace = self._training(), self._seconds / self._cost
+        num_waiting = len(self.plan) - len(self.outcomes) - len(self.running)
+        waiting = self._cost_left - sum(self.plan[name].cost for name in self.running)
+        only_collecting = waiting <= COLLECTING * num_waiting + 1e-9
+        late = [seconds > pace * self.plan[name].cost for name, seconds in training.items()]
+        return only_collecting and bool(late) and all(late)
+
+    def _training(self) -> dict[str, float]:
+        """The seconds that each running job has taken, without those that only collect."""
+        now = time.time()
+        return {name: now - begun for name, begun in self.running.items() if self.plan[name].cost > COLLECTING}
 
     def results(self) -> dict[str, Any]:
         """The result of every job by name; raises an error that lists the failed jobs with their hosts and logs."""

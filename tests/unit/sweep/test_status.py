@@ -46,6 +46,20 @@ def test_the_time_left_follows_the_length_of_jobs_and_those_that_are_running(mon
         assert progress_of.sentence() == "1 of 3 runs done, about 3.0 h left: plain"
 
 
+def test_the_last_run_is_said_to_be_late_rather_than_nearly_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(status.time, "time", lambda: now[0])
+    names = ("plain", "steps", "collect")
+    plan = Plan([Job(name, NOTHING, cost=status.COLLECTING if name == "collect" else 1.0) for name in names])
+    with Status(plan, Where(), None, "runs") as progress_of:
+        progress_of.end(Outcome("plain", "done", seconds=600.0))
+        progress_of.begin(plan["steps"])
+        now[0] += 590.0
+        assert "about 22.0 s left" in progress_of.sentence()
+        now[0] += 300.0
+        assert progress_of.sentence() == "1 of 3 runs done, longer than expected: steps"
+
+
 def test_a_job_that_only_collects_says_nothing_about_the_time_left() -> None:
     plan = Plan([Job("collect", NOTHING, cost=status.COLLECTING), *(Job(f"seed {n}", NOTHING) for n in range(3))])
     with Status(plan, Where(), None, "runs") as progress_of:
