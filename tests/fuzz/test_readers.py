@@ -164,7 +164,7 @@ def specimens() -> Specimens:
         "logits": (
             "l.npz",
             written(lambda p: np.savez(p, logits=logits, labels=y), "l.npz"),
-            lambda path: _from_file(path, "random"),
+            lambda path: _from_file(path, {"method": "random"}),
         ),
         "matrix": ("g.npy", written(lambda p: np.save(p, x), "g.npy"), read_npy),
         "csv manifest": ("m.csv", rows, beside_a_picture(manifest)),
