@@ -113,7 +113,7 @@ def _num_seeds(measured: Measured) -> str:
 @contextmanager
 def _writing(ledger: str | os.PathLike[str]) -> Iterator[None]:
     """Keep other processes from writing to the ledger; wait for one that does."""
-    path = Path(ledger) / ".lock"
+    path = Path(ledger) / "lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     give_up = time.monotonic() + _PATIENCE
     while True:

@@ -296,7 +296,7 @@ def test_seeds_that_another_process_added_during_the_measurement_are_kept(
 
 
 def test_a_row_waits_for_another_process_that_is_writing(tmp_path: Path):
-    lock = Lock(tmp_path / ".lock")
+    lock = Lock(tmp_path / "lock")
     threading.Timer(1.0, lock.release).start()
     begun = time.monotonic()
     assert grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1))["seeds"] == [0]
