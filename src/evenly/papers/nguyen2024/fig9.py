@@ -167,7 +167,7 @@ EXPERIMENTS = (
             ),
             "full": Scale(
                 tuple(range(10)),
-                90.0,
+                120.0,
                 {"size": "full"},
                 ("cifar-mnist",),
                 (
