@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from evenly.lazy import attach
 from evenly.rules import RULES
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from evenly.data import Labelled as Labelled

@@ -72,8 +72,8 @@ def require(name: str, options: Mapping[str, Any], *, source: str | os.PathLike[
     command = _command.get()
     how = remedy or (f"run it: {command} --trust-code" if command else "put it under `with evenly.consent.trusting():`")
     raise UsageError(
-        f"{os.fspath(source)} names code to run: {name}({call}). None of it was imported or called, since nobody "
-        f"has named it on this machine. If you know it and trust where it comes from, {how}"
+        f"{os.fspath(source)} names code to run: {name}({call}). None of it was imported or called, because it "
+        f"has not been approved on this machine. If you know it and trust where it comes from, {how}"
     )
 
 

@@ -26,7 +26,7 @@ def choose_device(name: str = "auto", *, local: int = 0) -> torch.device:
     device(type='cpu')
     >>> choose_device("warp")
     Traceback (most recent call last):
-    evenly.errors.UsageError: --device 'warp' is no device. Give cpu, cuda, cuda:1, mps or auto.
+    evenly.errors.UsageError: --device 'warp' is not a device. Give cpu, cuda, cuda:1, mps or auto.
     """
     kind, count = accelerator()
     if name == "auto":
@@ -36,7 +36,7 @@ def choose_device(name: str = "auto", *, local: int = 0) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise UsageError(f"--device {name!r} is no device. Give {_NAMES}.") from error
+        raise UsageError(f"--device {name!r} is not a device. Give {_NAMES}.") from error
     if device.type == "cpu":
         return torch.device("cpu")
     if device.type != kind:

@@ -109,12 +109,12 @@ class Ascent(Settings):
 class Schedule(Settings):
     """How the learning rate changes over training."""
 
-    kind: Literal["constant", "step", "cosine"] = setting("step", "The shape.")
+    kind: Literal["constant", "step", "cosine"] = setting("step", "The shape of the learning-rate schedule.")
     milestones: tuple[float, ...] = setting(
         (0.5, 0.75), "Shares of training after which a step schedule multiplies by `factor`.", above=0, below=1
     )
     factor: float = setting(0.1, "The factor of a step schedule.", above=0, most=1)
-    warmup_epochs: float = setting(0.0, "Epochs of linear warm-up before it.", least=0)
+    warmup_epochs: float = setting(0.0, "Epochs of linear warm-up before the schedule.", least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -140,7 +140,7 @@ class Resampling(Settings):
     """Which training examples are shown more often, or count for more."""
 
     method: Literal["none", "useful", "random", "upweight", "quantile", "misclassified", "reweight", "balance"] = (
-        setting("none", "The hard cluster of each class, or one of its rivals and controls.")
+        setting("none", "How the examples shown more often are chosen: `useful` takes each class's hard cluster.")
     )
     factor: int = setting(
         2, "How often a chosen example is shown in an epoch, or what its loss is multiplied by.", least=1

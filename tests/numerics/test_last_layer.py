@@ -96,7 +96,7 @@ def test_what_cannot_be_retrained_is_refused() -> None:
     split = load("spirals")["balanced"]
     with pytest.raises(UsageError, match="has no linear layer"):
         retrain_last_layer(nn.Sequential(nn.ReLU()), split)
-    with pytest.raises(UsageError, match="head='x' is no linear layer"):
+    with pytest.raises(UsageError, match="head='x' is not a linear layer"):
         retrain_last_layer(network(), split, head="x")
     with pytest.raises(UsageError, match="strength=0"):
         retrain_last_layer(network(), split, strength=0)

@@ -158,7 +158,7 @@ REFUSED: list[tuple[dict[Any, Any], str]] = [
     ({"data": {"options": {"a": [0, {1}]}}}, "data.options.a[1]: expected a number, text,"),
     ({"data": {"options": {"a": {"b": math.nan}}}}, "data.options.a.b: expected a finite number, not nan."),
     ({"data": {"options": {"a.b": 1}}}, "data.options: the name of an option is text without dots, not 'a.b'."),
-    ({"ascent": {"rho": -1}}, "ascent.rho: expected a number of at least 0 and of at most 1000000.0 or null, not -1."),
+    ({"ascent": {"rho": -1}}, "ascent.rho: expected a number of at least 0 and of at most 1,000,000 or null, not -1."),
     ({"ascent": {"rule": "sma"}}, "ascent.rule: there is no rule 'sma'. Did you mean 'sam'?"),
     ({"ascent": {"rule": None}}, "ascent.rule: expected text, not null."),
     ({"precision": "fp64"}, "precision: expected one of fp32, bf16, fp16, not 'fp64'."),

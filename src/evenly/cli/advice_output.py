@@ -68,9 +68,9 @@ def _show_ranking(found: Mapping[str, Any], advice: "Advice") -> None:
     print_table(rows, ["try", "cure", "balanced", "test", "cost"])
     say(
         "\nPoints of error minus plain training on those tasks: on data where the easy feature says nothing"
-        f"{' (best to worst task)' * several}, and on the ordinary test set. All cures took as many steps there as "
-        "plain training. Cost: gradients relative to plain training, as `evenly compare` would take them on your data: "
-        "as many epochs, copies and the early run included."
+        f"{' (best to worst task)' * several}, and on the ordinary test set. All cures except the smaller batch "
+        "took as many steps there as plain training. Cost: gradients relative to plain training, as `evenly compare` "
+        "would take them on your data: as many epochs, copies and the early run included."
     )
 
 

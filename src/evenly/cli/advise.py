@@ -1,4 +1,4 @@
-"""`evenly advise`: what to try first on your data, from a short early run and the atlas of cures."""
+"""`evenly advise`: what to try first on your data, from two short early runs and the atlas of cures."""
 
 import re
 from pathlib import Path

@@ -163,5 +163,5 @@ def numbers(text: str) -> list[int]:
             raise UsageError(f"--seeds {text!r}: {part.strip()} goes down; a range goes up, as {last}-{first}.")
         seeds += range(int(first), int(last if dash else first) + 1)
     if len(set(seeds)) < len(seeds) or not seeds:
-        raise UsageError(f"--seeds {text!r}: each seed once, and at least one.")
+        raise UsageError(f"--seeds {text!r}: give at least one seed, and each only once.")
     return seeds

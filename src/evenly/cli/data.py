@@ -52,7 +52,9 @@ def fill(parser: Parser) -> None:
     verify_ = verb(inner, "verify", verify, help="check a data set: files, images, classes, values", examples=_VERIFY)
     verify_.add_argument("source", metavar="NAME", help="a data set, or the path of your own data")
     for each in (show_, verify_):
-        each.add_argument("--set", action="append", default=[], metavar="K=V", dest="options", help="its options")
+        each.add_argument(
+            "--set", action="append", default=[], metavar="K=V", dest="options", help="an option of the data set"
+        )
         each.add_argument("--skip-broken", action="store_true", help="leave out images that do not decode")
     for each in (listing, show_, get_, verify_):
         add_root(each)
@@ -182,7 +184,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
     elif rows:
         print_table(rows, list(rows[0]))
     if wrong:
-        raise DataError(f"{source} is not sound:\n  " + "\n  ".join(wrong))
+        raise DataError(f"{source} has problems:\n  " + "\n  ".join(wrong))
     say(f"{source}: {', '.join(done)} in {len(rows)} {_plural('split', rows)}, no problem found.")
 
 
@@ -202,7 +204,7 @@ def _row(part: "Labelled") -> dict[str, object]:
 
 def _needs(entry: "Entry") -> tuple[str, ...]:
     if not entry.needs:
-        raise UsageError(f"{entry.name} is {entry.kind}: it is always here and needs no download.")
+        raise UsageError(f"{entry.name} is {entry.kind}: it is always available and needs no download.")
     return entry.needs
 
 

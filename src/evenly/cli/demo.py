@@ -34,7 +34,7 @@ def fill(parser: Parser) -> None:
     )
     parser.add_argument("--runs", type=Path, metavar="DIR", help="where run folders are made (default: OUT/runs)")
     parser.add_argument("--quick", action="store_true", help="few seeds and short training, in about ten seconds")
-    parser.add_argument("--force", action="store_true", help=f"replace an {PAGE} that is not ours")
+    parser.add_argument("--force", action="store_true", help=f"replace an {PAGE} that evenly did not write")
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 
 

@@ -37,7 +37,7 @@ def fill(parser: Parser) -> None:
         "a folder per class; indices, positions. Of the network: torchscript; onnx; hub, a folder with safetensors, "
         "config and model card (nothing is uploaded)",
     )
-    parser.add_argument("--out", type=Path, help=f"where (default: {', '.join(OUT.values())})")
+    parser.add_argument("--out", type=Path, help=f"where to write (default: {', '.join(OUT.values())})")
     parser.add_argument(
         "--factor", type=int, metavar="K", help="how often a hard example is shown (default: the run's, or 2)"
     )

@@ -41,7 +41,9 @@ def fill(parser: Parser) -> None:
         metavar="R",
         help=f"radius of {_taking('rho')} (default: 0.05; sam_edge: the run's own)",
     )
-    parser.add_argument("--other", metavar="RUN", help="also the loss on the line to the weights of this run")
+    parser.add_argument(
+        "--other", metavar="RUN", help="also measure the loss along the line to the weights of this run"
+    )
     parser.add_argument("--layer", help=f"layer whose input {_taking('layer')} read (default: the last linear one)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="WHAT.K=V", dest="changes", help="an option of one measurement"

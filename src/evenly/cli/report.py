@@ -24,16 +24,20 @@ def fill(parser: Parser) -> None:
     parser.add_argument(
         "run_ids", metavar="RUN", nargs="*", help="the ID of a run or a comparison, its beginning, or a folder of runs"
     )
-    parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page to write (default: {OUT}, redrawn)")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help=f"the page to write (default: {OUT}, which is overwritten)"
+    )
     parser.add_argument("--force", action="store_true", help="replace a page that exists")
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument(
-        "--sections", metavar="S,S", help="only these, which must be there (default: all that have data)"
+        "--sections",
+        metavar="S,S",
+        help="only these sections; an error if one has no data (default: all that have data)",
     )
     parser.add_argument(
         "--serve",
         action="store_true",
-        help="follow training as it goes, on this machine alone (default: the folder --runs)",
+        help="serve a live page on this machine only (default: of the folder given by --runs)",
     )
     parser.add_argument("--port", type=int, metavar="N", help="the port of --serve; 0 takes any that is free")
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")

@@ -20,7 +20,7 @@ EXAMPLES = """
   evenly reproduce springer2024/table1-cifar-mnist --dry-run     what it would do, and how long
   evenly reproduce --all --scale smoke --check                   exit 5 where a verdict is worse than in the ledger
   evenly reproduce nguyen2024/fig7 --scale full --more 2         two more seeds, beside those in the ledger
-  evenly reproduce --next --hours 8                              the most valuable work per hour, again and again
+  evenly reproduce --next --hours 8                              the most informative experiments per hour, one by one
 """
 
 
@@ -40,12 +40,14 @@ def fill(parser: Parser) -> None:
         "--scale",
         default="auto",
         choices=("auto", "smoke", "small", "full"),
-        help="seconds, this size of machine, or the paper's own; auto is full where that takes an hour at most, "
-        "else small (default)",
+        help="smoke: seconds, to see that it works; small: fits a laptop; full: the paper's own size; auto: full if "
+        "that takes an hour at most, otherwise small (default: auto)",
     )
     parser.add_argument("--seeds", metavar="A-B", help="other seeds than the declared ones")
     parser.add_argument("--more", type=int, metavar="N", help="add N seeds to those in the ledger")
-    parser.add_argument("--next", dest="campaign", action="store_true", help="run the most valuable work per hour")
+    parser.add_argument(
+        "--next", dest="campaign", action="store_true", help="run the most informative experiments per hour"
+    )
     parser.add_argument("--hours", type=float, metavar="H", help="with --next: stop after H hours")
     parser.add_argument("--judge", action="store_true", help="judge all rows of the ledger again, measuring nothing")
     parser.add_argument("--dry-run", action="store_true", help="show the plan and check it, run nothing")
@@ -93,7 +95,7 @@ def reproduce(
     is_cluster = where.engine != "local"
     how: dict[str, Any] = {"runs": runs, "data_root": data_root, "where": where}
     if hours is not None and not (campaign and hours > 0):
-        raise UsageError(f"--hours {hours:g}: it limits a campaign, above 0: evenly reproduce --next --hours 8")
+        raise UsageError(f"--hours {hours:g}: give a number above 0, with --next: evenly reproduce --next --hours 8")
     if judge:
         _judge(find_ledger(ledger))
         return
@@ -218,7 +220,7 @@ def _select(keys: list[str], scale: str, *, every: bool) -> "list[tuple[Experime
     chosen = [(each, resolve_scale(scale, each)) for each in named]
     for each, size in chosen:
         if scale not in ("auto", size):
-            say(f"{each.key} has no scale {scale}: {size} takes minutes, and is taken.")
+            say(f"{each.key} has no scale {scale}: it runs at {size}, which takes minutes.")
     return chosen
 
 

@@ -48,7 +48,7 @@ def fill(parser: Parser) -> None:
     )
     bound.add_argument("--examples", type=int, default=500, metavar="N", help="training examples (default: 500)")
     bound.add_argument("--draws", type=int, default=3, metavar="N", help="random draws of them (default: 3)")
-    bound.add_argument("--optimizer", choices=["sgd", "adamw"], help="judge the run as trained by this one")
+    bound.add_argument("--optimizer", choices=["sgd", "adamw"], help="judge the run as if trained with this optimizer")
     bound.add_argument("--ascent", choices=["none", "sam"], help="judge the run as trained with this ascent")
     bound.add_argument("--momentum", type=float, metavar="B", help="SGD's momentum (--gram only; default: 0)")
     bound.add_argument("--weight-decay", type=float, metavar="L", help="SGD's weight decay (--gram only; default: 0)")
@@ -135,7 +135,7 @@ def threshold(
     else:
         for name, value in (("--momentum", momentum), ("--weight-decay", weight_decay)):
             if value is not None:
-                raise UsageError(f"{name} {value:g}: the run's recipe says that. Leave it out, or give --gram.")
+                raise UsageError(f"{name} {value:g}: it is read from the run's recipe. Leave it out, or give --gram.")
         report = _of_run(str(run_id), batch, lr, ratio, sampling, examples, draws, (optimizer, ascent), runs, data_root)
     if json:
         print_json(report)

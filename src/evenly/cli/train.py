@@ -68,7 +68,7 @@ def add_run_options(parser: Parser) -> None:
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are made (default: runs)")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, mps (default: the best there is)")
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that decode image files (default: what a GPU can use)"
+        "--workers", type=int, metavar="N", help="processes that decode image files (default: 0, or enough for a GPU)"
     )
     parser.add_argument("--pace", type=float, default=60.0, metavar="S", help="seconds between checkpoints")
     parser.add_argument("--tensorboard", action="store_true", help="write metrics for TensorBoard too")
@@ -76,7 +76,7 @@ def add_run_options(parser: Parser) -> None:
         "--allow",
         default="",
         metavar="WHAT",
-        help="what may have changed since: world (processes), device",
+        help="resume even if this differs from the previous start: world (number of processes), device",
     )
 
 

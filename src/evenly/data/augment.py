@@ -117,7 +117,7 @@ class Augmentation:
         steps = tuple(t for t in transforms if not isinstance(t, Normalise))
         if len({type(t) for t in steps}) < len(steps):
             # Both would draw the same numbers, and two mirrors would undo each other.
-            raise UsageError(f"augmentation: each transform may stand once, not {', '.join(map(repr, steps))}.")
+            raise UsageError(f"augmentation: each transform may be used only once, not {', '.join(map(repr, steps))}.")
         object.__setattr__(self, "transforms", steps)
         object.__setattr__(self, "normalise", ends[0] if ends else None)
 

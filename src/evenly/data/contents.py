@@ -88,7 +88,7 @@ def refuse_changed(path: Path, modified: int) -> None:
     if _look(os.fspath(path))[1] != modified:
         raise DataError(
             f"{path}: was written to while a command was reading the data. Repeat the command when the files are as "
-            "they should be: with the same content it goes on, and other content is another run."
+            "they should be: with unchanged content the run resumes, with changed content a new one begins."
         )
 
 
@@ -138,7 +138,7 @@ def _read(path: Path) -> FileState:
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}.") from error
     if _facts(before)[:2] != _facts(after)[:2]:
-        raise DataError(f"{path}: changed while it was read. Repeat the command when it is written.")
+        raise DataError(f"{path}: changed while it was read. Repeat the command once the file is complete.")
     return FileState(*_facts(after), digest.hexdigest())
 
 

@@ -86,7 +86,8 @@ class InputFormat:
         """A picture as bytes C×H×W of the size of the data; a `DataError` that names a file which does not decode."""
         if not self.is_image:
             raise UsageError(
-                f"this network takes inputs of shape {_words(self.shape)}, which are no images: give arrays or tensors."
+                f"this network takes inputs of shape {_words(self.shape)}, which are not images: give arrays "
+                "or tensors."
             )
         mode = "RGB" if self.shape[0] == 3 else "L"
         picture = source.convert(mode) if isinstance(source, Image.Image) else decode(Path(source), mode)  # type: ignore[arg-type]
@@ -163,7 +164,7 @@ def _numbers(given: Any) -> Tensor:
         return torch.as_tensor(given)
     except (TypeError, ValueError, RuntimeError) as error:
         raise UsageError(
-            f"a {type(given).__name__} is no input: give image files, a folder, PIL images, arrays or tensors."
+            f"a {type(given).__name__} is not a valid input: give image files, a folder, PIL images, arrays or tensors."
         ) from error
 
 

@@ -58,7 +58,7 @@ class Shares:
         if self.noise >= chance - _ROUNDING:
             raise UsageError(
                 f"{self.noise_option} = {self.noise:g}: labels of {self.num_classes} classes that are so often wrong "
-                f"no longer say the class. Give a share below {chance:g}."
+                f"no longer carry information about the class. Give a share below {chance:g}."
             )
         if self.size is not None and (
             isinstance(self.size, bool) or self.size != int(self.size) or self.size < self.num_classes

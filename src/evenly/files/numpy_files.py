@@ -62,12 +62,12 @@ def read_npz(path: str | os.PathLike[str], *, advice: str = "Write it with numpy
         with _archive(path, file, size, advice) as archive:
             members = {_name(path, info, advice): info for info in archive.infolist()}
             if len(members) < len(archive.infolist()):
-                raise DataError(f"{path}: an array's name comes twice. {advice}")
+                raise DataError(f"{path}: two arrays have the same name. {advice}")
             claimed = sum(info.file_size for info in members.values())
             if claimed > LARGEST_GROWTH * size + ALLOWANCE:
                 raise DataError(
-                    f"{path}: its {size:,} bytes would grow to {claimed:,}, more than data do; it was not unpacked. "
-                    "Write it without compression: numpy.savez."
+                    f"{path}: its {size:,} bytes would unpack to {claimed:,}, far more than arrays do; it was "
+                    "not unpacked. Write it without compression: numpy.savez."
                 )
             arrays = {}
             for name, info in members.items():

@@ -148,5 +148,5 @@ class _Lines(Iterator[str]):
                 "mark left open?"
             )
         if _BETWEEN in line:
-            raise DataError(f"{self.path}: line {self.number} holds a zero byte: this is no text. Save it as UTF-8.")
+            raise DataError(f"{self.path}: line {self.number} holds a zero byte: this is not text. Save it as UTF-8.")
         return line

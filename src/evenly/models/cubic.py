@@ -49,7 +49,7 @@ class Cubic(Headed):
         outputs = 1 if single_logit else num_classes
         if num_filters % outputs:
             raise UsageError(
-                f"cubic: num_filters = {num_filters} do not share out evenly over {outputs} classes. "
+                f"cubic: num_filters = {num_filters} cannot be divided evenly among {outputs} classes. "
                 f"For example: num_filters={outputs * max(1, num_filters // outputs)}"
             )
         self.filters = nn.Linear(input_shape[1], num_filters, bias=bias)

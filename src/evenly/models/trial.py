@@ -28,8 +28,8 @@ def check(model: nn.Module, input_shape: Sequence[int], num_classes: int, *, nam
     name = name or type(model).__name__
     if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
         raise UsageError(
-            f"{name} has lazy layers, whose first weights are drawn only when data come. Run it once on an example, "
-            "or use the ordinary layers."
+            f"{name} has lazy layers, whose weights are initialised only at the first forward pass. Run it once on an "
+            "example, or use the ordinary layers."
         )
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     inputs = torch.zeros((NUM_EXAMPLES, *input_shape), dtype=like.dtype, device=like.device)

@@ -78,7 +78,7 @@ def _unwrap(held: Mapping[str, Any], source: str | os.PathLike[str]) -> dict[str
             held = held[wrapper]
     odd = [str(name) for name, value in held.items() if not isinstance(value, Tensor)]
     if odd or not held:
-        content = f"{_list_names(odd)} that are no tensors" if odd else "nothing"
+        content = f"{_list_names(odd)} that are not tensors" if odd else "nothing"
         raise DataError(f"{source} holds {content}, not a state dict. Save model.state_dict().")
     prefix = "module." if all(name.startswith("module.") for name in held) else ""
     return {name.removeprefix(prefix): value for name, value in held.items()}

@@ -115,7 +115,9 @@ class DisplacedGradient:
         if not adaptive and (eta is not None or adapt is not None):
             raise UsageError("eta and adapt belong to the stretched ball of ASAM: give adaptive=True too")
         if scaler is not None and backward is not None:
-            raise UsageError("scaler and backward: the framework whose backward it is scales the loss; drop scaler")
+            raise UsageError(
+                "scaler and backward: the framework that provides backward scales the loss; leave out scaler"
+            )
         self.adaptive = self._adaptive_flags(adapt or "*weight*") if adaptive else None
         self.rule = replace(rule, eta=0.01 if eta is None else eta) if adaptive else rule
         self.radii = GroupRadii(group_radii(model), self.params)

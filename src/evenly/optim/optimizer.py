@@ -54,7 +54,9 @@ class SharpnessAware(Optimizer):
                 "SAM could replace. Use SGD, AdamW or another optimizer that takes one gradient a step"
             )
         if rule.scaler is not None:
-            raise UsageError("a closure that scales its loss would leave scaled gradients: bf16, or sam.backward")
+            raise UsageError(
+                "a closure that scales its loss would leave scaled gradients: use bf16, or call sam.backward"
+            )
         stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if not any(id(rule.params[i]) in stepped for i in rule.moved):
             raise UsageError("the rule displaces none of the optimizer's parameters: build both from the same model")

@@ -147,7 +147,7 @@ def _alarm(hours: float | None) -> Iterator[None]:
     except KeyboardInterrupt:
         if time.monotonic() < until:
             raise
-        raise Stopped("the hours are over. The same command continues where this one stopped.") from None
+        raise Stopped("the time given by --hours is up. The same command continues where this one stopped.") from None
     finally:
         ended.set()
 

@@ -116,8 +116,9 @@ def seeds_to_add(experiment: Experiment, scale: str, more: int, *, ledger: str |
     row = book.read(ledger, experiment.key, scale)
     if row is not None and book.stale(row, experiment):
         raise UsageError(
-            f"the row of {experiment.key} at {scale} in {ledger} measures something else than this version does: its "
-            f"seeds cannot be joined with new ones. Begin a new row: evenly reproduce {experiment.key} --scale {scale}"
+            f"the row of {experiment.key} at {scale} in {ledger} measures something other than what this "
+            "version measures: its seeds cannot be joined with new ones. Begin a new row: "
+            f"evenly reproduce {experiment.key} --scale {scale}"
         )
     return next_seeds(row["seeds"] if row is not None else (), experiment.scales[scale].seeds, more)
 

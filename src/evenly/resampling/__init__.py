@@ -1,4 +1,4 @@
-"""USEFUL: find the examples a network has not learned early, and show them more often.
+"""USEFUL: find the examples that a network does not learn early, and show them more often.
 
 `separate` splits each class, `moment` says when, `multiset` and `exports` carry the result into any trainer,
 `baselines` are the controls, and `health` checks a separation before anything is upsampled.

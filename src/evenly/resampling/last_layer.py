@@ -121,7 +121,7 @@ def last_linear(model: nn.Module, head: str | None = None) -> nn.Linear:
         raise UsageError(f"{type(model).__name__} has no linear layer to retrain.")
     name = head if head is not None else list(layers)[-1]
     if name not in layers:
-        raise UsageError(f"head={name!r} is no linear layer of the model. It has {', '.join(layers)}.")
+        raise UsageError(f"head={name!r} is not a linear layer of the model. It has {', '.join(layers)}.")
     return layers[name]
 
 

@@ -47,7 +47,7 @@ class GainShrinks:
             raise UsageError(f"window={self.window}: the gain is measured over at least one epoch; 2 is usual.")
         for name, value in (("below", self.below), ("learned", self.learned)):
             if not 0 < value < 1:
-                raise UsageError(f"{name}={value} is a part of something: give a number between 0 and 1.")
+                raise UsageError(f"{name}={value} is a fraction: give a number between 0 and 1.")
 
     def __call__(self, errors: Sequence[float]) -> bool:
         """Whether the moment has come, now or earlier."""

@@ -1,4 +1,4 @@
-"""Which examples a network has not learned early: USEFUL's first half.
+"""Which examples a network does not learn early: USEFUL's first half.
 
 Shapes: N examples, K of one class, D outputs, R restarts.
 """

@@ -105,8 +105,8 @@ def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tu
         return None, f"random perturbation {chosen.radius:g} with ", notes
     if rule not in ("sam", "usam"):
         raise UsageError(
-            f"the run climbed by {rule!r}, for which there is no threshold; 'sam' and 'usam' have one. The "
-            "nearest is sam: give --ascent sam."
+            f"the run used the rule {rule!r}, for which there is no threshold; 'sam', 'usam' and 'random' have "
+            "one. The nearest is sam: give --ascent sam."
         )
     options = chosen.options if chosen.rule == rule else {}
     for name, value in options.items():

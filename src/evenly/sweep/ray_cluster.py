@@ -114,7 +114,7 @@ def is_shared(ray: Any, where: Where, runs: Path) -> bool:
     except (ray.exceptions.RayError, ImportError) as error:
         raise SetupError(
             f"--on {where}: the nodes of the cluster cannot import evenly ({str(error).strip().splitlines()[-1]}). "
-            "Install it on each: pip install evenly"
+            "Install it on each node from the same source as here."
         ) from error
     finally:
         token.unlink(missing_ok=True)
@@ -124,7 +124,7 @@ def is_shared(ray: Any, where: Where, runs: Path) -> bool:
         if version != evenly.__version__:
             raise SetupError(
                 f"--on {where}: node {host} has evenly {version}, and this is {evenly.__version__}. Results are the "
-                f'same only with the same version: pip install "evenly=={evenly.__version__}" there.'
+                f"same only with the same version: install {evenly.__version__} there."
             )
     return all(sees for _, sees, _ in answers)
 

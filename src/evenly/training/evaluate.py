@@ -147,8 +147,8 @@ def evaluation_split(data: Splits, split: str | None) -> str:
     """
     if split == "train":
         raise UsageError(
-            "split 'train' is what is learned: an error there compares nothing. Give --split test, or hold some "
-            "examples out: --set data.validation=0.2 --split validation"
+            "split 'train' was trained on: its error does not show which method is better. Give --split test, or hold "
+            "some examples out: --set data.validation=0.2 --split validation"
         )
     chosen = split or next((name for name in ("test", "validation") if name in data), None)
     if chosen is None or chosen not in data:

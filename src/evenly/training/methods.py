@@ -173,7 +173,7 @@ class Method:
         if self.has("steps"):
             changed = replace(changed, epochs=epochs_of_equal_steps(changed.epochs, share=share or 0.0, factor=factor))
         elif changed == plain and self.name != "plain":
-            raise UsageError(f"{self.name} changes nothing: plain training is set so already. Leave it out.")
+            raise UsageError(f"{self.name} changes nothing: the recipe already has this setting. Leave it out.")
         return changed
 
 
@@ -198,7 +198,7 @@ def parse(name: str) -> Method:
     if len(words) > 1 and any(word == "plain" for word, _ in words):
         raise UsageError(f"{name}: plain is training without any other method. Leave `plain` out of it.")
     if len({word for word, _ in words}) < len(words):
-        raise UsageError(f"{name}: each word once.")
+        raise UsageError(f"{name}: use each word only once.")
     spelled = "+".join(word if value is None else f"{word}:{value}" for word, value in words)
     return Method(spelled, tuple(words))
 

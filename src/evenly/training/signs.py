@@ -144,7 +144,8 @@ def _on_errors(summary: Mapping[str, Any]) -> list[Sign]:
         signs.append(
             Sign(
                 f"The training error is {_percent(train)}, that on {split} {_percent(error)}.",
-                "It has learned by heart: try augmentation (--set augment=[pad-crop,mirror]), more data, or SAM.",
+                "The network has memorised the training set: try augmentation (--set augment=[pad-crop,mirror]), more "
+                "data, or SAM.",
             )
         )
     return signs

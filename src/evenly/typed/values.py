@@ -34,7 +34,7 @@ class Bounds:
 
     def __str__(self) -> str:
         words = {"above": self.above, "of at least": self.least, "below": self.below, "of at most": self.most}
-        return " and ".join(f"{word} {limit}" for word, limit in words.items() if limit is not None)
+        return " and ".join(f"{word} {limit:,.12g}" for word, limit in words.items() if limit is not None)
 
 
 def convert(kind: Any, value: Any, *, path: str, bounds: Bounds, example: Any) -> Any:

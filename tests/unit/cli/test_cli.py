@@ -73,7 +73,7 @@ def test_the_console_script_and_the_module_are_the_same_program() -> None:
         (["data", "show", "digits", "--per-class", "0"], "give 1 or more"),
         (["data", "show", "digits", "--split", "tset"], "digits has no split 'tset'. Did you mean 'test'"),
         (["data", "show", "digits", "--out", "x.doc"], "cannot draw a .doc file"),
-        (["data", "get", "digits"], "digits is embedded: it is always here"),
+        (["data", "get", "digits"], "digits is embedded: it is always available"),
         ([], "the following arguments are required: VERB"),
         (["--nosuch"], "unrecognized arguments: --nosuch"),
         (["data", "--nosuch"], "unrecognized arguments: --nosuch"),

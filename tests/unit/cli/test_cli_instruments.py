@@ -80,7 +80,7 @@ def test_a_batch_larger_than_the_training_set_is_refused_and_not_clamped(
     assert main([*words, "--examples", "0"]) == 2
     assert main([*words, "--draws", "0"]) == 2
     assert main([*words, "--momentum", "0.5"]) == 2
-    assert "the run's recipe says that" in capsys.readouterr().err
+    assert "it is read from the run's recipe" in capsys.readouterr().err
 
 
 def test_a_run_with_momentum_is_judged_with_it_and_with_the_noise_of_the_whole_set(

@@ -204,7 +204,7 @@ def test_words_build_the_same_augmentation_as_classes():
         (["pad-crop:-1"], "not -1"),
         (["trivial:1"], "≥ 2, not 1"),
         (["normalise"], "needs data to fit"),
-        (["mirror", "mirror"], "each transform may stand once"),
+        (["mirror", "mirror"], "each transform may be used only once"),
     ],
 )
 def test_words_that_cannot_be_meant_are_refused(spec, message):

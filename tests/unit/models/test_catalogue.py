@@ -98,7 +98,7 @@ def test_a_single_logit_tells_only_two_classes_apart(name: str) -> None:
 
 def test_filters_of_cubic_share_out_evenly_over_classes() -> None:
     assert make("cubic", input_shape=(3, 50), num_classes=4).head.outputs == 4
-    with pytest.raises(UsageError, match=r"num_filters = 40 do not share out evenly over 3 classes\. .*=39"):
+    with pytest.raises(UsageError, match=r"num_filters = 40 cannot be divided evenly among 3 classes\. .*=39"):
         make("cubic", input_shape=(3, 50), num_classes=3)
 
 
@@ -174,7 +174,7 @@ def test_the_catalogue_is_read_without_torch() -> None:
         ("mlp", {"width": 2**64 - 1}, r"GB of parameters"),
         ("preact-resnet18", {"width": 100_000}, r"GB of parameters"),
         ("mlp", {"input_shape": (3, 10**7, 10**7), "width": 8}, r"GB of parameters"),
-        ("mlp", {"width": 8, "depth": 10**9}, r"depth: expected a whole number of at least 1 and of at most 10000"),
+        ("mlp", {"width": 8, "depth": 10**9}, r"depth: expected a whole number of at least 1 and of at most 10,000"),
     ],
 )
 def test_a_network_that_no_memory_holds_is_refused_before_it_is_made(

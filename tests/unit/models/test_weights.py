@@ -145,7 +145,7 @@ def test_a_truncated_file_is_said_to_be_unreadable(suffix: str, keep: float, tmp
     [
         ([1, 2], r"holds a list, not a state dict"),
         ({}, r"holds nothing, not a state dict"),
-        ({"epoch": 3, "name": "x"}, r"holds epoch, name that are no tensors, not a state dict"),
+        ({"epoch": 3, "name": "x"}, r"holds epoch, name that are not tensors, not a state dict"),
     ],
 )
 def test_a_file_that_holds_something_else_is_said_to(content: Any, words: str, tmp_path: Path) -> None:

@@ -460,7 +460,7 @@ def test_parts_can_be_trained_by_two_processes_each(tmp_path):
 def test_small_is_full_where_that_is_small_already(capsys):
     assert main(["reproduce", "springer2024/fig2", "--scale", "small", "--dry-run"]) == 0
     told = capsys.readouterr()
-    assert "springer2024/fig2 has no scale small: full takes minutes, and is taken." in told.err
+    assert "springer2024/fig2 has no scale small: it runs at full, which takes minutes." in told.err
     assert book.resolve_scale("small", CATALOGUE["springer2024/fig2"]) == "full"
     with pytest.raises(UsageError, match="has no scale 'small'"):
         book.resolve_scale("small", CATALOGUE["springer2024/table1-celeba"])

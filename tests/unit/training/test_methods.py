@@ -68,7 +68,7 @@ def test_words_set_what_they_say_about_training() -> None:
         ("useful+random", "two of its words set resampling.method"),
         ("sam+asam", "two of its words set ascent.rule"),
         ("plain+sam", "Leave `plain` out"),
-        ("sam+sam", "each word once"),
+        ("sam+sam", "use each word only once"),
         ("steps:x", "resampling.factor"),
         ("right:3", "right takes no value"),
         ("noise", "useful\\+noise. For all of them: augment-all"),

@@ -125,7 +125,7 @@ def test_inputs_that_do_not_fit_are_refused_with_what_is_expected(run: Run) -> N
     with pytest.raises(DataError, match="does not exist"):
         trained.predict("no/such/file.jpg")
     for nothing in (None, {"cat.jpg"}, np.array(["cat.jpg"])):
-        with pytest.raises(UsageError, match=r"is no input: give image files"):
+        with pytest.raises(UsageError, match=r"is not a valid input: give image files"):
             trained.predict(nothing)
 
 

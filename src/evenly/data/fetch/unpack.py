@@ -138,7 +138,7 @@ def _exclusive(path: Path, member: _Member, archive: Path) -> Iterator[io.FileIO
             path.parent.mkdir(parents=True, exist_ok=True)
             target = open(path, "xb", buffering=0)  # noqa: SIM115 (closed below, in the with)
         except (FileExistsError, NotADirectoryError) as error:
-            raise DataError(f"{archive}: member {member.name!r} comes twice. Nothing was unpacked.") from error
+            raise DataError(f"{archive}: member {member.name!r} occurs twice. Nothing was unpacked.") from error
     with target:
         yield target
 

@@ -154,7 +154,7 @@ def _label_list(path: Path, content: dict[Any, Any], key: str, num: int) -> Labe
     try:
         return np.array(labels, dtype=np.int64)
     except OverflowError as error:
-        raise DataError(f"{path}: {key!r} holds a number that is no class. Fetch it again.") from error
+        raise DataError(f"{path}: {key!r} holds a number that is not a class. Fetch it again.") from error
 
 
 def _dictionary(path: Path) -> dict[Any, Any]:

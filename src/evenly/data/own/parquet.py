@@ -25,7 +25,7 @@ def read_parquet(path: Path) -> Table:
             groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
             claimed = sum(group.total_byte_size for group in groups)
             if not 0 <= claimed <= LARGEST_GROWTH * size + ALLOWANCE:
-                raise DataError(f"its {size:,} bytes would grow to {claimed:,}, more than a manifest does.")
+                raise DataError(f"its {size:,} bytes would unpack to {claimed:,}, far more than a manifest does.")
             names = [str(name) for name in file.schema_arrow.names]
             if len(set(names)) < len(names):
                 raise DataError(f"two columns have the same name: {', '.join(names)[:500]}.")
