@@ -37,27 +37,31 @@ class _InParts(torch.autograd.Function):
         ctx: Any, loss: Callable[..., Tensor], parts: list[Any], num: int, scale: Tensor | None, *params: Tensor
     ) -> Tensor:
         total: Tensor | None = None
-        sums: list[Tensor] | None = None
-        used: list[bool] = []
+        sums: list[Tensor | None] = [None] * len(params)
         for part in parts:
             with torch.enable_grad():
                 one = loss(*part) * (len(part[0]) / num)
                 # Half precision needs the loss scale here, where gradients are small; it is divided out below.
                 gradients = torch.autograd.grad(one if scale is None else one * scale, params, allow_unused=True)
             total = one.detach() if total is None else total + one.detach()
-            used = used or [g is not None for g in gradients]
-            whole = [torch.zeros_like(p) if g is None else g for g, p in zip(gradients, params, strict=True)]
-            if sums is None:
-                sums = whole
-            else:
-                torch._foreach_add_(sums, whole)
-        assert sums is not None
+            _add(sums, gradients)
         assert total is not None
-        ctx.sums, ctx.used, ctx.scale = sums, used, scale
+        ctx.sums, ctx.scale = sums, scale
         return total
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         factor = grads[0] if ctx.scale is None else grads[0] / ctx.scale
-        scaled = torch._foreach_mul(ctx.sums, factor)
-        return None, None, None, None, *(g if used else None for g, used in zip(scaled, ctx.used, strict=True))
+        scaled = iter(torch._foreach_mul([g for g in ctx.sums if g is not None], factor))
+        return None, None, None, None, *(None if g is None else next(scaled) for g in ctx.sums)
+
+
+def _add(sums: list[Tensor | None], gradients: Sequence[Tensor | None]) -> None:
+    """Add the gradients of a part to those before; None is the gradient of a parameter that has not been used."""
+    begun = [(total, g) for total, g in zip(sums, gradients, strict=True) if total is not None and g is not None]
+    if begun:
+        torch._foreach_add_(*map(list, zip(*begun, strict=True)))
+    for place, g in enumerate(gradients):
+        if g is not None and sums[place] is None:
+            # A copy: one tensor may be the gradient of several parameters, or a single number expanded.
+            sums[place] = g.clone()
