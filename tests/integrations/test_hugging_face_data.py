@@ -144,3 +144,69 @@ def test_a_folder_that_is_not_there_and_a_name_that_is_missing_are_said_as_that(
         load(f"hf:{tmp_path / 'none'}")
     with pytest.raises(UsageError, match=r"hf: is followed by the name of a data set or by a folder"):
         load("hf:")
+
+
+def _saved(folder: Path, labels: dict[str, list[object]], *, names: list[str] | None = None) -> str:
+    """A data set of two numbers a row, with these labels in each split: of a `ClassLabel`, if `names` are given."""
+    columns = {"x": datasets.Sequence(datasets.Value("float32")), "label": datasets.ClassLabel(names=names or [])}
+    kind = {"features": datasets.Features(columns)} if names else {}
+    tables = {
+        split: datasets.Dataset.from_dict({"x": [[float(i), 1.0] for i in range(len(given))], "label": given}, **kind)
+        for split, given in labels.items()
+    }
+    datasets.DatasetDict(tables).save_to_disk(str(folder))
+    return f"hf:{folder}"
+
+
+def test_the_numbers_of_classes_are_those_of_the_training_split(tmp_path: Path) -> None:
+    splits = load(_saved(tmp_path / "words", {"train": ["a", "b", "c", "a"], "test": ["c", "b"]}))
+    assert splits["test"].classes == splits.classes == ("a", "b", "c")
+    assert splits["test"].labels.tolist() == [2, 1]
+    with pytest.raises(DataError, match=r"split test: class 'd' has no training example"):
+        load(_saved(tmp_path / "more", {"train": ["a", "b"], "test": ["d", "b"]}))
+
+
+def test_a_split_with_its_own_list_of_names_is_numbered_by_that_of_the_training_split(tmp_path: Path) -> None:
+    folder = tmp_path / "two"
+    for split, names in (("train", ["a", "b", "c"]), ("test", ["c", "a"])):
+        _saved(tmp_path / split, {split: [0, 1]}, names=names)
+    tables = {split: datasets.load_from_disk(str(tmp_path / split))[split] for split in ("train", "test")}
+    datasets.DatasetDict(tables).save_to_disk(str(folder))
+    assert load(f"hf:{folder}")["test"].labels.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ({"train": [0, 1, 0, 1], "test": [-1, -1]}, ["a", "b"]),
+        ({"train": [0, 1, 0, 1], "test": [-1, -1]}, None),
+        ({"train": ["a", "b", "a", "b"], "test": ["b", None]}, None),
+    ],
+)
+def test_a_split_without_labels_is_left_out_with_a_remark(
+    labels: dict[str, list[object]], names: list[str] | None, tmp_path: Path
+) -> None:
+    splits = load(_saved(tmp_path / "d", labels, names=names), held_out=0)
+    assert list(splits) == ["train"]
+    assert any("of 2 rows of the split test have no label, so this split is left out" in r for r in splits.remarks)
+
+
+def test_classes_called_minus_one_are_classes(tmp_path: Path) -> None:
+    splits = load(_saved(tmp_path / "signs", {"train": [-1, 1, 1], "test": [-1]}))
+    assert splits.classes == ("-1", "1")
+    assert splits["test"].labels.tolist() == [0]
+
+
+def test_training_rows_without_a_label_and_two_splits_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"1 of 3 rows of the split train have no label"):
+        load(_saved(tmp_path / "gap", {"train": ["a", None, "b"]}))
+    with pytest.raises(DataError, match=r"both 'val' and 'dev' would be the split validation"):
+        load(_saved(tmp_path / "twice", {"train": ["a", "b"], "val": ["a"], "dev": ["b"]}))
+    with pytest.raises(DataError, match=r"no split 'train' among test"):
+        load(_saved(tmp_path / "none", {"test": ["a", "b"]}))
+
+
+def test_a_table_of_words_given_in_python_is_numbered_by_its_words() -> None:
+    table = datasets.Dataset.from_dict({"x": [[0.0], [1.0], [2.0]], "label": ["dog", "cat", "dog"]})
+    assert foreign(table).labels.tolist() == [1, 0, 1]
+    assert foreign(table, classes=["ant", "cat", "dog"]).labels.tolist() == [2, 1, 2]

@@ -36,6 +36,7 @@ class Splits(Mapping[str, Labelled]):
         self._parts = {split: replace(part, name=name, split=split) for split, part in parts.items()}
         for part in parts.values():
             _check_names(name, part)
+        _check_classes(name, parts)
 
     def __getitem__(self, split: str) -> Labelled:
         if split not in self._parts:
@@ -86,6 +87,21 @@ class Splits(Mapping[str, Labelled]):
 
     def __or__(self, more: Mapping[str, Labelled]) -> "Splits":
         return Splits(self.name, {**self._parts, **more}, remarks=self.remarks, drawn_from=self.drawn_from)
+
+
+def _check_classes(data: str, parts: Mapping[str, Labelled]) -> None:
+    """Refuse splits whose class numbers do not mean what those of the training examples do."""
+    classes = parts["train"].classes
+    for split, part in parts.items():
+        if part.classes == classes:
+            continue
+        place = next((n for n, (one, other) in enumerate(zip(classes, part.classes, strict=False)) if one != other), -1)
+        differ = (
+            f"{split} has {len(part.classes)} classes and train {len(classes)}"
+            if place < 0
+            else f"class {place} is {classes[place]!r} in train and {part.classes[place]!r} in {split}"
+        )
+        raise DataError(f"{data}: {differ}. Number the classes of all splits alike: give each the same `classes`.")
 
 
 def _check_names(data: str, part: Labelled) -> None:

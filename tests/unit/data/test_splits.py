@@ -41,3 +41,14 @@ def test_splits_that_are_added_replace_those_of_their_name() -> None:
     joined = Splits("d", {"train": part()}, remarks=["one is broken"], drawn_from="a die") | {"test": part(1.0)}
     assert (list(joined), joined["test"].split) == (["train", "test"], "test")
     assert (joined.remarks, joined.drawn_from) == (("one is broken",), "a die")
+
+
+@pytest.mark.parametrize(
+    ("classes", "words"), [(("b", "a"), r"class 0 is 'a' in train and 'b' in test"), (("a", "b", "c"), r"test has 3")]
+)
+def test_splits_that_number_their_classes_differently_are_refused(classes: tuple[str, ...], words: str) -> None:
+    train, test = (Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), names) for names in (("a", "b"), classes))
+    with pytest.raises(DataError, match=words):
+        Splits("tiny", {"train": train, "test": test})
+    with pytest.raises(DataError, match=words):
+        Splits("tiny", {"train": train}) | {"test": test}

@@ -138,15 +138,19 @@ class ForeignInputs:
 
 def _of_table(table: Any, labels: Any, classes: Sequence[str] | None, key: str | int) -> Labelled:
     """A table of Hugging Face's `datasets`: its features say which column is the label and what its classes are."""
-    from evenly.data.own.hugging_face import Rows, class_names, input_of, label_of
+    from evenly.data.own.hugging_face import Rows, class_names, class_numbers, input_of, label_of
 
     kind = type(table).__name__
     label = label_of(table, kind) if labels is None else ""
-    names = classes if classes is not None else class_names(table, label, kind) if label else None
-    numbers = torch.as_tensor(list(table[label]) if label else labels)
-    names = names if names is not None else [str(number) for number in range(int(numbers.max()) + 1)]
+    values = list(table[label]) if label else labels
+    names = None if classes is None else tuple(map(str, classes))
+    if label and (names is None or any(isinstance(value, str) for value in values)):
+        names = class_names(table, label, kind) if names is None else names
+        values = class_numbers(table, label, names, kind)
+    numbers = torch.as_tensor(values)
+    names = names if names is not None else tuple(str(number) for number in range(int(numbers.max()) + 1))
     column = key if isinstance(key, str) else input_of(table, label, kind)
-    return Labelled(Rows(table, range(len(table)), column), numbers.long(), tuple(map(str, names)), name=kind)
+    return Labelled(Rows(table, range(len(table)), column), numbers.long(), names, name=kind)
 
 
 def _channels_first(value: Tensor) -> Tensor:

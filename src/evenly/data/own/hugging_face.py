@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from evenly.data.formats.class_folders import quote_names
 from evenly.data.formats.image_decoding import reason_of
 from evenly.data.formats.image_files import Size
 from evenly.data.labelled import Labelled, has_channels_last
@@ -24,6 +25,7 @@ from evenly.errors import DataError, SetupError, UsageError, did_you_mean
 from evenly.progress import Bar
 
 PREFIX = "hf:"
+UNLABELLED = -1  # as `datasets` has it
 
 
 def hugging_face(
@@ -32,25 +34,33 @@ def hugging_face(
     """The splits of a Hugging Face data set: its image column, its `ClassLabel` column, and that column's class names.
 
     `source` is the name of a data set that was loaded on this machine before, or a folder: one that `save_to_disk`
-    wrote, or files that `datasets.load_dataset` understands. `size` resizes images, as for a folder of images.
+    wrote, or files that `datasets.load_dataset` understands. `size` resizes images, as for a folder of images. The
+    classes are those of the training split, whose label and input columns the others share; a split with unlabelled
+    rows is left out, with a remark.
     """
-    tables = _tables(source.removeprefix(PREFIX))
-    columns: dict[str, tuple[str, str]] = {}
+    tables = _by_split(source)
+    label = label_column or label_of(tables["train"], source)
+    inputs = input_column or input_of(tables["train"], label, source)
+    names = class_names(tables["train"], _existing(tables["train"], label, source), source)
+    labels: dict[str, Tensor] = {}
+    remarks = []
     for split, table in tables.items():
-        label = label_column or label_of(table, source)
-        if label not in table.column_names:
-            raise UsageError(f"{source}: there is no column {label!r}. {did_you_mean(label, table.column_names)}")
-        columns[split] = input_column or input_of(table, label, source), label
+        _existing(table, inputs, f"{source}, split {split}")
+        numbers = class_numbers(table, label, names, f"{source}, split {split}")
+        if missing := numbers.count(UNLABELLED):
+            without = f"{source}: {missing:,} of {len(numbers):,} rows of the split {split} have no label"
+            if split == "train":
+                raise DataError(f"{without}. Leave them out when the data set is saved.")
+            remarks.append(f"{without}, so this split is left out.")
+            continue
+        labels[split] = torch.tensor(numbers, dtype=torch.int64)
     height_width = (size, size) if isinstance(size, int) else size
-    grey = all(is_grey(tables[split], inputs) for split, (inputs, _) in columns.items())
-    parts = {}
-    for split, (inputs, label) in columns.items():
-        table = tables[split]
-        names = class_names(table, label, source)
-        labels = torch.tensor(_numbers(table, label, names), dtype=torch.int64)
-        rows = Rows(table, range(len(table)), inputs, height_width, "L" if grey else "RGB")
-        parts[SPLIT_NAMES.get(split.lower(), split)] = Labelled(rows, labels, names)
-    return Splits(Path(source.removeprefix(PREFIX)).name, parts)
+    mode: Literal["L", "RGB"] = "L" if all(is_grey(tables[split], inputs) for split in labels) else "RGB"
+    parts = {
+        split: Labelled(Rows(tables[split], range(len(tables[split])), inputs, height_width, mode), numbers_N, names)
+        for split, numbers_N in labels.items()
+    }
+    return Splits(Path(source.removeprefix(PREFIX)).name, parts, remarks=remarks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,20 +201,38 @@ def class_names(table: Any, label: str, source: str) -> tuple[str, ...]:
     names = getattr(table.features[label], "names", None)
     if names:
         return tuple(map(str, names))
-    values = set(table[label])
-    if any(isinstance(value, float) or value is None for value in values):
-        raise DataError(f"{source}: column {label!r} holds no classes. Bin a continuous target into classes.")
-    return tuple(map(str, sorted(values)))
-
-
-def _numbers(table: Any, label: str, names: tuple[str, ...]) -> list[int]:
     values = list(table[label])
-    if getattr(table.features[label], "names", None):
-        if missing := sum(value is None or value < 0 for value in values):
-            raise DataError(f"{missing:,} rows have no label (−1): this split is not for training or measuring.")
-        return [int(value) for value in values]
-    place = {name: number for number, name in enumerate(names)}
-    return [place[str(value)] for value in values]
+    if any(isinstance(value, float | list | dict) for value in values):
+        raise DataError(
+            f"{source}: column {label!r} holds no classes. Bin a continuous target into classes; give each row one "
+            "class."
+        )
+    return tuple(map(str, sorted({value for value in values if value is not None})))
+
+
+def class_numbers(table: Any, label: str, names: Sequence[str], source: str) -> list[int]:
+    """The place of each row's class among `names`, and `UNLABELLED` for a row without a label (none, or −1)."""
+    if label not in table.column_names:
+        return [UNLABELLED] * len(table)
+    values = list(table[label])
+    own = getattr(table.features[label], "names", None)
+    if own:  # numbers that are places among the names of this very split
+        values = [None if value is None or value < 0 else own[value] for value in values]
+    place: dict[Any, int] = {name: number for number, name in enumerate(names)}
+    place |= {None: UNLABELLED} if "-1" in place else {None: UNLABELLED, "-1": UNLABELLED}
+    words = [None if value is None else str(value) for value in values]
+    if strange := sorted({word for word in words if word is not None and word not in place}):
+        raise DataError(
+            f"{source}: class {quote_names(strange)} has no training example. Add training examples, or leave such "
+            "rows out."
+        )
+    return [place[word] for word in words]
+
+
+def _existing(table: Any, column: str, source: str) -> str:
+    if column not in table.column_names:
+        raise UsageError(f"{source}: there is no column {column!r}. {did_you_mean(column, table.column_names)}")
+    return column
 
 
 def _words(shape: Sequence[int]) -> str:
@@ -214,6 +242,20 @@ def _words(shape: Sequence[int]) -> str:
 def _some(rows: Sequence[tuple[int, str]], most: int = 5) -> str:
     more = f" and {len(rows) - most:,} more" if len(rows) > most else ""
     return ", ".join(f"row {row} ({what})" for row, what in rows[:most]) + more
+
+
+def _by_split(source: str) -> dict[str, Any]:
+    """The table of each split, under the usual name of that split."""
+    tables: dict[str, Any] = {}
+    given: dict[str, str] = {}
+    for name, table in _tables(source.removeprefix(PREFIX)).items():
+        split = SPLIT_NAMES.get(name.lower(), name)
+        if split in tables:
+            raise DataError(f"{source}: both {given[split]!r} and {name!r} would be the split {split}. Keep one.")
+        tables[split], given[split] = table, name
+    if "train" not in tables:
+        raise DataError(f"{source}: there is no split 'train' among {', '.join(tables) or 'none'}.")
+    return tables
 
 
 def _tables(source: str) -> Mapping[str, Any]:
