@@ -137,14 +137,17 @@ def num_seeds(effect: float, deviation: float, *, wanted: float = 0.9, level: fl
 def holm(p_values: Sequence[float], *, level: float = 0.95) -> list[bool]:
     """Which of several tests reject, so that the chance of any false rejection is at most 1 − level (Holm, 1979).
 
-    The i-th smallest of m p-values must be at most (1 − level)/(m − i + 1), and so must all smaller ones.
+    The i-th smallest of m p-values must be at most (1 − level)/(m − i + 1), and so must all smaller ones. A test that
+    could not be made, with p = NaN, counts as p = 1: it rejects nothing and still counts among the m, so that missing
+    values never make the others easier.
 
-    >>> holm([0.01, 0.04, 0.03])
-    [True, False, False]
+    >>> holm([0.01, 0.04, 0.03]), holm([0.04, float("nan"), 0.0001])
+    ([True, False, False], [False, False, True])
     """
     rejected = [False] * len(p_values)
-    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        if not p_values[place] <= (1 - level) / (len(p_values) - rank):
+    known = [1.0 if math.isnan(p) else p for p in p_values]
+    for rank, place in enumerate(sorted(range(len(known)), key=lambda i: known[i])):
+        if known[place] > (1 - level) / (len(known) - rank):
             break
         rejected[place] = True
     return rejected

@@ -1,12 +1,13 @@
 """Power and the number of seeds, against simulation and statsmodels-free closed forms."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from evenly.intervals import interval, num_seeds, power
+from evenly.intervals import holm, interval, num_seeds, power
 
 
 @pytest.mark.parametrize(("effect", "deviation", "n"), [(0.28, 0.405, 3), (1.0, 1.0, 8), (0.5, 0.2, 4)])
@@ -42,3 +43,20 @@ def test_an_interval_knows_the_deviation_it_was_made_of():
     values = [1.0, 4.0, 2.5, -3.0]
     assert interval(values).deviation == pytest.approx(float(np.std(values, ddof=1)), rel=1e-12)
     assert math.isnan(interval([1.0]).deviation)
+
+
+def by_closed_testing(p_values, level=0.95):
+    """A test rejects if Bonferroni's test rejects in every family that contains it (Marcus et al., 1976)."""
+    families = [each for size in range(1, len(p_values) + 1) for each in combinations(range(len(p_values)), size)]
+    rejecting = {each for each in families if min(p_values[i] for i in each) <= (1 - level) / len(each)}
+    return [all(each in rejecting for each in families if i in each) for i in range(len(p_values))]
+
+
+@pytest.mark.parametrize("missing", [0, 1, 3])
+def test_holm_is_the_closed_test_and_a_missing_p_value_is_one_that_says_nothing(missing):
+    rng = np.random.default_rng(missing)
+    for _ in range(50):
+        known = list(rng.uniform(size=6 - missing) ** 4)
+        places = rng.permutation(6)
+        given, as_ones = ([([*known, *[fill] * missing])[i] for i in places] for fill in (math.nan, 1.0))
+        assert holm(given) == by_closed_testing(as_ones)
