@@ -200,7 +200,7 @@ def _tone(text: str) -> str:
     tones = {
         "good": ("helped", "reproduced", "stronger than claimed", "weaker than claimed", "seen in", "holds"),
         "bad": ("hurt", "contradicted", "learned nothing", "failed", "does not hold", "not seen"),
-        "open": ("no difference", "too few seeds", "inconclusive", "unclear", "stopped", "stale"),
+        "open": ("no difference", "too few seeds", "may help", "inconclusive", "unclear", "stopped", "stale"),
     }
     words = text.lstrip("✓✗~?· ")
     return next((tone for tone, starts in tones.items() if words.startswith(starts)), "none")

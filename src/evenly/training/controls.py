@@ -11,14 +11,14 @@ from evenly.training.methods import FACTOR, WORDS, Method
 MODIFIERS = ("noise", "augment-all", "right", "continue")
 # Those that change how many steps the copies take.
 OF_STEPS = ("right", "continue")
-# Rivals of each other rather than controls: either may be what a user wants.
+# Rivals of each other rather than controls: either may be what a user wants, so neither explains the other's gain.
 RIVALS = ("logit-penalty", "label-smoothing")
 #: Words that serve to explain another method's gain.
 CONTROLS = frozenset(control for word in WORDS.values() for control in word.controls).difference(RIVALS)
 
 
 def controls_of(method: Method) -> tuple[str, ...]:
-    """The methods that could explain a method's gain.
+    """The methods to compare a method with: those that could explain its gain, and its rivals.
 
     >>> from evenly.training.methods import parse
     >>> controls_of(parse("useful:8+noise:0.3"))
@@ -73,6 +73,8 @@ def _needed_values(method: Method, base: Recipe, factor: int) -> dict[str, str |
     for word, value in method.words:
         strength = _value(word, value, base, factor)
         for control in WORDS[word].controls:
+            if control in RIVALS:
+                continue
             if WORDS[control].value == FACTOR:
                 needed[control] = strength
             else:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.intervals import Interval, interval, num_seeds, paired_difference, points_with_interval
+from evenly.intervals import Interval, holm, interval, num_seeds, paired_difference, points_with_interval
 
 MATTERS = 0.1  # share of the baseline's error: an interval within this distance of zero is no difference
 LEAST = 0.001  # but at least a tenth of a point
 MOST_SEEDS = 50  # more seeds than this are not recommended
 FEWEST = 3  # pairs: with two, test errors that happen to be equal would look certain
 USUAL = 5  # seeds to begin with
+LEVEL = 0.95  # the chance that nothing is recommended where nothing helps, however many methods are compared
 PROSE = {"plain": "plain training", "random": "random upsampling{}", "equal steps": "as many steps on plain data"}
 
 
@@ -35,6 +36,7 @@ def judge(comparison: dict[str, Any]) -> None:
                 to=baseline,
                 margin=max(LEAST, MATTERS * math.fsum(plain.values()) / len(plain)),
             )
+    _doubt_the_best_of_many([method for method in comparison["methods"] if method["difference"] is not None])
     comparison["recommendation"] = recommend(comparison)
 
 
@@ -69,25 +71,28 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
             f"for {best['cost']:.1f}× the cost."
         )
         badge = "helped"
+    elif any(each["difference"]["verdict"] == "may help" and not _explanation(each, comparison) for each in judged):
+        badge = "may help"
+        sentences.append("Too early to say.")
     else:
         verdicts = {method["difference"]["verdict"] for method in judged if not _is_control(method)}
         verdicts = verdicts or {method["difference"]["verdict"] for method in judged}
         badge = next((each for each in ("too few seeds", "no difference") if each in verdicts), "hurt")
-        badge = "no difference" if "helped" in verdicts and badge == "hurt" else badge
+        badge = "no difference" if verdicts & {"helped", "may help"} and badge == "hurt" else badge
         sentences.append(
             "Too early to say." if badge == "too few seeds" else f"Stay with {_prose(_method(comparison, baseline))}."
         )
     sentences += [text for method in judged if method is not best and (text := _remark(method, comparison, best))]
     if hopeless := [_prose(method) for method in judged if _is_hopeless(method)]:
         sentences.append(f"More than {MOST_SEEDS} seeds would be needed to settle {_list_words(hopeless)}.")
-    wanted = [each["difference"]["seeds_to_settle"] for each in judged if not _is_control(each)]
+    wanted = [each["difference"]["seeds_to_settle"] for each in judged if _is_open(each)]
     following = _other_setting(comparison, _remedy(collapsed[0]["collapsed"])) if collapsed else None
     following = following or _more_seeds(comparison, max(filter(None, wanted), default=0))
     return _advice(badge, before + " ".join(sentences), following, method=best["name"] if best is not None else None)
 
 
 def _best(judged: Sequence[Mapping[str, Any]], comparison: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The method to use: it helped, no control explains the gain, and nothing cheaper does as well."""
+    """The method to use: it surely helped, no control explains the gain, and nothing cheaper does as well."""
     able = [each for each in judged if each["difference"]["verdict"] == "helped" and not _explanation(each, comparison)]
     if not able:
         return None
@@ -98,10 +103,44 @@ def _best(judged: Sequence[Mapping[str, Any]], comparison: Mapping[str, Any]) ->
     return best
 
 
+def _doubt_the_best_of_many(judged: Sequence[dict[str, Any]]) -> None:
+    """Turn `helped` into `may help` where the gain does not survive Holm's correction for the number of methods.
+
+    Controls are run to explain a gain and not to win, so that the other methods do not pay for them. A control itself
+    must survive the correction over all methods, or could explain a gain that survives.
+    """
+    tried = [method for method in judged if not _is_control(method)]
+    sure = _surviving(tried)
+    sure |= _surviving(judged) | {name for method in tried if method["name"] in sure for name in _controls(method)}
+    for method in judged:
+        difference = method["difference"]
+        if difference["verdict"] == "helped" and method["name"] not in sure:
+            num = _num_compared(method, judged)
+            settle = _seeds_to_settle(_interval(difference), level=1 - (1 - LEVEL) / num)
+            difference |= {"verdict": "may help", "seeds_to_settle": settle}
+
+
+def _surviving(methods: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The names of the methods whose differences survive Holm's correction over all of these."""
+    rejected = holm([_interval(method["difference"]).p_value for method in methods], level=LEVEL)
+    return {method["name"] for method, survives in zip(methods, rejected, strict=True) if survives}
+
+
+def _num_compared(method: Mapping[str, Any], judged: Sequence[Mapping[str, Any]]) -> int:
+    """The number of methods by which a method's gain is corrected."""
+    return len(judged) if _is_control(method) else sum(not _is_control(each) for each in judged)
+
+
+def _controls(method: Mapping[str, Any]) -> set[str]:
+    return set(method.get("controls", ()))
+
+
 def _explanation(method: Mapping[str, Any], comparison: Mapping[str, Any]) -> str | None:
-    """The label of a control that does as well, if there is one."""
+    """The label of a control that does as well, if there is one; two methods do not explain each other away."""
     for control in comparison["methods"]:
-        if control["name"] in method.get("controls", ()) and not _beats(method, control) and len(_errors(control)) > 1:
+        if control["name"] not in _controls(method) or method["name"] in _controls(control):
+            continue
+        if not _beats(method, control) and len(_errors(control)) > 1:
             return _prose(control)
     return None
 
@@ -118,17 +157,27 @@ def _remark(method: Mapping[str, Any], comparison: Mapping[str, Any], best: Mapp
     difference, name = method["difference"], _prose(method)
     if difference["verdict"] == "hurt":
         return f"{_capital(name)} hurts: {points_with_interval(_interval(difference))} points{_against(comparison)}."
+    explained = _explanation(method, comparison) if difference["verdict"] in ("helped", "may help") else None
+    if difference["verdict"] == "may help" and not explained:
+        num = _num_compared(method, [each for each in comparison["methods"] if each["difference"] is not None])
+        gain = f"{points_with_interval(_interval(difference))} points{_against(comparison)}"
+        chance = f"{_capital(name)} may help: {gain}, but one of {num} methods may look as good by chance."
+        return " ".join(filter(None, (chance, _seeds_missing(difference, "it"))))
     if _is_control(method):
         return None
     if difference["verdict"] == "too few seeds":
-        more = (difference["seeds_to_settle"] or 0) - difference["n"]
-        return f"{more} more {'seed' if more == 1 else 'seeds'} would settle {name}." if more > 0 else None
+        return _seeds_missing(difference, name)
     if difference["verdict"] == "no difference":
         by = points_with_interval(_interval(difference))
         return f"{_capital(name)} makes no difference: {by} points{_against(comparison)}."
-    if explained := _explanation(method, comparison):
+    if explained:
         return f"{_capital(name)} adds nothing beyond {explained}."
     return f"{_capital(name)} does no better for {method['cost']:.1f}×." if best is not None else None
+
+
+def _seeds_missing(difference: Mapping[str, Any], name: str) -> str | None:
+    more = (difference["seeds_to_settle"] or 0) - difference["n"]
+    return f"{more} more {'seed' if more == 1 else 'seeds'} would settle {name}." if more > 0 else None
 
 
 def _against(comparison: Mapping[str, Any]) -> str:
@@ -138,9 +187,13 @@ def _against(comparison: Mapping[str, Any]) -> str:
 
 
 def _is_hopeless(method: Mapping[str, Any]) -> bool:
-    difference = method["difference"]
-    is_open = difference["verdict"] == "too few seeds" and difference["seeds_to_settle"] is None
-    return is_open and not _is_control(method)
+    return _is_open(method) and method["difference"]["seeds_to_settle"] is None
+
+
+def _is_open(method: Mapping[str, Any]) -> bool:
+    """Whether more seeds are wanted for a method; a control is followed up only where it may be a cure itself."""
+    verdict = method["difference"]["verdict"]
+    return verdict == "may help" or (verdict == "too few seeds" and not _is_control(method))
 
 
 def _prose(method: Mapping[str, Any]) -> str:
@@ -170,9 +223,14 @@ def _difference(gap: Interval, *, to: str, margin: float) -> dict[str, Any]:
     else:
         verdict = "too few seeds"
     if verdict == "too few seeds" and gap.n > 1:
-        settle = num_seeds(gap.mean, gap.deviation)
-        settle = None if settle is None or settle > MOST_SEEDS else max(settle, gap.n + 1, FEWEST)
+        settle = _seeds_to_settle(gap)
     return {"to": to, **_record(gap), "verdict": verdict, "seeds_to_settle": settle}
+
+
+def _seeds_to_settle(gap: Interval, *, level: float = LEVEL) -> int | None:
+    """The seeds that would detect a difference of this size; None where they would be too many."""
+    needed = num_seeds(gap.mean, gap.deviation, level=level)
+    return None if needed is None or needed > MOST_SEEDS else max(needed, gap.n + 1, FEWEST)
 
 
 def _more_seeds(comparison: Mapping[str, Any], seeds: int) -> str | None:

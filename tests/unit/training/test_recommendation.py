@@ -1,5 +1,6 @@
 """The recommendation says what the numbers allow, and no more."""
 
+import random
 from typing import Any
 
 import pytest
@@ -161,3 +162,67 @@ def test_a_comparison_whose_runs_all_failed_says_why() -> None:
     judge(made)
     assert made["recommendation"]["badge"] == "failed"
     assert made["recommendation"]["sentence"] == "Every run failed: a.jpg is 60×57 pixels."
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [
+        ("sam",),
+        ("sam", "useful", "sam_useful", "random", "steps"),
+        ("random", "steps", "batch"),
+        (
+            "sam",
+            "asam",
+            "lsam",
+            "useful",
+            "useful:8",
+            "jtt",
+            "quantile",
+            "upweight",
+            "reweight",
+            "balance",
+            "dfr",
+            "wsam",
+        ),
+    ],
+)
+def test_where_nothing_helps_a_method_is_rarely_recommended_however_many_are_compared(methods: tuple[str, ...]) -> None:
+    draw, made, recommended = random.Random(0), comparison(**dict.fromkeys(("plain", *methods), STEADY)), 0
+    for _ in range(400):
+        for row in (row for method in made["methods"] for row in method["runs"].values()):
+            row["error"] = 0.1 + 0.005 * draw.gauss(0, 1)
+        judge(made)
+        recommended += made["recommendation"]["method"] is not None
+    assert recommended <= 0.05 * 400
+
+
+def test_a_gain_that_the_best_of_many_methods_may_show_by_chance_is_said_to_need_more_seeds() -> None:
+    gain = [error - gap for error, gap in zip(STEADY, (0.001, 0.014, 0.004, 0.013, 0.009), strict=True)]
+    others = {name: less(0.0) for name in ("asam", "lsam", "useful", "jtt", "logit-penalty", "label-smoothing")}
+    alone, among_many = (comparison(plain=STEADY, sam=gain, **more) for more in ({}, others))
+    assert alone["recommendation"]["method"] == "sam"
+    advice, difference = among_many["recommendation"], among_many["methods"][1]["difference"]
+    assert (advice["badge"], advice["method"], difference["verdict"]) == ("may help", None, "may help")
+    assert difference["seeds_to_settle"] > 5
+    more = difference["seeds_to_settle"] - 5
+    assert advice["sentence"].startswith("Too early to say. SAM may help: −0.82 [")
+    assert f"but one of 7 methods may look as good by chance. {more} more seed" in advice["sentence"]
+    assert advice["next"].endswith(f"--seeds 0-{difference['seeds_to_settle'] - 1}")
+
+
+def test_controls_cost_the_methods_they_control_no_certainty() -> None:
+    gain = [error - gap for error, gap in zip(STEADY, (0.001, 0.014, 0.004, 0.013, 0.009), strict=True)]
+    controls = {name: less(0.0) for name in ("random", "steps", "batch", "random-perturbation", "augment-all")}
+    assert comparison(plain=STEADY, useful=gain, **controls)["recommendation"]["method"] == "useful"
+    strong = comparison(plain=STEADY, useful=less(0.0), sam=less(0.0), batch=less(0.02))["recommendation"]
+    assert strong["method"] == "batch", "a control may be the cure"
+
+
+def test_two_rivals_that_both_help_do_not_explain_each_other_away() -> None:
+    found = comparison(**{"plain": STEADY, "logit-penalty": less(0.05), "label-smoothing": less(0.051)[::-1]})
+    assert found["recommendation"]["badge"] == "helped"
+    assert found["recommendation"]["method"] in ("logit-penalty", "label-smoothing")
+    for one, other in ((1, 2), (2, 1)):  # as records of older versions name them
+        found["methods"][one]["controls"] = [found["methods"][other]["name"]]
+    judge(found)
+    assert found["recommendation"]["badge"] == "helped"

@@ -45,7 +45,7 @@ SECTIONS = {
 MOST_SEEDS, FEW = 3, 4  # seeds with their pictures, on a page of at most so many experiments; one seed on others
 MOST_CONCLUSIONS = 3  # about runs that were trained one by one, on the first screen
 _IN_A_COUNT = {"too few seeds": "with too few seeds", "no difference": "without a difference",
-               "learned nothing": "that learned nothing"}  # fmt: skip
+               "learned nothing": "that learned nothing", "may help": "that may help"}  # fmt: skip
 
 
 @dataclass(frozen=True)
