@@ -2,7 +2,7 @@
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from operator import attrgetter
@@ -76,7 +76,12 @@ class DisplacedGradient:
     #: The rule class, available without a model.
     rule_type: ClassVar[type[Rule]] = Rule
     #: How many passes through the whole network a displaced step makes.
-    passes: ClassVar[int] = 2
+    passes: int = 2
+
+    @classmethod
+    def passes_with(cls, options: Mapping[str, Any]) -> int:
+        """How many passes a displaced step makes with these options."""
+        return cls.passes
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Refuse unknown options before any `__init__` runs."""

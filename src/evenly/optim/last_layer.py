@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from evenly import tree
 from evenly.errors import UsageError
-from evenly.optim.closures import differentiate, evaluate, gradients
+from evenly.optim.closures import Result, differentiate, evaluate, gradients
 from evenly.optim.device_space import space_of
 from evenly.optim.displaced_gradient import DisplacedGradient
 from evenly.optim.groups import Batch
 from evenly.optim.radius import radius_at
-from evenly.optim.replay import Replay
+from evenly.optim.replay import Overwritten, Replay
 from evenly.optim.rule import Point
 
 
@@ -27,20 +27,37 @@ class LastLayer(Protocol):
     replay: Replay
 
 
+def options_need_two_passes(
+    *, m: Any = None, fraction: float = 1.0, weight_decay: float = 0.0, same_dropout: bool = False, **_: Any
+) -> bool:
+    """Whether these options of a rule take two passes through the body, as for any other rule.
+
+    >>> options_need_two_passes(every=2), options_need_two_passes(m=4)
+    (False, True)
+    """
+    return m is not None or fraction < 1 or bool(weight_decay) or same_dropout
+
+
 def one_pass_suffices(sam: DisplacedGradient, last: LastLayer) -> bool:
-    """Whether one pass through the body is enough for this step.
+    """Whether one pass through the body is enough for a step that displaces.
 
     Two passes, with the same result, are needed where the batch is divided, parameters are sharded, torch.compile hides
-    the head, a framework calls backward itself, or random numbers are repeated: the body may have drawn some.
+    the head, a framework calls backward itself, random numbers are repeated (the body may have drawn some), or the
+    model changes in place what its body returns.
     """
-    if sam.m is not None or sam.fraction < 1 or sam.replicas.sharded or sam.weight_decay or sam.radii:
+    if options_need_two_passes(
+        m=sam.m, fraction=sam.fraction, weight_decay=sam.weight_decay, same_dropout=sam.same_dropout
+    ):
         return False
-    if sam.same_dropout or sam.own_backward is not None or _is_compiled(sam.model, last.head):
+    if sam.replicas.sharded or sam.radii or sam.own_backward is not None or last.replay.lost:
         return False
+    return not _is_compiled(sam.model, last.head) and not any(p._post_accumulate_grad_hooks for p in sam.params)
+
+
+def displaces(sam: DisplacedGradient) -> bool:
+    """Whether the next call displaces the head, or is a plain step."""
     step, _ = sam.begin()
-    if step % sam.every or radius_at(sam._rho, step) == 0:
-        return False
-    return not any(p._post_accumulate_grad_hooks for p in sam.params)
+    return step % sam.every == 0 and radius_at(sam._rho, step) != 0
 
 
 def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[..., Any], batch: Batch) -> Any:
@@ -72,8 +89,15 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
         home = tree.displace(w, ascent.direction, size) if ascent is not None and moves else None
         torch.clear_autocast_cache()
         try:
-            with replay.replaying(), watch.later_pass() if watch is not None else contextlib.nullcontext():
-                again = evaluate(closure, batch, watched)
+            with watch.later_pass() if watch is not None else contextlib.nullcontext():
+                try:
+                    with replay.replaying():
+                        again = evaluate(closure, batch, watched)
+                except Overwritten:
+                    replay.lost, sam.passes = True, 2
+                    replay.forget()
+                    result = Result(result.loss.detach(), result.rest)  # Free its graph before the body runs again.
+                    again = evaluate(closure, batch, watched)
             _differentiate(sam.scale_loss(again.loss), last)
         finally:
             if home is not None:

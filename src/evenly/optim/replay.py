@@ -5,18 +5,64 @@ again. While a closure is recorded, every module called before the head keeps it
 those modules return the kept output. The outputs carry the graph of the first evaluation, so a backward pass from the
 replayed loss goes through the body as if it had run again. A plain `nn.Sequential` keeps only the output of its last
 module before the head, to save memory.
+
+An output that was changed in place after it was kept is lost. That is harmless if a module of the body changed it, as
+`nn.ReLU(inplace=True)` does, since that module is not run again; any other use of it raises `Overwritten`.
 """
 
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from evenly.errors import UsageError, did_you_mean
 
 Forward = Callable[..., Any]
+
+
+class Overwritten(Exception):
+    """The second evaluation used an output that the first had changed in place: it must run the body again."""
+
+
+class _Lost(Tensor):
+    """Stands for an output that was changed in place; whatever is done with it raises."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise Overwritten
+
+
+_LOST = torch.empty(0).as_subclass(_Lost)
+
+
+class _Kept(NamedTuple):
+    """A module's output, and the versions of its tensors when it was returned."""
+
+    leaves: list[Any]
+    versions: list[int]
+    #: How the leaves make up the output: the model may change a list or dictionary that it got. None for a tensor.
+    structure: Any
+
+    @classmethod
+    def of(cls, output: Any) -> "_Kept":
+        leaves, structure = ([output], None) if isinstance(output, Tensor) else pytree.tree_flatten(output)
+        return cls(leaves, [_version(leaf) for leaf in leaves], structure)
+
+    def output(self) -> Any:
+        leaves = [
+            leaf if _version(leaf) == version else _LOST
+            for leaf, version in zip(self.leaves, self.versions, strict=True)
+        ]
+        return leaves[0] if self.structure is None else pytree.tree_unflatten(leaves, self.structure)
+
+
+def _version(leaf: Any) -> int:
+    """How often a tensor was changed in place; tensors made in inference mode do not count, and cannot be."""
+    return leaf._version if isinstance(leaf, Tensor) and not leaf.is_inference() else 0
 
 
 def find_head(model: nn.Module, head: nn.Module | str | None) -> tuple[str, nn.Module]:
@@ -76,8 +122,9 @@ class Replay:
         self._wrapped: list[Forward] = []
         self._wrappers: dict[bool, list[Forward]] = {}
         self.reached = 0
-        self.features: list[Tensor] = []
-        self.kept: dict[int, deque[Any]] = {}
+        #: Whether the model has ever used an output that it had changed in place.
+        self.lost = False
+        self.kept: dict[int, deque[_Kept]] = {}
         self._inside: list[str] = []
         self._past_head = self._as_one = False
 
@@ -98,7 +145,7 @@ class Replay:
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
         """Within the context, keep the outputs of the modules before the head."""
-        self.reached, self.features, self.kept = 0, [], {}
+        self.reached, self.kept = 0, {}
         own = self._patch(records=True)
         try:
             yield
@@ -113,7 +160,7 @@ class Replay:
 
     @contextlib.contextmanager
     def replaying(self) -> Iterator[None]:
-        """Within the context, the modules before the head return their kept outputs."""
+        """Within the context, the modules before the head return their kept outputs; `Overwritten` if one was lost."""
         own = self._patch(records=False)
         try:
             yield
@@ -122,7 +169,7 @@ class Replay:
 
     def forget(self) -> None:
         """Drop the features, and with them the graph behind them."""
-        self.features, self.kept = [], {}
+        self.kept = {}
 
     def _patch(self, *, records: bool) -> list[Forward | None]:
         """Put wrappers in place of the forwards, and return what `_restore` needs."""
@@ -153,7 +200,7 @@ class Replay:
         return [self._watch_head(self.head.forward), *roots, *before]
 
     def _watch_head(self, forward: Forward) -> Forward:
-        def watched_head(features: Any, *args: Any, **kwargs: Any) -> Any:
+        def watched_head(*args: Any, **kwargs: Any) -> Any:
             if self._inside:
                 raise UsageError(
                     f"the head {self.name!r} is called inside {self._inside[-1]!r}: name the outermost layer with "
@@ -161,8 +208,7 @@ class Replay:
                 )
             self._past_head = True
             self.reached += 1
-            self.features.append(features)
-            return forward(features, *args, **kwargs)
+            return forward(*args, **kwargs)
 
         return watched_head
 
@@ -181,7 +227,7 @@ class Replay:
             finally:
                 self._inside.pop()
             if not self._past_head and not self._as_one:
-                self.kept.setdefault(id(module), deque()).append(output)
+                self.kept.setdefault(id(module), deque()).append(_Kept.of(output))
             return output
 
         return recording_forward
@@ -201,7 +247,7 @@ class Replay:
                 f"{name!r} was called more often in the second evaluation of the closure than in the first: "
                 "the closure must do the same each time; use SAM(model, where=...), which makes two passes"
             )
-        return left.popleft()
+        return left.popleft().output()
 
     def _split(self, root: nn.Module, records: bool) -> Forward:
         """The forward of a root; a plain Sequential keeps the members before the head as one output."""
@@ -210,7 +256,8 @@ class Replay:
             return forward
         way = {id(self.head), *map(id, self.roots)}
 
-        def split_forward(x: Any) -> Any:
+        def split_forward(*args: Any, **kwargs: Any) -> Any:
+            (x,) = (*args, *kwargs.values())
             members: list[nn.Module] = list(root)  # Its modules may be replaced between steps.
             start = next((i for i, member in enumerate(members) if id(member) in way), 0)
             if self._past_head or not start:
@@ -220,7 +267,7 @@ class Replay:
                 for member in members[:start]:
                     x = member(x)
                 self._as_one = False
-                self.kept.setdefault(id(root), deque()).append(x)
+                self.kept.setdefault(id(root), deque()).append(_Kept.of(x))
             else:
                 x = self._next_output(type(root).__name__, root)
             for member in members[start:]:

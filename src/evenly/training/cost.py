@@ -19,15 +19,17 @@ from evenly.training.loop import Loop
 STEPS, LONGEST = 8, 5.0  # a few steps, or five seconds' worth
 
 
-def gradients_per_example(ascent: Ascent) -> float:
+def gradients_per_example(ascent: Ascent, *, passes: int | None = None) -> float:
     """Gradients per example and step: one, plus one more for a rule that ascends first.
+
+    `passes` is how many a displaced step was seen to make.
 
     >>> [gradients_per_example(Ascent(*a)) for a in (("none",), ("sam",), ("sam", 0.1, {"every": 5}), ("lsam",))]
     [1.0, 2.0, 1.2, 1.0]
     >>> gradients_per_example(Ascent("sam", 0.0))  # a plain step
     1.0
     """
-    return 1.0 if ascent.radius == 0 else passes_per_step(ascent.rule, ascent.options)
+    return 1.0 if ascent.radius == 0 else passes_per_step(ascent.rule, ascent.options, passes=passes)
 
 
 def estimate(

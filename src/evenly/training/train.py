@@ -238,11 +238,12 @@ def save_early_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
 def summarise(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separation | None) -> dict[str, Any]:
     """The summary of a run: the last epoch's metrics, its cost, and the size of the model."""
     seen = loop.epoch * parts.batches.examples
+    passes = None if parts.ascent is None else parts.ascent.passes
     facts = {
         **last,
         "training_examples": len(parts.splits.train),
         "examples_seen": seen,
-        "gradients": round(seen * gradients_per_example(parts.recipe.ascent)),
+        "gradients": round(seen * gradients_per_example(parts.recipe.ascent, passes=passes)),
         "parameters": sum(p.numel() for p in parts.model.parameters()),
         "seconds": round(loop.seconds, 3),
     }

@@ -1,12 +1,13 @@
 """LSAM: only the last layer is displaced, so one pass through the body is enough."""
 
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 from torch import nn
 
 from evenly.errors import UsageError
 from evenly.optim.displaced_gradient import Closure, DisplacedGradient
-from evenly.optim.last_layer import backward_once, one_pass_suffices
+from evenly.optim.last_layer import backward_once, displaces, one_pass_suffices, options_need_two_passes
 from evenly.optim.options import Options
 from evenly.optim.radius import Radius
 from evenly.optim.replay import Replay, find_head
@@ -19,7 +20,8 @@ class LSAM(DisplacedGradient):
 
     The descent updates everything; only the ascent is restricted to the head, and only the head's norm divides. The
     features are the same before and after, so the body is run forward and backward once; the result is, bit for
-    bit, that of two passes. `head` names the last layer; by default it is the last `nn.Linear`.
+    bit, that of two passes, which are made where one is not enough. `head` names the last layer; by default it is the
+    last `nn.Linear`.
 
     >>> import torch
     >>> net = nn.Sequential(nn.Linear(2, 1, bias=False), nn.Linear(1, 1, bias=False))
@@ -43,8 +45,14 @@ class LSAM(DisplacedGradient):
         super().__init__(model, Rule(), rho=rho, **options)
         self.replay = Replay(model, self.head_name, self.head)
 
+    @classmethod
+    def passes_with(cls, options: Mapping[str, Any]) -> int:
+        """Two with options that divide the batch or repeat random numbers."""
+        return 2 if options_need_two_passes(**options) else 1
+
     def backward(self, closure: Closure, *batch: Any) -> Any:
         """Add the gradient at the displaced head to `.grad`, and return the loss at the weights, detached."""
-        if one_pass_suffices(self, self):
+        self.passes = 1 if one_pass_suffices(self, self) else 2
+        if self.passes == 1 and displaces(self):
             return backward_once(self, self, closure, batch)
         return super().backward(closure, *batch)
