@@ -90,7 +90,7 @@ tables: $(INSTALLED)
 
 campaign: $(INSTALLED)
 	@mkdir -p runs
-	nohup $(BIN)/evenly reproduce --next $(if $(HOURS),--hours $(HOURS)) --runs $(RUNS) > runs/campaign.log 2>&1 &
+	nohup $$(command -v setsid) $(BIN)/evenly reproduce --next $(if $(HOURS),--hours $(HOURS)) --runs $(RUNS) > runs/campaign.log 2>&1 &
 	@echo "running in the background; follow it with: tail -f runs/campaign.log"
 
 bench: $(INSTALLED)

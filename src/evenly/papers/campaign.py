@@ -19,6 +19,7 @@ from evenly.papers.reproduction import grow
 from evenly.records.lock import Busy
 from evenly.report.wording import duration
 from evenly.sweep.launch import HERE, JobsFailed
+from evenly.sweep.priority import lower_priority
 from evenly.sweep.where import Where
 
 _log = logging.getLogger(__name__)
@@ -113,8 +114,7 @@ def run(
     another process runs them, are skipped with a message. When time is up, the current work is stopped as by Ctrl-C,
     and the next campaign resumes it.
     """
-    if hasattr(os, "nice"):
-        os.nice(19)
+    lower_priority()
     at_once = runs_at_once(where)
     skipped: set[tuple[str, str]] = set()
     with _alarm(hours):

@@ -1,7 +1,6 @@
 """A campaign does what is worth most, passes over what it cannot do, and says so."""
 
 import logging
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> dict[str, Experiment]:
     first, second = wanted("chang2025/mistake9", 9.0), wanted("chang2025/theorem3.3", 1.0, minutes=600.0)
     known = {first.key: first, second.key: second}
     monkeypatch.setattr(campaign, "CATALOGUE", known)
-    monkeypatch.setattr(os, "nice", lambda _: 0)
+    monkeypatch.setattr(campaign, "lower_priority", lambda: None)
     return known
 
 
