@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from evenly import tree
 from evenly.errors import UsageError
+from evenly.optim import step_end
 from evenly.optim.closures import WithGradients
 from evenly.optim.device_space import Skips
 from evenly.optim.groups import Batch
@@ -36,7 +37,8 @@ class DisplacedGradient:
 
     Afterwards the weights are bit for bit what they were, BatchNorm's statistics have advanced once, and the first loss
     is returned. Optimizer, scheduler, clipping and checkpoints stay the user's. Micro-batches whose gradients add up
-    before one optimizer step count as one step, which ends when other code changes the weights or `.grad`.
+    before one optimizer step count as one step, which ends when an optimizer or other code changes the weights or
+    `.grad`.
 
     Parameters
     ----------
@@ -77,6 +79,8 @@ class DisplacedGradient:
     rule_type: ClassVar[type[Rule]] = Rule
     #: How many passes through the whole network a displaced step makes.
     passes: int = 2
+    #: The gradient that the last call left: its parameter's place, the tensor, and the versions of both.
+    _left: tuple[int, weakref.ref[Tensor], int, int] | None = None
 
     @classmethod
     def passes_with(cls, options: Mapping[str, Any]) -> int:
@@ -86,7 +90,9 @@ class DisplacedGradient:
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Refuse unknown options before any `__init__` runs."""
         refuse_unknown(cls, options)
-        return super().__new__(cls)
+        self = super().__new__(cls)
+        step_end.tell(self)  # Here, since copies are made without __init__.
+        return self
 
     def __init__(
         self,
@@ -144,7 +150,6 @@ class DisplacedGradient:
         self.scratch = Scratch(self.params) if reuses else None
         #: Memory for the weights while they are displaced where they lie, as on a device.
         self.aside: list[Tensor] | None = None
-        self._left: tuple[int, weakref.ref[Tensor], int, int] | None = None
         self._located = False
         #: Whether a loss has ever had a gradient for any of the parameters.
         self._reached = False
@@ -265,6 +270,11 @@ class DisplacedGradient:
     def end_step(self) -> None:
         """Make the next call begin a new step, for loops that clear `.grad` only after their closure has run."""
         self._left = None
+
+    @property
+    def awaited(self) -> Tensor | None:
+        """A parameter whose gradient the last call left, to be changed by the optimizer's step."""
+        return None if self._left is None else self.params[self._left[0]]
 
     def _accumulates(self) -> bool:
         """Whether the gradient of the last call is still in place, so that this call adds to it."""
