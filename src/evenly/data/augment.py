@@ -9,7 +9,6 @@ Shapes: N examples, C channels (or features of data that are not images).
 """
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -133,7 +132,7 @@ class Augmentation:
 
     def finish(self, x: Tensor) -> Tensor:
         """The network's input: float32 in [0, 1], or normalised."""
-        x = scale_pixels(x)
+        x = scale_pixels(x).to(torch.float32)
         return x if self.normalise is None else self.normalise(x)
 
     @property
@@ -189,10 +188,11 @@ def _transform(word: str, data: Labelled | None) -> Transform | Normalise:
     form, make = _FORMS[name]
     try:
         numbers = [_number(text) for text in rest.split(",")] if colon else []
-        inspect.signature(make).bind(*numbers)
+        return make(*numbers)
+    except UsageError:
+        raise
     except (ValueError, TypeError):
         raise UsageError(f"augmentation: cannot read {word!r}. Write {form}.") from None
-    return make(*numbers)
 
 
 def _number(text: str) -> int | float | tuple[int, ...]:
