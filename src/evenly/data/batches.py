@@ -21,6 +21,7 @@ from evenly.data.augment import Augmentation
 from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
 from evenly.data.labelled import Labelled, Lazy, scale_pixels
+from evenly.data.positions import check_positions
 from evenly.data.splits import Splits
 from evenly.data.targeted import Targeted
 from evenly.device import pins, prefetch, upload
@@ -77,7 +78,8 @@ class Batches:
     Parameters
     ----------
     data
-        Examples; images as uint8. Tensors are cut in this process, lazy inputs decoded by `workers` processes.
+        Examples; images as uint8. Tensors are cut in this process, lazy inputs decoded by `workers` processes. Inputs
+        other than bytes become float32.
     batch_size, drop_last
         Examples per batch; whether a smaller last batch is left out.
     seed
@@ -92,7 +94,7 @@ class Batches:
     targeted
         More augmentation for some of the examples, after `augment`.
     weights
-        A number for every example of `data`, which its batches carry.
+        A number from 0 on for every example of `data`, which its batches carry.
     device
         The device of the batches; by default that of the data.
     workers
@@ -118,7 +120,7 @@ class Batches:
         shuffle: bool = True,
         augment: Augmentation | None = None,
         targeted: Targeted | None = None,
-        weights: Tensor | None = None,
+        weights: Tensor | Sequence[float] | None = None,
         device: torch.device | str | None = None,
         drop_last: bool = False,
         workers: int = 0,
@@ -132,7 +134,8 @@ class Batches:
         self._position_M = _positions(data, indices)
         self._index_M = data.index.cpu()[self._position_M]
         self._copy_M = occurrences(self._index_M)
-        self._weight_M = None if weights is None else weights.cpu()[self._position_M]
+        weight_N = _weights(data, weights)
+        self._weight_M = None if weight_N is None else weight_N[self._position_M]
         self.targeted = targeted
         if targeted is not None:
             targeted.check(data, augment)
@@ -215,6 +218,10 @@ class Batches:
         return max(1, _AT_ONCE // max(1, self.batch_size * inputs[:1].nbytes))
 
     def _inputs(self, positions: Sequence[Tensor]) -> Iterator[Tensor]:
+        # Before they go to a device, which may have no float64.
+        return map(_bytes_or_float32, self._stored_inputs(positions))
+
+    def _stored_inputs(self, positions: Sequence[Tensor]) -> Iterator[Tensor]:
         if self._decoder is not None:
             return self._decoder.read(positions)
         inputs = self.data.inputs
@@ -281,6 +288,10 @@ _AT_ONCE = 1 << 22  # bytes
 _AHEAD = 4096  # examples
 
 
+def _bytes_or_float32(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.uint8 else x.to(torch.float32)
+
+
 def _check_kind(data: object) -> None:
     if isinstance(data, Splits):
         raise UsageError(f"batches: data are a Splits, with the parts {', '.join(data)}: give .train, or another.")
@@ -294,20 +305,23 @@ def _check_kind(data: object) -> None:
 def _positions(data: Labelled, indices: Tensor | Sequence[int] | None) -> Tensor:
     if indices is None:
         return torch.arange(len(data))
-    given_M = torch.as_tensor(indices)
-    if given_M.ndim != 1:
-        raise UsageError(f"batches: indices have shape {tuple(given_M.shape)}: give one row of positions.")
-    # A position is not rounded, and a mask is no list of positions; an empty list is float to torch.
-    if len(given_M) and (given_M.is_floating_point() or given_M.is_complex() or given_M.dtype == torch.bool):
+    where = f"{data.name} {data.split}"
+    return check_positions(torch.as_tensor(indices).cpu(), len(data), who="batches: indices", where=where)
+
+
+def _weights(data: Labelled, weights: Tensor | Sequence[float] | None) -> Tensor | None:
+    if weights is None:
+        return None
+    weight_N = torch.as_tensor(weights).cpu()
+    if weight_N.shape != (len(data),):
+        given = f"{len(weight_N)}" if weight_N.ndim == 1 else f"of shape {tuple(weight_N.shape)}"
         raise UsageError(
-            f"batches: indices are {given_M.dtype}: give positions, whole numbers from 0 to {len(data) - 1}."
-            + (" Of a mask they are mask.nonzero().flatten()." if given_M.dtype == torch.bool else "")
+            f"batches: weights are {given}, and {data.name} {data.split} has {len(data)} examples: give one for each."
         )
-    position_M = given_M.to("cpu", torch.int64)
-    wrong = position_M[(position_M < 0) | (position_M >= len(data))]
+    wrong = (~(weight_N.isfinite() & (weight_N >= 0))).nonzero().flatten()
     if len(wrong):
         raise UsageError(
-            f"batches: {len(wrong)} of the indices are outside {data.name} {data.split}, the first is {int(wrong[0])}: "
-            f"positions run from 0 to {len(data) - 1}."
+            f"batches: the weight of example {int(wrong[0])} is {weight_N[wrong[0]].item():g} ({len(wrong)} such "
+            "weights): give numbers from 0 on."
         )
-    return position_M
+    return weight_N

@@ -12,7 +12,10 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from evenly.data.fingerprints import fingerprint
+from evenly.data.positions import check_positions
 from evenly.errors import DataError, UsageError, did_you_mean
+
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch stores these and computes next to nothing with them
 
 
 @runtime_checkable
@@ -45,7 +48,8 @@ class Labelled(Dataset[tuple[Tensor, int]]):
     Parameters
     ----------
     inputs
-        A tensor with the examples first (images as uint8 N×C×H×W, other data as float), or `Lazy` inputs.
+        A tensor with the examples first (images as uint8 N×C×H×W, other data as float), or `Lazy` inputs. Networks are
+        trained on float32, whatever the kind of number is here.
     labels
         Class numbers from 0, one per example.
     classes
@@ -85,15 +89,16 @@ class Labelled(Dataset[tuple[Tensor, int]]):
         if not len(self.index):
             object.__setattr__(self, "index", torch.arange(len(self.inputs)))
         self._check_lengths()
-        self._check_labels()
+        self._check_kinds()
         # Of one kind everywhere: in bytes 2y − 1, the sign of class 0, would be 255.
         object.__setattr__(self, "labels", self.labels.long())
+        self._check_labels()
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, position: int) -> tuple[Tensor, int]:
-        return self.__getitems__([position])[0]
+        return self.__getitems__([range(len(self))[position]])[0]  # an IndexError ends a loop over all examples
 
     def __getitems__(self, positions: Sequence[int]) -> list[tuple[Tensor, int]]:
         """Several examples at once: `DataLoader` fetches a batch by this."""
@@ -123,17 +128,17 @@ class Labelled(Dataset[tuple[Tensor, int]]):
 
     def gather(self, positions: Tensor | Sequence[int]) -> Tensor:
         """The raw inputs at `positions`, stacked: uint8 stays uint8."""
+        where = self._positions("gather", positions)
         if isinstance(self.inputs, Lazy):
-            return self.inputs.read(torch.as_tensor(positions).tolist())
+            return self.inputs.read(where.tolist())
         # index_select copies whole examples; advanced indexing would look at every pixel.
-        where = torch.as_tensor(positions, dtype=torch.int64, device=self.inputs.device)
-        return self.inputs.index_select(0, where)
+        return self.inputs.index_select(0, where.to(self.inputs.device))
 
     def subset(
         self, positions: Tensor | Sequence[int], *, split: str | None = None, index: Tensor | None = None
     ) -> "Labelled":
         """The examples at `positions`, in that order; their `index` goes with them, unless another is given."""
-        where = torch.as_tensor(positions, dtype=torch.int64)
+        where = self._positions("subset", positions)
         return replace(
             self,
             inputs=self.inputs.select(_compact(where)) if isinstance(self.inputs, Lazy) else self.inputs[where],
@@ -142,6 +147,9 @@ class Labelled(Dataset[tuple[Tensor, int]]):
             index=self.index[where] if index is None else index,
             split=split or self.split,
         )
+
+    def _positions(self, who: str, given: Tensor | Sequence[int]) -> Tensor:
+        return check_positions(given, len(self), who=f"{who}: positions", where=f"{self.name} {self.split}")
 
     def attribute(self, name: str) -> Tensor:
         """The named attribute; `label` is always one of them."""
@@ -219,12 +227,16 @@ class Labelled(Dataset[tuple[Tensor, int]]):
             listing = ", ".join(f"{name} {length}" for name, length in lengths.items())
             raise DataError(f"{self.name}: every example needs one of each, but there are: {listing}.")
 
-    def _check_labels(self) -> None:
-        if self.labels.is_floating_point() or self.labels.ndim != 1:
+    def _check_kinds(self) -> None:
+        if self.labels.is_floating_point() or self.labels.is_complex() or self.labels.ndim != 1:
             raise DataError(
                 f"{self.name}: labels must be one class number per example, not {self.labels.dtype} of shape "
                 f"{tuple(self.labels.shape)}. Bin a continuous target into classes first."
             )
+        if isinstance(self.inputs, Tensor) and self.inputs.dtype in _UNSIGNED:
+            object.__setattr__(self, "inputs", self.inputs.to(torch.float32))
+
+    def _check_labels(self) -> None:
         wrong = ((self.labels < 0) | (self.labels >= self.num_classes)).nonzero().flatten()
         if len(wrong):
             first = int(wrong[0])

@@ -48,8 +48,8 @@ def retrain_last_layer(
     rows = balanced_rows(split, by, rng)
     with observing(model), torch.no_grad(), watch_inputs(layer) as seen:
         for part in torch.split(rows, batch_size):
-            x = split.gather(part).to(layer.weight.device)
-            model(x.to(layer.weight.dtype).div_(255) if x.dtype == torch.uint8 else x)
+            x, dtype = split.gather(part).to(layer.weight.device), layer.weight.dtype
+            model(x.to(dtype).div_(255) if x.dtype == torch.uint8 else x.to(dtype) if x.is_floating_point() else x)
     return fit(layer, torch.cat(seen), split, rows, strength=strength)
 
 

@@ -4,6 +4,7 @@ import logging
 import multiprocessing
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -23,6 +24,9 @@ def place(data: Labelled, device: torch.device) -> Labelled:
     """Move the data to the device if they take at most half of its memory budget; else leave them where they are."""
     if device.type == "cpu" or not isinstance(data.inputs, Tensor):
         return data
+    if data.inputs.dtype == torch.float64:  # networks take float32, and some devices have nothing longer
+        data = replace(data, inputs=data.inputs.float())
+    assert isinstance(data.inputs, Tensor)
     if data.inputs.nbytes <= memory.budget(device) // 2:
         return data.to(device)
     size = data.inputs.nbytes / 1e9

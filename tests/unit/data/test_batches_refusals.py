@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import TensorDataset
 
-from evenly.data import Batches, Labelled
+from evenly.data import Augmentation, Batches, Labelled
+from evenly.data.augment import Normalise
 from evenly.data.batches import batches
+from evenly.data.own.foreign import foreign
 from evenly.errors import UsageError
 
 DATA = Labelled(torch.arange(6.0)[:, None], torch.arange(6) % 2, ("even", "odd"))
@@ -57,3 +60,39 @@ def test_a_whole_data_set_is_answered_with_its_training_part() -> None:
     whole: Any = evenly.load("digits")
     with pytest.raises(UsageError, match=r"batches: data are a Splits.*give \.train"):
         batches(whole, batch_size=2, seed=0, epoch=0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (torch.ones(3), "weights are 3, and data train has 6 examples: give one for each"),
+        (torch.ones(300), "weights are 300"),
+        (torch.ones(6, 1), r"weights are of shape \(6, 1\)"),
+        (-torch.ones(6), r"the weight of example 0 is -1 \(6 such weights\): give numbers from 0 on"),
+        ([1.0, 1.0, float("nan"), 1.0, 1.0, float("inf")], r"the weight of example 2 is nan \(2 such weights\)"),
+    ],
+)
+def test_weights_are_one_number_from_0_on_for_each_example(weights: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=f"batches: .*{words}"):
+        Batches(DATA, batch_size=2, seed=0, weights=weights)
+
+
+def test_weights_may_be_a_list_and_follow_their_examples() -> None:
+    (batch,) = Batches(DATA, batch_size=4, seed=0, indices=[5, 1], weights=[0, 1, 2, 3, 4, 5], shuffle=False).epoch(0)
+    assert batch.weight is not None
+    assert batch.weight.tolist() == [5, 1]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize(
+    "kind", [torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int8, torch.bool, torch.uint16]
+)
+def test_inputs_of_any_kind_of_number_reach_the_network_as_float32(kind: torch.dtype, lazy: bool) -> None:
+    numbers = torch.tensor([[0, 1], [1, 1]]).to(kind)
+    data = Labelled(numbers, torch.tensor([0, 1]), ("a", "b"))
+    if lazy:
+        data = foreign(TensorDataset(numbers, data.labels))
+    for augment in (None, Augmentation(), Augmentation(Normalise((0.0, 0.0), (1.0, 1.0)))):
+        (batch,) = Batches(data, batch_size=2, seed=0, shuffle=False, augment=augment).epoch(0)
+        assert batch.inputs.dtype is torch.float32
+        assert batch.inputs.tolist() == [[0.0, 1.0], [1.0, 1.0]]
