@@ -7,6 +7,7 @@ from typing import Any
 from evenly.data.fingerprints import fingerprint
 from evenly.data.labelled import Labelled
 from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.records.json_text import SPELLED
 
 
 class Splits(Mapping[str, Labelled]):
@@ -105,7 +106,12 @@ def _check_classes(data: str, parts: Mapping[str, Labelled]) -> None:
 
 
 def _check_names(data: str, part: Labelled) -> None:
-    """Refuse names that no record can hold: numbers, or those of class folders whose bytes are not UTF-8."""
+    """Refuse names that no record can hold: numbers, also as text, or of class folders whose bytes are not UTF-8."""
+    for name in part.classes:
+        if name in SPELLED:
+            raise DataError(
+                f"{data}: the class {name!r} would be read from a run's records as a number. Rename the class."
+            )
     for name in (*part.classes, *part.attributes, *(word for words in part.values.values() for word in words)):
         if not isinstance(name, str):
             raise DataError(f"{data}: the name {name!r} is not text. Name classes, attributes and values by text.")

@@ -11,7 +11,8 @@ from typing import Any
 from evenly.errors import DataError, UsageError
 from evenly.files.regular import open_regular
 
-_SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+#: Texts that are read as numbers, so that no other text of a record may be one of them.
+SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def encode(value: Any, *, path: str) -> Any:
@@ -23,7 +24,7 @@ def encode(value: Any, *, path: str) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        if value in _SPELLED:
+        if value in SPELLED:
             raise UsageError(
                 f"{path}: the text {value!r} would be read back as a number. Log the number, or other text."
             )
@@ -54,7 +55,7 @@ def decode(value: Any) -> Any:
     {'loss': -inf, 'note': 'x'}
     """
     if isinstance(value, str):
-        return _SPELLED.get(value, value)
+        return SPELLED.get(value, value)
     if isinstance(value, dict):
         return {key: decode(item) for key, item in value.items()}
     return [decode(item) for item in value] if isinstance(value, list) else value

@@ -84,7 +84,7 @@ def scores(
     `error` is the average over examples, `worst.class` that of the worst class. `error.group.VALUE` is that of the
     examples whose attribute `group` has the value, `worst.group` the largest of these, and `adjusted.group` their mean
     weighted as in `reference`, the training set (Sagawa et al., 2020): the average error if the groups were as
-    frequent as in training.
+    frequent as in training. Of an attribute called `class`, all but the worst are recorded.
 
     >>> group = torch.tensor([0, 1, 1, 1])
     >>> data = Labelled(torch.zeros(4, 1), torch.tensor([0, 0, 1, 1]), ("a", "b"), {"group": group})
@@ -105,7 +105,7 @@ def scores(
             continue
         errors = {value: float(wrong_N[values_N == value].mean()) for value in present}
         metrics |= {f"error.{name}.{_name(data.values, name, value)}": error for value, error in errors.items()}
-        metrics[f"worst.{name}"] = max(errors.values())
+        metrics.setdefault(f"worst.{name}", max(errors.values()))  # `worst.class` is that of the labels
         if reference is not None and name in reference.attributes:
             shares = {value: int((reference.attributes[name] == value).sum()) for value in present}
             if sum(shares.values()):

@@ -91,8 +91,14 @@ class Loop:
     def _is_due(self) -> bool:
         return time.monotonic() - self._since > self.pace
 
+    @property
+    def _is_evaluated(self) -> bool:
+        """Whether all splits are evaluated at the end of the epoch that was trained last."""
+        recipe = self.parts.recipe
+        return self.epoch % recipe.evaluate_every == 0 or self.epoch == recipe.epochs
+
     def train(self) -> Metrics:
-        """Train to the end of the recipe; return the metrics of the last epoch."""
+        """Train to the end of the recipe; return the metrics of the last epoch, with an evaluation of all splits."""
         recipe, world = self.parts.recipe, self.parts.world
         self._resume()
         history = self.run.metrics()
@@ -111,12 +117,14 @@ class Loop:
                         raise self.interruption.error(f"after step {self.step}, in epoch {self.epoch + 1}")
                 history.append(self._end_of_epoch())
                 bar.note(loss=history[-1]["train.loss"], error=history[-1]["train.error"])
+        # A rule that ends training early may do so between two evaluations.
+        last = history[-1] if self._is_evaluated else history[-1] | self.evaluate()
         world.check_replicas(self.parts.model)
         if self.keep_end:
             self._save(END)
         self.save_weights()
         self.seconds += time.monotonic() - self._since
-        return history[-1]
+        return last
 
     def take(self, batch: Batch) -> None:
         """One step."""
@@ -149,8 +157,7 @@ class Loop:
         }
         if parts.ascent is not None and parts.ascent.skipped:
             metrics["ascents_skipped"] = parts.ascent.skipped
-        last = self.epoch == parts.recipe.epochs
-        if self.epoch % parts.recipe.evaluate_every == 0 or last:
+        if self._is_evaluated:
             metrics |= self.evaluate()
         if world.leads:
             self.run.log(**metrics)

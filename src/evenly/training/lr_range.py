@@ -1,8 +1,9 @@
 """`--lr auto`: a learning rate chosen by trying several for a short while before the actual training.
 
-Each rate is tried by a run of its own, some forty steps on at most 5,000 training examples from the same first weights,
-under `RUNS/lr-tests`. Interrupted trials resume with the next command, and all trials can be inspected
-(`evenly runs --runs RUNS/lr-tests`). If no rate has learned anything by then, all are tried for twice as long.
+Each rate is tried by a run of its own, some forty steps on at most 5,000 training examples (or one batch, if that is
+more) from the same first weights, under `RUNS/lr-tests`. Interrupted trials resume with the next command, and all
+trials can be inspected (`evenly runs --runs RUNS/lr-tests`). If no rate has learned anything by then, all are tried for
+twice as long.
 """
 
 import contextlib
@@ -90,7 +91,8 @@ def range_test(
     data = splits if splits is not None else load_data(recipe, data_root=running.get("data_root"), remark=False)
     folder = Path(runs) / FOLDER
     order = torch.randperm(len(data.train), generator=rng.generator(0, "learning rate test"))
-    indices = order[:MOST_EXAMPLES].sort().values if len(order) > MOST_EXAMPLES else None
+    most = max(MOST_EXAMPLES, recipe.batch_size)
+    indices = order[:most].sort().values if len(order) > most else None
     short = replace(
         recipe,
         schedule=Schedule("constant"),
@@ -101,7 +103,7 @@ def range_test(
         seed=0,
         data=replace(recipe.data, seed=recipe.seed if recipe.data.seed is None else recipe.data.seed),
     )
-    steps = -(-min(len(order), MOST_EXAMPLES) // recipe.batch_size)
+    steps = -(-min(len(order), most) // recipe.batch_size)
     epochs = min(-(-FEWEST_STEPS // steps), recipe.epochs)
     trials = _try_rates(replace(short, epochs=epochs), data, folder, indices=indices, **running)
     while not any(trial.learned for trial in trials) and epochs < recipe.epochs:

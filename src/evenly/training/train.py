@@ -4,9 +4,10 @@ import contextlib
 import copy
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from evenly import rng
@@ -56,8 +57,8 @@ def train(
     *,
     runs: str | os.PathLike[str] = "runs",
     splits: Splits | None = None,
-    indices: Tensor | None = None,
-    weights: Tensor | None = None,
+    indices: Tensor | Sequence[int] | None = None,
+    weights: Tensor | Sequence[float] | None = None,
     enough: Enough | None = None,
     device: str = "auto",
     data_root: str | None = None,
@@ -78,7 +79,7 @@ def train(
     splits
         The data, if they are already loaded; by default those that the recipe names.
     indices, weights
-        A multiset of positions in the training set to train on; a factor for every training example's loss.
+        A multiset of positions in the training set to train on; a factor from 0 on for every training example's loss.
     enough
         Decides after each epoch, from the metrics of all epochs so far, whether training may end early. An object is
         copied first: what it counts in one run must not change the identity or the end of the next.
@@ -124,8 +125,8 @@ def train_from(
     *,
     runs: str | os.PathLike[str] = "runs",
     splits: Splits | None = None,
-    indices: Tensor | None = None,
-    weights: Tensor | None = None,
+    indices: Tensor | Sequence[int] | None = None,
+    weights: Tensor | Sequence[float] | None = None,
     enough: Enough | None = None,
     device: str = "auto",
     data_root: str | None = None,
@@ -142,17 +143,20 @@ def train_from(
     keeps its final state, so that another one can continue from it. Without `remark` nothing is said about the data,
     for a comparison that has said it.
     """
-    for change in allow:
+    allowed = frozenset(allow)
+    for change in allowed:
         if change == "data":
             raise UsageError("allow: changed data are another run, and the old one stays as it is. Leave `data` out.")
         if change not in CHANGES:
             raise UsageError(f"allow: {change!r} cannot be allowed to change; {', '.join(sorted(CHANGES))} can.")
     if not pace >= 0:
         raise UsageError(f"pace = {pace} is the seconds between checkpoints: give 0 or more, such as 60.")
+    positions = None if indices is None else torch.as_tensor(indices)
+    factors = None if weights is None else torch.as_tensor(weights)
     world = World.join(device)
     data = splits if splits is not None else load_data(recipe, data_root=data_root)
     check_last_layer(recipe, data)
-    identity = agree(world, lambda: identify(recipe, data, indices=indices, weights=weights, enough=enough))
+    identity = agree(world, lambda: identify(recipe, data, indices=positions, weights=factors, enough=enough))
     run = Run(os.path.join(runs, identity.id))
     if world.broadcast(run.state == "done"):
         run.check(to_mapping(recipe), identity)
@@ -176,8 +180,8 @@ def train_from(
     ):
         separation, hard, first = None, None, None
         if recipe.resampling.method != "none":
-            first, separation, indices, weights, hard = select(recipe, runs=runs, data=data.train)
-        given = {"indices": indices, "weights": weights, "hard": hard}
+            first, separation, positions, factors, hard = select(recipe, runs=runs, data=data.train)
+        given = {"indices": positions, "weights": factors, "hard": hard}
         parts = build_parts(recipe, world=world, splits=data, workers=workers, **given)
         check_can_refit(parts)
         if first is not None:
@@ -196,7 +200,7 @@ def train_from(
             if world.leads and not (run.path / MODEL).exists():
                 run.write_json(MODEL, model_record(parts).to_mapping())
             is_over = _copy(enough) or stopping_rule(recipe, num_classes=data.num_classes)
-            loop = Loop(parts, run, interruption, pace=pace, enough=is_over, allow=frozenset(allow), keep_end=keep_end)
+            loop = Loop(parts, run, interruption, pace=pace, enough=is_over, allow=allowed, keep_end=keep_end)
             if early is not None and not tensorboard and is_beginning(early, recipe, identity):
                 loop.begin_with = early
             heard: list[Callable[[dict[str, Any]], None]] = []

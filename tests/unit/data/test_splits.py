@@ -25,6 +25,13 @@ def test_names_that_are_numbers_are_refused(names: dict[str, object]) -> None:
         Splits("d", {"train": Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), **fields)})
 
 
+@pytest.mark.parametrize("name", ["NaN", "Infinity", "-Infinity"])
+def test_a_class_whose_name_a_record_would_read_as_a_number_is_refused(name: str) -> None:
+    part = Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), ("ok", name))
+    with pytest.raises(DataError, match=f"tiny: the class '{name}' would be read.*Rename the class"):
+        Splits("tiny", {"train": part})
+
+
 def test_the_fingerprint_is_that_of_all_splits_and_their_names() -> None:
     both = [Splits("d", {"train": part(), "test": part(1.0)}), Splits("other", {"train": part(), "test": part(1.0)})]
     assert both[0].fingerprint == both[1].fingerprint

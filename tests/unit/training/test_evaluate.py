@@ -59,3 +59,12 @@ def test_an_attribute_that_is_the_label_or_a_mere_number_is_no_grouping() -> Non
         data.inputs, data.labels, data.classes, attributes={"same": data.labels, "number": torch.arange(100)}
     )
     assert set(scores(out, numbered, objective=Objective())) == {"loss", "error", "worst.class"}
+
+
+def test_an_attribute_called_class_leaves_the_worst_class_alone() -> None:
+    out, data = made([False, True, True, True, False], [0, 0, 1, 1, 1])
+    plain = scores(out, data, objective=Objective())["worst.class"]
+    named = Labelled(data.inputs, data.labels, data.classes, attributes={"class": data.attributes["group"]})
+    found = scores(out, named, objective=Objective())
+    assert found["worst.class"] == plain == pytest.approx(3 / 5)
+    assert found["error.class.1"] == pytest.approx(2 / 3)

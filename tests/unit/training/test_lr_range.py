@@ -113,3 +113,10 @@ def test_the_command_line_gives_an_optimizer_its_usual_rate(capsys: pytest.Captu
     recipe = json.loads(capsys.readouterr().out)["recipe"]
     assert (recipe["optimizer"]["lr"], recipe["schedule"]["kind"]) == (0.2, "constant")
     assert recipe["schedule"]["warmup_epochs"] == 0.0
+
+
+def test_a_batch_larger_than_a_trial_usually_is_makes_the_trial_as_large(tmp_path: Path) -> None:
+    data = Data("parity", {"dim": 5, "num_train": 5_300, "num_test": 10})
+    recipe = replace(RECIPE, data=data, batch_size=5_200, epochs=2)
+    test = range_test(recipe, runs=tmp_path, device="cpu")
+    assert all(trial.loss is not None for trial in test.trials[2:])

@@ -17,6 +17,7 @@ from evenly.data.batches import batches
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Schedule
 from evenly.training.divergence import Diverged
+from evenly.training.loop import Loop, Metrics
 from evenly.training.train import train
 
 SMALL = Recipe(data=Data("digits"), model=Model("mlp", {"width": 32, "dropout": 0.0}), epochs=2, batch_size=128, seed=3)
@@ -105,6 +106,48 @@ def test_a_rule_that_counts_begins_anew_and_finds_the_run_again(tmp_path: Path) 
     assert train(SMALL, runs=tmp_path, device="cpu", enough=rule).id == first.id
     other = train(replace(SMALL, seed=1), runs=tmp_path, device="cpu", enough=rule)
     assert [len(run.metrics()) for run in (first, other)] == [1, 1]
+
+
+def test_a_run_that_ends_between_evaluations_is_evaluated_at_its_end(tmp_path: Path) -> None:
+    recipe = replace(SMALL, epochs=5, evaluate_every=5)
+    run = train(recipe, runs=tmp_path, device="cpu", enough=lambda history: len(history) == 2)
+    assert "test.error" not in run.metrics()[-1]
+    every = train(replace(recipe, evaluate_every=1), runs=tmp_path, device="cpu", enough=lambda h: len(h) == 2)
+    assert run.summary()["test.error"] == every.summary()["test.error"]
+
+
+def test_indices_and_weights_may_be_lists(tmp_path: Path) -> None:
+    indices, weights = [*range(1438), *range(100)], [1.0] * 1438
+    listed = train(SMALL, runs=tmp_path, device="cpu", indices=indices, weights=weights)
+    given = {"indices": torch.tensor(indices), "weights": torch.ones(1438)}
+    assert train(SMALL, runs=tmp_path, device="cpu", **given).id == listed.id
+
+
+@pytest.mark.parametrize(
+    "weights", [torch.ones(3), torch.ones(3000), -torch.ones(1438), torch.full((1438,), torch.nan)]
+)
+def test_weights_that_cannot_be_meant_are_refused_before_a_folder_is_made(
+    weights: torch.Tensor, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=r"batches: .*weight"):
+        train(SMALL, runs=tmp_path / "runs", device="cpu", weights=weights)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_may_change_can_be_given_by_a_generator(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="allow: 'data2' cannot be allowed"):
+        train(SMALL, runs=tmp_path, device="cpu", allow=(word for word in ("world", "data2")))
+    heard: list[frozenset[str]] = []
+
+    class Heard(Loop):
+        def train(self) -> Metrics:
+            heard.append(self.allow)
+            return super().train()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evenly.training.train.Loop", Heard)
+        train(SMALL, runs=tmp_path, device="cpu", allow=(word for word in ("world", "device")))
+    assert heard == [{"world", "device"}]
 
 
 def test_losses_of_examples_are_recorded_where_asked(tmp_path: Path) -> None:
