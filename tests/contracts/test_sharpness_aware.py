@@ -181,6 +181,28 @@ def test_any_other_buffer_that_a_pass_writes_to_advances_once(build) -> None:
         assert all(torch.equal(a, b) for a, b in zip(model.buffers(), twin.buffers(), strict=True))
 
 
+@pytest.mark.parametrize("name", NEED_GRADIENT)
+@pytest.mark.parametrize("m", [None, 4])
+def test_a_first_pass_on_a_fraction_leaves_buffers_to_the_pass_that_sees_the_batch(name: str, m: int | None) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        Counter(), nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4)), nn.BatchNorm1d(4), nn.Unflatten(1, (2, 2)),
+        nn.InstanceNorm1d(2, track_running_stats=True), nn.Flatten(), nn.Linear(4, 3),
+    )  # fmt: skip
+    twin = copy.deepcopy(model)
+    x, y = torch.randn(8, 4), torch.randint(3, (8,))
+    sam = FAMILY[name](
+        model, rho=1e-6, fraction=0.5, m=m
+    )  # so little that the pass at displaced weights is the plain one
+    for _ in range(3):
+        sam.backward(lambda x, y: F.cross_entropy(model(x), y), x, y)
+        twin(x if m is None else x[:m])
+        model.zero_grad()
+    assert model[0].seen == model[0].last == 3
+    for (key, a), b in zip(model.named_buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4, msg=lambda text, key=key: f"{key}: {text}")
+
+
 @every_variant
 def test_eval_mode_normalises_with_running_statistics_in_every_pass(build) -> None:
     model, x, y = problem()

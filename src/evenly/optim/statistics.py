@@ -12,7 +12,8 @@ class RunningStatistics:
 
     BatchNorm layers stop tracking during later passes: they still normalise with the batch, but update neither the
     running mean and variance nor the batch counter. For other modules that write to buffers (spectral norm,
-    InstanceNorm, custom layers), the values after the first pass are saved and restored after the last.
+    InstanceNorm, custom layers), the values after the first pass are saved and restored after the last. A pass that
+    sees only a part of the batch, before the first that sees all, changes nothing.
 
     >>> import torch
     >>> norm = nn.BatchNorm1d(1)
@@ -73,8 +74,25 @@ class StepWatch:
                     self.kept.append((module, name, now, now.detach().clone()))
         return self.statistics.freeze()
 
+    @contextlib.contextmanager
+    def early_pass(self) -> Iterator[None]:
+        """The context for a pass before the first that counts; its changes are undone at its end."""
+        values = [buffer.detach().clone() for *_, buffer, _ in self.before]
+        try:
+            with self.statistics.freeze():
+                yield
+        finally:
+            for (module, name, buffer, version), value in zip(self.before, values, strict=True):
+                if module._buffers.get(name) is not buffer or buffer._version != version:
+                    _put_back(module, name, buffer, value)
+            self.before = [(module, name, buffer, buffer._version) for module, name, buffer, _ in self.before]
+
     def restore(self) -> None:
         """Restore the buffers to their values after the first pass."""
-        for module, name, buffer, value in self.kept or ():
-            buffer.data.copy_(value)
-            module._buffers[name] = buffer
+        for each in self.kept or ():
+            _put_back(*each)
+
+
+def _put_back(module: nn.Module, name: str, buffer: Tensor, value: Tensor) -> None:
+    buffer.data.copy_(value)
+    module._buffers[name] = buffer

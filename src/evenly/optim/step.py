@@ -142,7 +142,10 @@ class Step:
         at: list[int] = []
         if rule.needs_gradient:
             # With a part of the batch the running statistics are left to the pass that sees all of it.
-            with draws(), watch.later_pass() if watch is not None and (place or part) else _NOTHING:
+            tracking: contextlib.AbstractContextManager[None] = _NOTHING
+            if watch is not None and (place or part):
+                tracking = watch.later_pass() if place else watch.early_pass()
+            with draws(), tracking:
                 if displaces:
                     early = groups.first_part(batch, owner.fraction) if part else batch
                     first, g = self.passes.gradients(early, asked)
