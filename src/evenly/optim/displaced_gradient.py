@@ -23,7 +23,7 @@ from evenly.optim.radius import GroupRadii, Radius, radius_at
 from evenly.optim.replicas import Replicas
 from evenly.optim.rule import Rule, settings
 from evenly.optim.scratch import Scratch
-from evenly.optim.select import Where, as_reusable, group_radii, named_parameters, select
+from evenly.optim.select import Place, Where, as_reusable, group_radii, named_parameters, select
 from evenly.optim.statistics import RunningStatistics
 from evenly.optim.step import Collector, Step
 
@@ -119,6 +119,7 @@ class DisplacedGradient:
         self.names = [name for name, _ in named]
         self.params = [p for _, p in named]
         self.moved = [i for i, p in enumerate(self.params) if id(p) in chosen]
+        self.refuse_frozen()
         check(
             rule, every=every, fraction=fraction, m=m, weight_decay=weight_decay, adaptive=adaptive,
             same_dropout=same_dropout,
@@ -129,7 +130,7 @@ class DisplacedGradient:
             raise UsageError(
                 "scaler and backward: the framework that provides backward scales the loss; leave out scaler"
             )
-        self.adaptive = self._adaptive_flags(adapt or "*weight*") if adaptive else None
+        self.adaptive = self._adaptive_flags(adapt) if adaptive else None
         self.rule = replace(rule, eta=0.01 if eta is None else eta) if adaptive else rule
         self.radii = GroupRadii(group_radii(model), self.params)
         self.every, self.fraction, self.m = every, fraction, m
@@ -267,6 +268,15 @@ class DisplacedGradient:
                 "load_state_dict(assign=True))"
             )
 
+    def refuse_frozen(self) -> None:
+        """Refuse to displace nothing: every step would be plain."""
+        if not any(self.params[i].requires_grad for i in self.moved):
+            names = ", ".join(self.names[i] for i in self.moved)
+            raise UsageError(
+                f"all that {type(self).__name__} displaces is frozen ({names}): call requires_grad_(True) on it, or "
+                "displace other parameters"
+            )
+
     def end_step(self) -> None:
         """Make the next call begin a new step, for loops that clear `.grad` only after their closure has run."""
         self._left = None
@@ -301,10 +311,16 @@ class DisplacedGradient:
             )
         self._located = True
 
-    def _adaptive_flags(self, adapt: str) -> list[bool]:
-        flags = [self.model is None or fnmatchcase(name, adapt) for name in self.names]
+    def _adaptive_flags(self, adapt: str | None) -> list[bool]:
+        if adapt not in (None, "*") and any(isinstance(name, Place) for name in self.names):
+            raise UsageError(
+                f"adapt={adapt!r} is a pattern over names, and parameters were given without: pass the model, or "
+                "model.named_parameters()"
+            )
+        pattern = "*weight*" if adapt is None else adapt
+        flags = [isinstance(name, Place) or fnmatchcase(name, pattern) for name in self.names]
         if not any(flags):
-            raise UsageError(f"adapt={adapt!r} matches no parameter name: that would be SAM; use evenly.SAM")
+            raise UsageError(f"adapt={pattern!r} matches no parameter name: that would be SAM; use evenly.SAM")
         return flags
 
     def state_dict(self) -> dict[str, Any]:

@@ -63,9 +63,8 @@ def displaces(sam: DisplacedGradient) -> bool:
 def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[..., Any], batch: Batch) -> Any:
     """`DisplacedGradient.backward` with one pass through the body."""
     step, micro = sam.begin()
+    sam.refuse_frozen()
     at = [i for i in sam.moved if sam.params[i].requires_grad]
-    if not at:
-        raise UsageError(f"the head {last.head_name!r} is frozen, so there is nothing to displace")
     replay = last.replay
     watch = sam.statistics.watch_step() if sam.statistics else None
     watched = None if sam.replicas.rebuckets else sam.params[0]

@@ -21,6 +21,12 @@ NORMALISATION: tuple[type[nn.Module], ...] = (
 )
 
 
+class Place(str):
+    """The name of a parameter that was given without one: its place."""
+
+    __slots__ = ()
+
+
 def named_parameters(model: nn.Module | Iterable[Any]) -> Named:
     """Name and tensor of every parameter, each once; parameters given without a model are named by their place.
 
@@ -59,7 +65,9 @@ def named_parameters(model: nn.Module | Iterable[Any]) -> Named:
 
 
 def as_reusable(model: nn.Module | Tensor | Iterable[Any]) -> Any:
-    """The model, or the parameters as a list that can be iterated twice.
+    """The model, or the parameters as a list that can be iterated twice, and so can those of every group in it.
+
+    Generators in groups are replaced by lists in place, as by torch's optimizers: a group may be passed to both.
 
     >>> as_reusable(None)
     Traceback (most recent call last):
@@ -72,7 +80,18 @@ def as_reusable(model: nn.Module | Tensor | Iterable[Any]) -> Any:
             f"got {type(model).__name__} where a model or its parameters were expected: pass the model, or "
             "model.parameters()"
         )
-    return list(model)
+    items = list(model)
+    for item in items:
+        if isinstance(item, dict):
+            inside = item.get("params")
+            if not isinstance(inside, Iterable):
+                raise UsageError(
+                    f"a parameter group with {', '.join(map(repr, item)) or 'nothing'} has no parameters: give "
+                    '{"params": model.parameters(), ...}'
+                )
+            if not isinstance(inside, Tensor):
+                item["params"] = list(inside)
+    return items
 
 
 def select(model: nn.Module | Iterable[Any], named: Named, where: Where) -> Named:
@@ -92,13 +111,15 @@ def select(model: nn.Module | Iterable[Any], named: Named, where: Where) -> Name
     several = isinstance(where, Iterable) and not isinstance(where, str | nn.Module | type)
     choices: list[Any] = list(cast(Iterable[Any], where)) if several else [where]
     chosen: set[int] = set()
+    known = {id(p) for _, p in named}
     for choice in choices:
-        matches = {id(p) for p in _matches(model, named, choice)}
+        matches = {id(p) for p in _matches(model, named, choice)} & known
         # A pattern that matches nothing is a typo; a type that does not occur is one of several that might.
         if not matches and (isinstance(choice, str) or len(choices) == 1):
             names = [name for name, _ in named]
             hint = did_you_mean(choice, names) if isinstance(choice, str) else f"Parameters: {', '.join(names)}."
-            raise UsageError(f"where={choice!r} selects no parameters of the model. {hint}")
+            shown = type(choice).__name__ if isinstance(choice, nn.Module) else repr(choice)
+            raise UsageError(f"where={shown} selects no parameters of the model. {hint}")
         chosen |= matches
     if not chosen:
         raise UsageError(f"where={where!r} selects no parameters of the model")
@@ -129,15 +150,14 @@ def _unpack(parameters: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     place = 0
     for item in parameters:
         if isinstance(item, dict):
-            inside = item.get("params", [])
-            items = [inside] if isinstance(inside, Tensor) else list(inside)
+            items = _members(item)
         else:
             items = [item]
         for each in items:
             if isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str):
                 yield each
             else:
-                yield str(place), each
+                yield Place(place), each
             place += 1
 
 
@@ -153,7 +173,10 @@ def group_radii(model: nn.Module | Iterable[Any]) -> list[tuple[dict[str, Any], 
     groups = []
     for item in model:
         if isinstance(item, dict) and item.get("rho") is not None:
-            inside = item.get("params", [])
-            members = [inside] if isinstance(inside, Tensor) else list(inside)
-            groups.append((item, [p[1] if isinstance(p, tuple) else p for p in members]))
+            groups.append((item, [p[1] if isinstance(p, tuple) else p for p in _members(item)]))
     return groups
+
+
+def _members(group: dict[str, Any]) -> list[Any]:
+    inside = group.get("params", [])
+    return [inside] if isinstance(inside, Tensor) else list(inside)

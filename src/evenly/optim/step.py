@@ -53,6 +53,9 @@ class Owner(Protocol):
     aside: list[Tensor] | None
     _rho: Any
 
+    def refuse_frozen(self) -> None:
+        """Refuse to displace nothing."""
+
 
 class Collector:
     """Gradients held back for a backward call that the caller makes."""
@@ -100,6 +103,7 @@ class Step:
             parts, spans = groups.divide(given, owner.m, owner.replicas.count)
             if owner.replicas.sharded and not spans:
                 raise UsageError(f'm={owner.m}: under FSDP2 all processes share one displacement: give m="all"')
+        owner.refuse_frozen()
         watch = owner.statistics.watch_step() if owner.statistics else None
         try:
             results = [self._group(part, place, len(parts), spans, watch, into) for place, part in enumerate(parts)]

@@ -23,6 +23,9 @@ def net() -> nn.Module:
         ({"where": "0.weigth"}, "Did you mean '0.weight'"),
         ({"where": nn.BatchNorm1d}, "selects no parameters"),
         ({"where": NORMALISATION}, "selects no parameters"),
+        ({"where": nn.Linear(2, 1)}, r"where=Linear selects no parameters of the model\. Parameters: 0\.weight, "),
+        ({"where": [nn.Linear(2, 1)]}, "where=Linear selects no parameters"),
+        ({"where": [nn.Linear(2, 1), nn.Linear(2, 1)]}, "selects no parameters"),
         ({"where": 3}, "where=3 is a int: pass a name pattern"),
         ({"every": 0}, "every=0 is not a number of steps"),
         ({"fraction": 0.0}, r"fraction=0.0 .* \(0, 1\]"),
@@ -61,11 +64,56 @@ def test_settings_that_cannot_be_meant(options: dict, message: str) -> None:
         (lambda: evenly.SAM([1.0]), "got float among the parameters"),
         (lambda: evenly.SAM(torch.ones(1)), r"pass \[tensor\]"),
         (lambda: evenly.SAM(list(net().parameters()), where=nn.Linear), "pass the model, not parameters"),
+        (lambda: evenly.ASAM(net().parameters(), adapt="*weight*"), r"adapt='\*weight\*' .* model\.named_parameters"),
+        (lambda: evenly.ASAM(net().named_parameters(), adapt="kernel*"), "matches no parameter name"),
+        (lambda: evenly.SAM([{"parms": [1]}]), "a parameter group with 'parms' has no parameters"),
+        (lambda: evenly.SAM([{"params": 3}]), "a parameter group with 'params' has no parameters"),
     ],
 )
 def test_rules_and_parameters_that_cannot_be_meant(build, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         build()
+
+
+@pytest.mark.parametrize("rule", [evenly.SAM, evenly.GSAM, evenly.MSAM, RandomPerturbation])
+def test_displacing_frozen_parameters_only_is_refused_when_built_or_when_they_are_frozen(rule) -> None:
+    model = net()
+    sam = rule(model, where=model[2])
+    model[2].requires_grad_(False)
+    with pytest.raises(UsageError, match=rf"all that {rule.__name__} displaces is frozen \(2\.weight, 2\.bias\)"):
+        sam.backward(lambda: model(torch.ones(4, 2)).sum())
+    with pytest.raises(UsageError, match="is frozen"):
+        rule(model, where=model[2])
+    model[2].weight.requires_grad_(True)
+    sam.backward(lambda: model(torch.ones(4, 2)).sum())
+
+
+def test_groups_given_as_generators_have_their_own_radius_and_may_be_passed_to_the_optimizer_too() -> None:
+    x, found = torch.randn(8, 2), []
+    for as_given in (list, iter):
+        torch.manual_seed(0)
+        model = net()
+        groups = [
+            {"params": as_given(list(model[0].parameters()))},
+            {"params": as_given(list(model[2].named_parameters())), "rho": 2.0},
+        ]
+        sam = evenly.SAM(groups, rho=0.05)
+        assert sam.radii.at(0, 0.05, 4) == [0.05, 0.05, 2.0, 2.0]
+        sam.backward(lambda: model(x).square().sum())  # noqa: B023
+        found.append([p.grad for p in model.parameters()])
+        assert len(list(groups[0]["params"])) == len(list(groups[1]["params"])) == 2
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("adapt", [None, "*", "2.*"])
+def test_named_parameters_adapt_as_those_of_the_model_do(adapt: str | None) -> None:
+    model = net()
+    options = {} if adapt is None else {"adapt": adapt}
+    groups = [{"params": model.named_parameters(), "weight_decay": 0.0}]
+    flags = [evenly.ASAM(given, **options).adaptive for given in (model, model.named_parameters(), groups)]
+    assert flags[0] == flags[1] == flags[2]
+    assert all(evenly.ASAM(model.parameters()).adaptive)
+    assert all(evenly.ASAM(model.parameters(), adapt="*").adaptive)
 
 
 @pytest.mark.parametrize("rule", [evenly.SAM, evenly.GSAM, evenly.MSAM, evenly.LSAM])

@@ -17,7 +17,7 @@ class ASAM(DisplacedGradient):
     """Adaptive SAM: the gradient at w + ρ T²∇L/‖T∇L‖, T = |w| + η for weights and 1 for the rest (Kwon et al., 2021).
 
     `adapt` is a pattern over parameter names, `eta` is η. By default they are those of the authors' code, "*weight*"
-    and 0.01; "*" is the paper's formula. Parameters given without a model have no names and all adapt. ASAM is
+    and 0.01; "*" is the paper's formula. Parameters given without names all adapt. ASAM is
     `SAM(model, adaptive=True)`, which does the same for other rules; its ρ is about ten times SAM's.
 
     >>> import torch
