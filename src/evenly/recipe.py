@@ -230,6 +230,11 @@ class Recipe(Settings):
                 f"last_layer={self.last_layer}: expected a split that the network was not trained on and is not judged "
                 "by. For example: last_layer=validation with data.validation=0.2"
             )
+        if self.label_smoothing and self.loss == "squared":
+            raise UsageError(
+                f"label_smoothing={self.label_smoothing:g} has no meaning for loss=squared, whose target is a number. "
+                "Set it to 0, or take another loss."
+            )
         if self.schedule.warmup_epochs >= self.epochs:
             raise UsageError(
                 f"schedule.warmup_epochs: expected fewer than the {self.epochs} epochs of the run, "
@@ -252,6 +257,7 @@ def load(path: str | os.PathLike[str], *, trust_code: bool = False) -> Recipe:
     mapping = yaml_text.read(path)
     try:
         recipe = from_mapping(Recipe, mapping)
+        _refuse_unused_radius(recipe, mapping)
     except UsageError as error:
         raise UsageError(f"{os.fspath(path)}: {error}") from None
     if not trust_code:
@@ -266,7 +272,12 @@ def from_record(mapping: Mapping[str, Any]) -> Recipe:
     >>> from_record(to_mapping(Recipe(epochs=3))) == Recipe(epochs=3)
     True
     """
-    return from_mapping(Recipe, mapping, recorded=True)
+    # Earlier versions recorded label smoothing that the squared loss ignored: it is part of the identity of their runs.
+    squared = isinstance(mapping, Mapping) and mapping.get("loss") == "squared"
+    recipe = from_mapping(Recipe, {**mapping, "loss": "auto"} if squared else mapping, recorded=True)
+    if squared:
+        object.__setattr__(recipe, "loss", "squared")
+    return recipe
 
 
 def dump(recipe: Recipe, path: str | os.PathLike[str], *, defaults: bool = True) -> None:
@@ -293,7 +304,17 @@ def override(recipe: Recipe, changes: Iterable[str]) -> Recipe:
     other_rule = mapping["ascent"]["rule"] != recipe.ascent.rule
     if other_rule and "ascent.rho" not in set_paths:
         mapping["ascent"]["rho"] = None
-    return from_mapping(Recipe, mapping)
+    changed = from_mapping(Recipe, mapping)
+    _refuse_unused_radius(changed, mapping)
+    return changed
+
+
+def _refuse_unused_radius(recipe: Recipe, given: Mapping[str, Any]) -> None:
+    rho = given.get("ascent", {}).get("rho")
+    if recipe.ascent.rule == "none" and rho not in (None, _UNUSED):
+        raise UsageError(
+            f"ascent.rho={rho} is the radius of SAM and its family, and ascent.rule is none. Set ascent.rule=sam too."
+        )
 
 
 def digest(recipe: Recipe) -> str:

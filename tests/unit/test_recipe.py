@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,10 @@ from evenly.recipe import (
     Recipe,
     Schedule,
     digest,
+    dump,
     from_mapping,
+    from_record,
+    load,
     override,
     settings,
     to_mapping,
@@ -322,3 +326,29 @@ def test_the_digest_does_not_depend_on_the_process() -> None:
 def test_recipes_do_not_import_torch() -> None:
     code = "import sys, evenly.recipe; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_label_smoothing_is_refused_where_the_loss_would_ignore_it_but_still_read_from_records() -> None:
+    with pytest.raises(UsageError, match=r"label_smoothing=0\.2 has no meaning for loss=squared"):
+        Recipe(loss="squared", label_smoothing=0.2)
+    record = to_mapping(Recipe(loss="squared")) | {"label_smoothing": 0.2}
+    read = from_record(record)
+    assert (read.loss, read.label_smoothing) == ("squared", 0.2)
+    assert to_mapping(read) == record
+    with pytest.raises(UsageError, match="label_smoothing"):
+        from_record(record | {"label_smoothing": "much"})
+
+
+def test_a_radius_is_refused_where_no_rule_would_take_it_but_still_read_from_records(tmp_path: Path) -> None:
+    for changes in (["ascent.rho=0.7"], ["ascent.rho=0.7", "ascent.rule=none"]):
+        with pytest.raises(UsageError, match=r"ascent.rho=0\.7 is the radius of SAM.*Set ascent.rule=sam too"):
+            override(Recipe(), changes)
+    assert override(Recipe(), ["ascent.rho=0.7", "ascent.rule=sam"]).ascent.rho == 0.7
+    assert override(Recipe(ascent=Ascent("asam", 2.0)), ["ascent.rule=none"]) == Recipe()
+    (tmp_path / "radius.yaml").write_text("ascent: {rho: 0.7}")
+    with pytest.raises(UsageError, match=r"radius.yaml: ascent.rho=0\.7 is the radius of SAM"):
+        load(tmp_path / "radius.yaml")
+    dump(Recipe(), tmp_path / "plain.yaml")  # with every setting spelled out
+    assert load(tmp_path / "plain.yaml") == Recipe()
+    mapping = to_mapping(Recipe())
+    assert from_record(mapping | {"ascent": mapping["ascent"] | {"rho": 0.7}}) == Recipe()

@@ -10,7 +10,7 @@ from evenly.progress import duration as duration
 from evenly.rules import FORMER_NAMES, RULES
 
 if TYPE_CHECKING:
-    from evenly.recipe import Recipe
+    from evenly.recipe import Ascent, Recipe
 
 EXAMPLES = """
   evenly train digits --model mlp --optimizer sam --epochs 20
@@ -125,8 +125,20 @@ def resolve_recipe(
     changes = expand_data_options(changes, data or base.data.name)
     given = [f"{path}={_quote(path, value)}" for path, value in words.items() if value is not None]
     recipe = recipes.override(base, [*given, *changes])
+    if base.ascent.rule == "none" and verb not in ("compare", "useful"):  # whose methods may be of SAM's family
+        _refuse_unused(recipe.ascent)
     _agree(recipe, config, [*given, *changes])
     return recipe
+
+
+def _refuse_unused(ascent: "Ascent") -> None:
+    """Refuse settings of SAM's family for ordinary training, which would ignore them."""
+    plain = type(ascent)()
+    unused = [name for name in ("options", "schedule", "rho_end") if getattr(ascent, name) != getattr(plain, name)]
+    if ascent.rule == "none" and unused:
+        raise UsageError(
+            f"ascent.{unused[0]} is for SAM and its family: give --optimizer sam too, or leave it out to train without."
+        )
 
 
 def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:

@@ -21,7 +21,7 @@ def rule_class(name: str) -> Any:
 def passes_per_step(name: str, options: Mapping[str, Any], *, passes: int | None = None) -> float:
     """One pass per step, plus the extra passes of displaced steps, on the fraction of the batch they use.
 
-    `passes` is the number of a rule in use: some models need two of LSAM.
+    `passes` is the number that a rule in use was seen to make, if it was: some models need two of LSAM.
 
     >>> passes_per_step("sam", {"every": 5}), passes_per_step("looksam", {"k": 4}), passes_per_step("lsam", {})
     (1.2, 1.25, 1.0)
@@ -33,5 +33,5 @@ def passes_per_step(name: str, options: Mapping[str, Any], *, passes: int | None
     rule = kind.rule_type(**{key: value for key, value in options.items() if key in own})
     every = int(options.get("every", 1))
     looks: float = sum(rule.displaces(step) for step in range(0, 1000 * every, every)) / (1000 * every)
-    extra: int = (kind.passes_with(options) if passes is None else passes) - 1
+    extra: int = max(kind.passes_with(options), passes or 1) - 1
     return 1.0 + extra * float(options.get("fraction", 1.0)) * looks

@@ -184,6 +184,8 @@ def build_optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     takes = inspect.signature(kind).parameters
     if "weight_decay" not in takes and chosen.weight_decay:
         raise UsageError(f"optimizer.weight_decay={chosen.weight_decay:g}: {chosen.name} has none. Set it to 0.")
+    if "nesterov" not in takes and chosen.nesterov:
+        raise UsageError(f"optimizer.nesterov=true: {chosen.name} has no such momentum. Set it to false.")
     named = ("lr", "weight_decay", "momentum", "nesterov")
     given: dict[str, Any] = {name: getattr(chosen, name) for name in named if name in takes}
     for option in chosen.options:

@@ -26,10 +26,11 @@ def gradients_per_example(ascent: Ascent, *, passes: int | None = None) -> float
 
     >>> [gradients_per_example(Ascent(*a)) for a in (("none",), ("sam",), ("sam", 0.1, {"every": 5}), ("lsam",))]
     [1.0, 2.0, 1.2, 1.0]
-    >>> gradients_per_example(Ascent("sam", 0.0))  # a plain step
-    1.0
+    >>> gradients_per_example(Ascent("sam", 0.0)), gradients_per_example(Ascent("sam", 0.0, {}, "linear", 0.1))
+    (1.0, 2.0)
     """
-    return 1.0 if ascent.radius == 0 else passes_per_step(ascent.rule, ascent.options, passes=passes)
+    largest = ascent.radius if ascent.schedule == "constant" else max(ascent.radius, ascent.rho_end)
+    return 1.0 if largest == 0 else passes_per_step(ascent.rule, ascent.options, passes=passes)
 
 
 def estimate(

@@ -15,6 +15,14 @@ from evenly.errors import UsageError
 Kind = Literal["auto", "cross-entropy", "logistic", "squared"]
 
 
+def unsmoothed(share: float) -> str:
+    """What is said to label smoothing with the squared loss, whose target is a number rather than a distribution."""
+    return (
+        f"label_smoothing={share:g} has no meaning for loss=squared, whose target is a number. Set it to 0, or take "
+        "another loss."
+    )
+
+
 @dataclass(frozen=True)
 class Objective:
     """A loss per example, and the prediction that goes with it.
@@ -22,8 +30,9 @@ class Objective:
     `cross-entropy` takes one output per class. `logistic`, log(1 + exp(−y f)), and `squared`, ½(f − y)², take one
     output and y = ±1. `auto` is cross-entropy where there is an output per class and logistic where there is one.
 
-    `label_smoothing` spreads a share of the target over all classes. `logit_penalty` λ adds λ/2·‖outputs‖²: spectral
-    decoupling (Pezeshki et al., 2021), which keeps a network from growing ever more confident in one feature.
+    `label_smoothing` spreads a share of the target over all classes; the squared loss has none. `logit_penalty` λ adds
+    λ/2·‖outputs‖²: spectral decoupling (Pezeshki et al., 2021), which keeps a network from growing ever more confident
+    in one feature.
 
     >>> two, one = torch.tensor([[0.0, 3.0]]), torch.tensor([[3.0]])
     >>> loss = Objective()
@@ -39,6 +48,10 @@ class Objective:
     kind: Kind = "auto"
     label_smoothing: float = 0.0
     logit_penalty: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind == "squared" and self.label_smoothing:
+            raise UsageError(unsmoothed(self.label_smoothing))
 
     def __call__(self, outputs_NC: Tensor, labels_N: Tensor) -> Tensor:
         """The loss of every example."""

@@ -49,3 +49,15 @@ def test_a_named_optimizer_takes_away_the_sam_of_a_file_and_a_radius_is_then_ref
     assert digest(plain) == digest(replace(kept, ascent=Ascent()))
     with pytest.raises(UsageError, match=r"--rho 0\.3 is the radius of SAM"):
         resolve_recipe(data="digits", config=config, model=None, optimizer="sgd", changes=[], rho="0.3")
+
+
+@pytest.mark.parametrize("change", ["ascent.options.m=4", "ascent.schedule=linear", "ascent.rho_end=0.3"])
+def test_settings_of_sam_are_refused_for_ordinary_training(change: str, tmp_path: Path) -> None:
+    given = {"data": "digits", "config": None, "model": None, "changes": [change]}
+    with pytest.raises(UsageError, match=rf"{change.split('=')[0].removesuffix('.m')} is for SAM and its family"):
+        resolve_recipe(**given, optimizer=None)
+    resolve_recipe(**given, optimizer=None, verb="compare")  # whose methods may be of SAM's family
+    file = tmp_path / "sam.yaml"
+    file.write_text("ascent: {rule: sam, options: {m: 4}}")
+    switched_off = {**given, "config": str(file), "changes": ["ascent.rule=none"]}
+    assert resolve_recipe(**switched_off, optimizer=None).ascent.rule == "none"

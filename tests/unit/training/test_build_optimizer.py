@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from evenly.errors import UsageError
 from evenly.recipe import Optimizer, Recipe
 from evenly.training.build import build_optimizer
 
@@ -41,3 +42,12 @@ def test_what_torch_cannot_fuse_is_stepped_as_ever() -> None:
     wave = nn.ParameterList([nn.Parameter(torch.ones(2, dtype=torch.complex64))])
     assert not made(wave).defaults["fused"]
     assert "fused" not in made(nn.Linear(2, 2), "rprop").defaults
+
+
+def test_nesterov_is_refused_where_the_optimizer_would_ignore_it() -> None:
+    for name in ("adamw", "rmsprop"):
+        chosen = Optimizer(name, nesterov=True)
+        with pytest.raises(UsageError, match=rf"optimizer.nesterov=true: {name} has no such momentum. Set it to false"):
+            build_optimizer(replace(Recipe(), optimizer=chosen), nn.Linear(2, 2))
+    steps = build_optimizer(replace(Recipe(), optimizer=Optimizer(nesterov=True)), nn.Linear(2, 2))
+    assert steps.defaults["nesterov"] is True

@@ -32,3 +32,8 @@ def test_a_loss_that_does_not_fit_the_outputs_is_refused(kind: str, columns: int
 def test_predictions_are_the_larger_logit_or_the_sign() -> None:
     assert predictions(torch.tensor([[0.0, 2.0, 1.0], [3.0, 2.0, 1.0]])).tolist() == [1, 0]
     assert predictions(torch.tensor([[0.1], [-0.1]])).tolist() == [1, 0]
+
+
+def test_label_smoothing_of_the_squared_loss_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"label_smoothing=0\.1 has no meaning for loss=squared"):
+        Objective("squared", label_smoothing=0.1)

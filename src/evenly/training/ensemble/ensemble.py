@@ -26,6 +26,7 @@ from evenly.training.ensemble.networks import Network
 from evenly.training.ensemble.passes import Passes, Rows, forward
 from evenly.training.ensemble.plan import Plan
 from evenly.training.ensemble.recorded import Recorded
+from evenly.training.objective import unsmoothed
 
 Measure = Callable[[Views, int], dict[str, Tensor]]
 
@@ -258,6 +259,8 @@ class Ensemble:
     def _terms(self, plan: Plan) -> Terms | None:
         if not any(plan.label_smoothing) and not any(plan.logit_penalty):
             return None
+        if any(plan.label_smoothing) and plan.loss == "squared":
+            raise UsageError(unsmoothed(max(plan.label_smoothing)))
         if any(plan.label_smoothing) and self._loss.one_hot is None:
             raise UsageError("label_smoothing is for the losses by name: a function of yours may smooth by itself.")
         smoothing, penalty = (
