@@ -51,6 +51,26 @@ def test_the_names_of_keras_are_understood(tmp_path: Path) -> None:
     assert torch.equal(splits["test"].inputs[:, 0], torch.from_numpy(images))
 
 
+def test_the_endings_of_folders_and_capitals_are_understood(tmp_path: Path) -> None:
+    named = {"X_training": X, "y_training": Y, "X_val": X[:4], "y_val": Y[:4], "X_testing": X[:2], "y_testing": Y[:2]}
+    splits = arrays(saved(tmp_path, **named, attribute_a_training=Y, attribute_a_val=Y[:4]))
+    assert {split: len(part) for split, part in splits.items()} == {"train": 6, "validation": 4, "test": 2}
+    assert splits["validation"].attribute("a").tolist() == Y[:4].tolist()
+    assert not splits.remarks
+
+
+def test_an_attribute_may_be_called_as_a_split_is(tmp_path: Path) -> None:
+    splits = arrays(saved(tmp_path, x=X, y=Y, attribute_test=Y, attribute_is_val=Y))
+    assert list(splits) == ["train"]
+    assert list(splits.train.attributes) == ["is_val", "test"]
+
+
+def test_arrays_that_are_not_read_are_named_in_a_remark(tmp_path: Path) -> None:
+    splits = arrays(saved(tmp_path, x=X, y=Y, x_extra=X, weights=Y, classes=np.array(list("abcd"))))
+    (remark,) = splits.remarks
+    assert remark.startswith("mine.npz: the arrays 'x_extra', 'weights' are not read: expected are inputs, labels")
+
+
 def test_images_with_channels_last_become_channels_first(tmp_path: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (4, 8, 6, 3), dtype=np.uint8)
     train = arrays(saved(tmp_path, x=images, y=Y[:4])).train
@@ -88,6 +108,15 @@ def test_label_names_may_be_longer_in_another_split(tmp_path: Path) -> None:
         ({"x": X, "y": Y[:4]}, "inputs 6, labels 4"),
         ({"x": X, "y": Y, "x_test": X[:1], "y_test": Y[:1] + 4}, "class '7' of test has no training example"),
         ({"x": X, "y": Y, "attribute_a": X[:, 0]}, "'attribute_a' must hold one whole number"),
+        ({"x": X, "inputs": X, "y": Y}, "both 'x' and 'inputs' would be the train inputs. Keep one"),
+        ({"x": X, "x_train": X, "y": Y}, "both 'x' and 'x_train' would be the train inputs"),
+        ({"x": X, "y": Y, "y_training": Y}, "both 'y' and 'y_training' would be the train labels"),
+        (
+            {"x": X, "y": Y, "x_val": X, "y_val": Y, "y_dev": Y},
+            "both 'y_val' and 'y_dev' would be the validation labels",
+        ),
+        ({"x": X, "y": Y, "y_val": Y}, "no array 'inputs_validation' or 'x_validation'"),
+        ({"x": X, "y": Y, "attribute_a_test": Y}, "no array 'inputs_test' or 'x_test'"),
     ],
 )
 def test_unfit_arrays_are_told(tmp_path: Path, content: dict[str, np.ndarray], message: str) -> None:

@@ -1,5 +1,6 @@
 """Your own arrays: an `.npz` file with inputs and labels, without pickles."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ from torch import Tensor
 from evenly.data.formats.class_folders import quote_names
 from evenly.data.formats.locate import Missing
 from evenly.data.labelled import Labelled, has_channels_last
+from evenly.data.own.folders import SPLIT_NAMES
 from evenly.data.splits import Splits
 from evenly.errors import DataError
 from evenly.files.numpy_files import read_npz
 
 _SPLITS = ("train", "validation", "test")
+_ENDINGS = tuple(f"_{split}" for split in _SPLITS)
 _INPUTS, _LABELS = ("inputs", "x"), ("labels", "y")
 
 
@@ -24,8 +27,8 @@ def arrays(path: Path) -> Splits:
 
     `attribute_<name>` (with the same endings) holds whole numbers or text, `classes` the names of the classes 0, 1, …;
     without it the labels themselves, sorted, name the classes. Images are N×C×H×W, or N×H×W×C with one or three
-    channels last, of bytes (uint8) also N×H×W; all other inputs are kept in their shape, as float32. `_train` is
-    understood too.
+    channels last, of bytes (uint8) also N×H×W; all other inputs are kept in their shape, as float32. `_train`, `_val`
+    and the like are understood too; arrays of other names are not read, which a remark says.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "mine.npz"
@@ -37,7 +40,7 @@ def arrays(path: Path) -> Splits:
     if not path.exists():
         raise Missing("An .npz file", [path])
     content = read_npz(path, advice="Write it with numpy.savez(path, inputs=…, labels=…).")
-    members_by_split = {split: _members(content, split) for split in _SPLITS}
+    members_by_split, unread = _members(path, content)
     _check_names(path, content, members_by_split)
     present = {split: members for split, members in members_by_split.items() if "inputs" in members}
     labels, classes = _classes(path, {s: members["labels"] for s, members in present.items()}, content.get("classes"))
@@ -56,25 +59,44 @@ def arrays(path: Path) -> Splits:
             )
             for split, members in present.items()
         },
+        remarks=[_unread_remark(path, unread)] if unread else [],
     )
 
 
-def _members(content: dict[str, NDArray[Any]], split: str) -> dict[str, NDArray[Any]]:
-    """The arrays of one split under their plain names: inputs, labels, attribute_…"""
-    endings = ("", "_train") if split == "train" else (f"_{split}",)
-    members = {}
+def _members(path: Path, content: dict[str, NDArray[Any]]) -> tuple[dict[str, dict[str, NDArray[Any]]], list[str]]:
+    """The arrays of every split under their plain names (inputs, labels, attribute_…), and the names of all others."""
+    members: dict[str, dict[str, NDArray[Any]]] = {split: {} for split in _SPLITS}
+    names: dict[tuple[str, str], str] = {}
+    unread = []
+    with_inputs = {split for split, plain in map(_split_and_plain, content) if _role(plain) == "inputs"}
     for name, array in content.items():
-        for ending in endings:
-            plain = name.removesuffix(ending)
-            if not name.endswith(ending) or (not ending and name.endswith(tuple(f"_{s}" for s in _SPLITS))):
-                continue
-            if plain in _INPUTS:
-                members["inputs"] = array
-            elif plain in _LABELS:
-                members["labels"] = array
-            elif plain.startswith("attribute_"):
-                members[plain] = array
-    return members
+        split, plain = _split_and_plain(name)
+        # The ending of an attribute may be part of its name, where it is neither a usual one nor that of any inputs.
+        if _role(plain) is None or (split not in with_inputs and not name.endswith(_ENDINGS) and _role(name)):
+            split, plain = "train", name
+        role = _role(plain)
+        if role is None:
+            unread += [name] if name != "classes" else []
+            continue
+        if (split, role) in names:
+            raise DataError(f"{path}: both {names[split, role]!r} and {name!r} would be the {split} {role}. Keep one.")
+        names[split, role], members[split][role] = name, array
+    return members, unread
+
+
+def _split_and_plain(name: str) -> tuple[str, str]:
+    """The split that the ending of a name says, and the name without it."""
+    plain, _, ending = name.rpartition("_")
+    split = SPLIT_NAMES.get(ending.lower())
+    return ("train", name) if split is None else (split, plain)
+
+
+def _role(plain: str) -> str | None:
+    if plain.lower() in _INPUTS:
+        return "inputs"
+    if plain.lower() in _LABELS:
+        return "labels"
+    return plain if plain.startswith("attribute_") else None
 
 
 def _check_names(
@@ -86,6 +108,14 @@ def _check_names(
         for name, other in (("inputs", "x"), ("labels", "y")):
             if name not in members and (members or split == "train"):
                 raise DataError(f"{path}: there is no array '{name}{ending}' or '{other}{ending}'. {has}")
+
+
+def _unread_remark(path: Path, names: Sequence[str]) -> str:
+    which = f"array {names[0]!r} is" if len(names) == 1 else f"arrays {quote_names(names)} are"
+    return (
+        f"{path.name}: the {which} not read: expected are inputs, labels and attribute_…, with the endings _train, "
+        "_validation and _test, and classes."
+    )
 
 
 def _inputs(path: Path, array: NDArray[Any]) -> Tensor:
