@@ -25,7 +25,7 @@ def dot(a: Params, b: Params) -> Tensor:
     >>> dot([torch.tensor([1.0, 2.0])], [torch.tensor([3.0, 4.0])]).item()
     11.0
     """
-    products = torch._foreach_mul([_wide(t) for t in a], [_wide(t) for t in b])
+    products = torch._foreach_mul([wide(t) for t in a], [wide(t) for t in b])
     return whole(sum_of([product.sum() for product in products]))
 
 
@@ -242,8 +242,12 @@ def _together(scalars: list[Tensor]) -> list[Tensor]:
     return scalars if home.type == "cpu" else [t.to(home) for t in scalars]
 
 
-def _wide(t: Tensor) -> Tensor:
-    """The tensor as real numbers whose products neither overflow nor vanish."""
+def wide(t: Tensor) -> Tensor:
+    """The tensor as real numbers whose products neither overflow nor vanish.
+
+    >>> wide(torch.tensor([1 + 2j])), wide(torch.ones(1, dtype=torch.float16)).dtype
+    (tensor([[1., 2.]]), torch.float32)
+    """
     return t.float() if t.dtype in (torch.float16, torch.bfloat16) else _real(t)
 
 

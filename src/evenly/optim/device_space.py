@@ -31,7 +31,7 @@ class DeviceLists(Lists):
 
     def dot(self, a: Params, b: Params) -> Any:
         """⟨a, b⟩, on the device: two copies and one product rather than a sum for every tensor."""
-        x, y = (torch.cat([t.reshape(-1).float() for t in each]) for each in (a, b))
+        x, y = (torch.cat([tree.wide(t).reshape(-1) for t in each]) for each in (a, b))
         return torch.dot(x, y)
 
     def add(self, a: Params, b: Params, factor: Any = 1.0) -> list[Tensor]:

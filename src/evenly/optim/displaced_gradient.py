@@ -17,7 +17,7 @@ from evenly.optim.closures import WithGradients
 from evenly.optim.device_space import Skips
 from evenly.optim.groups import Batch
 from evenly.optim.memory import Memory
-from evenly.optim.options import check, refuse_unknown
+from evenly.optim.options import check, refuse_non_numbers, refuse_unknown
 from evenly.optim.passes import ClosurePasses
 from evenly.optim.radius import GroupRadii, Radius, radius_at
 from evenly.optim.replicas import Replicas
@@ -88,8 +88,9 @@ class DisplacedGradient:
         return cls.passes
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Refuse unknown options before any `__init__` runs."""
+        """Refuse unknown options, and settings that are no numbers, before any `__init__` runs."""
         refuse_unknown(cls, options)
+        refuse_non_numbers(cls.rule_type, options)
         self = super().__new__(cls)
         step_end.tell(self)  # Here, since copies are made without __init__.
         return self
@@ -133,7 +134,8 @@ class DisplacedGradient:
         self.adaptive = self._adaptive_flags(adapt) if adaptive else None
         self.rule = replace(rule, eta=0.01 if eta is None else eta) if adaptive else rule
         self.radii = GroupRadii(group_radii(model), self.params)
-        self.every, self.fraction, self.m = every, fraction, m
+        self.every, self.fraction = int(every), fraction
+        self.m = m if m is None or isinstance(m, str) else int(m)
         self.weight_decay, self.same_dropout, self.scaler = weight_decay, same_dropout, scaler
         self.own_backward = backward
         #: How many optimizer steps have begun.
@@ -338,15 +340,21 @@ class DisplacedGradient:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a `state_dict` of the same rule."""
+        """Continue from a `state_dict` of the same rule, for parameters of the same shapes."""
+        missing = {"step", "skipped", "rho", "settings", "memory"}.difference(state)
+        if missing:
+            raise UsageError(
+                f"the state has no {', '.join(sorted(missing))}: pass what state_dict() of {type(self).__name__} "
+                "returned"
+            )
         if state["settings"] != settings(self.rule):
             raise UsageError(
                 f"the state is of {state['settings']}, this is {settings(self.rule)}: build the same rule to resume"
             )
+        self.memory.load_state_dict(state["memory"], self.params)  # This may refuse, so it is first.
         self.num_steps, self.skipped = int(state["step"]), int(state["skipped"])
         if not callable(self._rho):
             self.rho = float(state["rho"])
-        self.memory.load_state_dict(state["memory"], self.params)
         self._left = None
 
     # Weak references cannot be copied; a copy's gradients are others anyway. Memory set aside holds no information.

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from evenly import tree
+from evenly.errors import UsageError
 from evenly.optim.device_space import on_one_device
 from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Space
@@ -110,10 +111,18 @@ class Memory:
 
     def load_state_dict(self, state: dict[str, Any], params: Params) -> None:
         """Load a state onto the devices and shards of the parameters; JSON may have turned its keys into strings."""
-        for name in ("known", "learned"):
-            given = {int(i): t for i, t in state[name].items()}
-            mine = {i: tree.sharded_like(t.to(params[i].device).clone(), params[i]) for i, t in given.items()}
-            setattr(self, name, mine)
+        known, learned = ({int(i): t for i, t in state[name].items()} for name in ("known", "learned"))
+        for i, t in [*known.items(), *learned.items()]:
+            shape = tuple(params[i].shape) if i < len(params) else None
+            if tuple(t.shape) != shape:
+                own = f"there are only {len(params)}" if shape is None else f"here it has {shape}"
+                raise UsageError(
+                    f"the state remembers parameter {i} with shape {tuple(t.shape)}, and {own}: it is of another model"
+                )
+        self.known, self.learned = (
+            {i: tree.sharded_like(t.to(params[i].device).clone(), params[i]) for i, t in each.items()}
+            for each in (known, learned)
+        )
         self.counts = {int(i): int(n) for i, n in state["counts"].items()}
         self.length = self._recalled = None
 

@@ -2,7 +2,8 @@
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import Any, Literal, TypedDict
 
 from torch import Tensor
@@ -53,6 +54,37 @@ def refuse_unknown(kind: type, given: Iterable[str]) -> None:
             raise UsageError(f"{called} has no option {name!r}. {did_you_mean(name, known - {'self', 'model'})}")
 
 
+def refuse_non_numbers(rule: type[Rule], given: Mapping[str, Any]) -> None:
+    """Refuse settings of a rule that are no finite numbers.
+
+    >>> refuse_non_numbers(Rule, {"eta": "x"})
+    Traceback (most recent call last):
+    evenly.errors.UsageError: eta='x' is not a finite number
+    """
+    for setting in fields(rule):
+        value = given.get(setting.name)
+        if value is not None and setting.type in (int, float, float | None) and not math.isfinite(_number(value)):
+            raise UsageError(f"{setting.name}={value!r} is not a finite number")
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number of at least 1.
+
+    >>> [is_count(value) for value in (1, 2.0, 0, 2.5, math.nan, math.inf, "2", None, True)]
+    [True, True, False, False, False, False, False, False, False]
+    """
+    number = _number(value)
+    return not isinstance(value, bool) and number >= 1 and number.is_integer()
+
+
+def _number(value: Any) -> float:
+    """The value as a number; NaN if it is none."""
+    try:
+        return math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def check(
     rule: Rule,
     *,
@@ -69,20 +101,17 @@ def check(
     Traceback (most recent call last):
     evenly.errors.UsageError: every=0 is not a number of steps: give 1 (each step) or more
     """
-    if every < 1 or every != int(every):
-        raise UsageError(f"every={every} is not a number of steps: give 1 (each step) or more")
-    if not 0 < fraction <= 1:
-        raise UsageError(f"fraction={fraction} of a batch cannot be taken: give a number in (0, 1]")
-    if isinstance(m, str):
-        if m != "all":
-            raise UsageError(f'm={m!r} is not a number of examples: give 1 or more, "all" or None')
-    elif m is not None and (m < 1 or m != int(m)):
+    if not is_count(every):
+        raise UsageError(f"every={every!r} is not a number of steps: give 1 (each step) or more")
+    if not 0 < _number(fraction) <= 1:
+        raise UsageError(f"fraction={fraction!r} of a batch cannot be taken: give a number in (0, 1]")
+    if m not in (None, "all") and not is_count(m):
         raise UsageError(
-            f'm={m} is not a number of examples: give 1 or more, None for the batch of one process, or "all" for the '
+            f'm={m!r} is not a number of examples: give 1 or more, None for the batch of one process, or "all" for the '
             "batch of all processes"
         )
-    if not (math.isfinite(weight_decay) and weight_decay >= 0):
-        raise UsageError(f"weight_decay={weight_decay} in the ascent: give a finite number, 0 or more")
+    if not 0 <= _number(weight_decay) < math.inf:
+        raise UsageError(f"weight_decay={weight_decay!r} in the ascent: give a finite number, 0 or more")
     if weight_decay and not rule.climbs:
         raise UsageError(f"weight_decay={weight_decay}: this rule climbs no objective; leave weight_decay out")
     if adaptive and not (rule.normalises and rule.climbs):

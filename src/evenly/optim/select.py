@@ -149,11 +149,7 @@ def _matches(model: nn.Module | Iterable[Any], named: Named, choice: Any) -> Ite
 def _unpack(parameters: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     place = 0
     for item in parameters:
-        if isinstance(item, dict):
-            items = _members(item)
-        else:
-            items = [item]
-        for each in items:
+        for each in _members(item) if isinstance(item, dict) else [item]:
             if isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str):
                 yield each
             else:

@@ -134,8 +134,14 @@ class Lists:
             t = torch._foreach_abs([w[i].detach() for i in where])
             torch._foreach_add_(t, eta)
             td = torch._foreach_mul(t, [d[i] for i in where])
-            torch._foreach_mul_(t, td)  # in place: T is no longer needed, and new memory costs as much as the product
-            for i, a, b in zip(where, td, t, strict=True):
+            if any(a.is_complex() for a in td):  # T is real
+                ttd = list(torch._foreach_mul(td, t))
+            else:
+                torch._foreach_mul_(
+                    t, td
+                )  # in place: T is not needed any more, and new memory costs as much as a product
+                ttd = list(t)
+            for i, a, b in zip(where, td, ttd, strict=True):
                 once[i], twice[i] = a, b
         return once, twice
 

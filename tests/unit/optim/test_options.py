@@ -28,6 +28,14 @@ def net() -> nn.Module:
         ({"where": [nn.Linear(2, 1), nn.Linear(2, 1)]}, "selects no parameters"),
         ({"where": 3}, "where=3 is a int: pass a name pattern"),
         ({"every": 0}, "every=0 is not a number of steps"),
+        ({"every": 1.5}, "every=1.5 is not a number of steps"),
+        ({"every": float("nan")}, "every=nan is not a number of steps"),
+        ({"every": "2"}, "every='2' is not a number of steps"),
+        ({"fraction": "0.5"}, r"fraction='0.5' .* \(0, 1\]"),
+        ({"m": 2.5}, "m=2.5 is not a number of examples"),
+        ({"m": float("inf")}, "m=inf is not a number of examples"),
+        ({"m": "some"}, "m='some' is not a number of examples"),
+        ({"weight_decay": "x"}, "weight_decay='x'"),
         ({"fraction": 0.0}, r"fraction=0.0 .* \(0, 1\]"),
         ({"fraction": 1.5}, r"fraction=1.5 .* \(0, 1\]"),
         ({"m": 0}, "m=0 is not a number of examples"),
@@ -55,6 +63,10 @@ def test_settings_that_cannot_be_meant(options: dict, message: str) -> None:
         (lambda: RandomPerturbation(net(), rho=0.1), r"no radius rho but a deviation sigma: RandomPert.*sigma=0\.01"),
         (lambda: evenly.LSAM(net(), head="9"), r"head='9' is not a module of the model. Known: 0, 1, 2\."),
         (lambda: evenly.LookSAM(net(), k=0), "k=0 is not a number of steps"),
+        (lambda: evenly.LookSAM(net(), k=2.5), "k=2.5 is not a number of steps"),
+        (lambda: evenly.LookSAM(net(), k="2"), "k='2' is not a finite number"),
+        (lambda: evenly.ASAM(net(), eta="x"), "eta='x' is not a finite number"),
+        (lambda: evenly.WSAM(net(), gamma="x"), "gamma='x' is not a finite number"),
         (lambda: evenly.FriendlySAM(net(), decay=1.0), "decay=1.0"),
         (lambda: evenly.MSAM(net(), momentum=1.0), "momentum=1.0"),
         (lambda: evenly.MSAM(net(), fraction=0.5), "makes no pass before it moves"),
@@ -156,6 +168,38 @@ def test_an_m_that_does_not_divide_names_those_that_do() -> None:
         evenly.SAM(model, fraction=0.5).backward(lambda: model(torch.ones(12, 2)).mean())
     with pytest.raises(UsageError, match=r"\[3, 4\] examples"):
         sam.backward(lambda x, y: model(x).mean(), torch.ones(4, 2), torch.ones(3))
+
+
+def test_whole_numbers_may_be_floats() -> None:
+    model = net()
+    sam = evenly.LookSAM(model, k=2.0, m=2.0, every=3.0)
+    sam.backward(lambda x: model(x).mean(), torch.ones(4, 2))
+    assert all(type(value) is int for value in (sam.rule.k, sam.m, sam.every))
+
+
+def remembering(width: int, depth: int = 1) -> evenly.FriendlySAM:
+    model = nn.Sequential(nn.Linear(2, width), *(nn.Linear(width, width) for _ in range(depth)))
+    sam = evenly.FriendlySAM(model)
+    sam.backward(lambda: model(torch.ones(4, 2)).square().sum())
+    sam.num_steps = 7
+    return sam
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (dict, r"the state has no memory, rho, settings, skipped, step: .* state_dict\(\) of FriendlySAM"),
+        (lambda: remembering(3, 2).state_dict(), r"parameter 4 with shape \(3, 3\), and there are only 4"),
+        (lambda: remembering(5).state_dict(), r"parameter 0 with shape \(5, 2\), and here it has \(3, 2\)"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused_and_nothing_of_it_is_taken(state, message: str) -> None:
+    sam = remembering(3)
+    sam.num_steps, before = 2, {i: t.clone() for i, t in sam.memory.learned.items()}
+    with pytest.raises(UsageError, match=message):
+        sam.load_state_dict(state())
+    assert sam.num_steps == 2
+    assert all(torch.equal(sam.memory.learned[i], t) for i, t in before.items())
 
 
 @pytest.mark.parametrize("rule", [evenly.SAM, evenly.LSAM, evenly.MSAM])
