@@ -15,7 +15,6 @@ from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
 from evenly.data.checks import check
 from evenly.errors import UsageError, did_you_mean
-from evenly.models.observation import observing
 from evenly.optim.cost import rule_class
 from evenly.recipe import Optimizer, Recipe
 from evenly.rng import generator
@@ -24,6 +23,7 @@ from evenly.training.distributed import World
 from evenly.training.objective import Objective
 from evenly.training.placement import check_accumulation, default_workers, place
 from evenly.training.targets import targeted_augmentation
+from evenly.training.trial import check_lone_examples, check_loss
 
 _log = logging.getLogger(__name__)
 # LBFGS evaluates the loss many times a step and SparseAdam needs sparse gradients; the loop supports neither.
@@ -84,22 +84,24 @@ def build_parts(
     _check_groups(recipe, num, world)
     check_accumulation(recipe, world)
     augment = Augmentation.parse(recipe.augment, data=train)
+    shape = augmented_shape(train.shape, augment)
     # Recipes from files were checked when they were read, so the user has named this code.
     consent.remember(recipe.model.name, recipe.model.options)
     model = models.build_with(
         recipe.model.options,
         recipe.model.name,
-        input_shape=augmented_shape(train.shape, augment),
+        input_shape=shape,
         num_classes=splits.num_classes,
         rng=generator(recipe.seed, "init"),
         weights=recipe.model.weights,
     )
-    models.check(model, augmented_shape(train.shape, augment), splits.num_classes, name=recipe.model.name)
+    models.check(model, shape, splits.num_classes, name=recipe.model.name, training=True)
     objective = Objective(recipe.loss, recipe.label_smoothing, recipe.logit_penalty)
     model = model.to(world.device)
     if recipe.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing in torch's stubs
-    _try(objective, model, augmented_shape(train.shape, augment), world)
+    check_loss(objective, model, shape, recipe, world)
+    check_lone_examples(recipe, model, shape, num=num, world=world)
     forward = world.wrap(model, sharded=recipe.sharded)
     # In half precision, gradients below 6e-8 vanish, so the loss is scaled up.
     scaler = torch.amp.GradScaler(world.device.type) if recipe.precision == "fp16" else None
@@ -284,11 +286,3 @@ def _check_groups(recipe: Recipe, num: int, world: World) -> None:
 def _tuples(options: Mapping[str, Any]) -> dict[str, Any]:
     """Turn the lists of recipes into the tuples that torch expects (`betas`)."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-
-
-def _try(objective: Objective, model: nn.Module, shape: tuple[int, ...], world: World) -> None:
-    """Refuse a loss that does not fit the model's outputs before training starts."""
-    with torch.no_grad(), observing(model, training=None):
-        model.eval()
-        zeros = torch.zeros((1, *shape), device=world.device)
-        objective(model(zeros), torch.zeros(1, dtype=torch.int64, device=world.device))

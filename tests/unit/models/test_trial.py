@@ -90,3 +90,47 @@ def test_no_trace_is_left_also_when_the_model_raises(fails: bool) -> None:
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
     assert [module.training for module in model.modules()] == modes
     assert all(p.grad is None for p in model.parameters())
+
+
+class More(nn.Module):
+    """Returns two tensors in train mode, as models with auxiliary heads do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> object:
+        return (self.layer(x), self.layer(x)) if self.training else self.layer(x)
+
+
+def test_a_model_that_returns_more_in_train_mode_is_refused_for_training() -> None:
+    model = More().eval()
+    check(model, (4,), 3)
+    with pytest.raises(UsageError, match=r"More returns a tuple in train mode, not a tensor\. Wrap it"):
+        check(model, (4,), 3, training=True)
+    model.aux_logits = True  # type: ignore[assignment]  # as torchvision's have
+    with pytest.raises(UsageError, match=r"further heads: --set model\.options\.aux_logits=false"):
+        check(model, (4,), 3, training=True)
+    assert not any(module.training for module in model.modules())
+
+
+class Frozen(nn.Module):
+    """Keeps its BatchNorm in eval mode, as fine-tuning does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
+
+    def train(self, mode: bool = True) -> "Frozen":
+        super().train(mode)
+        self.layers[1].eval()
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert not self.layers[1].training
+        out: Tensor = self.layers(x)
+        return out
+
+
+def test_train_mode_is_what_the_model_itself_makes_of_it() -> None:
+    check(Frozen(), (4,), 3, training=True)
