@@ -34,9 +34,9 @@ class Judged:
     `effect` is the difference that the paper states, None if it gives none or if its numbers are not comparable with
     ours. `seeds_needed` is given for an inconclusive claim: the number of seeds that would settle it with probability
     0.9, None if no feasible number would. It assumes what `settled_if` says: that the claim is right (`claimed`); or,
-    if the paper states no effect, the interval excludes it, or that many seeds were run already, that the mean is as
-    measured (`measured`). `same_level` says whether the two numbers are
-    about as large as the paper's: a difference of the right size at another level gets a remark.
+    if the paper states no effect, the interval excludes it, that many seeds were run already, or only the size is open,
+    that the mean is as measured (`measured`). `same_level` says whether the two numbers are about as large as the
+    paper's: a difference of the right size at another level gets a remark.
     """
 
     claim: Claim
@@ -57,9 +57,10 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
     """The verdict on one claim, from the paired differences d, their 95% interval and the paper's effect e.
 
     - *reproduced*: the interval excludes 0 on the claimed side, and the mean is within the margin of e, if given;
-    - *weaker*, *stronger than claimed*: it excludes 0 on the claimed side, and the mean is outside the margin;
+    - *weaker*, *stronger than claimed*: it excludes 0 on the claimed side, and e; the mean is outside the margin;
     - *contradicted*: it lies wholly on the other side of 0, or excludes even half of e;
-    - *inconclusive*: everything else; one seed alone can at most contradict a statement about every seed.
+    - *inconclusive*: everything else, also an interval on the claimed side that holds e, around a mean outside the
+      margin; one seed alone can at most contradict a statement about every seed.
 
     "Equal" up to a margin is reproduced where the interval lies within the margin, contradicted where it lies wholly
     outside, and inconclusive where it does neither; a margin of 0 is a statement about every seed. With `levels=False`
@@ -124,9 +125,11 @@ def _direction(claim: Claim, difference: Interval, effect: float | None) -> Verd
     sign = -1.0 if claim.direction == "less" else 1.0
     low, high = sorted((sign * difference.low, sign * difference.high))
     if low > 0:
-        if effect is not None and abs(difference.mean - effect) > (claim.margin or 0.0):
-            return "weaker than claimed" if sign * difference.mean < sign * effect else "stronger than claimed"
-        return "reproduced"
+        if effect is None or abs(difference.mean - effect) <= (claim.margin or 0.0):
+            return "reproduced"
+        if difference.low <= effect <= difference.high:
+            return "inconclusive"  # the side is established, the size is not
+        return "weaker than claimed" if sign * difference.mean < sign * effect else "stronger than claimed"
     # An interval of no width at 0, as exact computations have it, shows that there is no difference.
     if high <= 0 or (effect is not None and high < sign * effect / 2):
         return "contradicted"
@@ -155,6 +158,8 @@ def _seeds_needed(
         margin = claim.margin or 0.0
         claimed, if_claimed, if_measured = 0.0, margin, margin - abs(difference.mean)
         wanted = 0.95  # from the middle the interval can leave the margin at both ends, with 0.05 at each
+    elif effect is not None and difference.excludes_zero:  # only the size is open: to be seen is that it is another
+        claimed, if_claimed, if_measured = math.nan, math.nan, difference.mean - effect
     else:
         claimed = if_claimed = math.nan if effect is None else effect
         if_measured = difference.mean

@@ -61,11 +61,15 @@ def open_question(claim: Mapping[str, Any]) -> str:
     """What an inconclusive claim leaves open, and how many seeds would settle it; nothing for other claims.
 
     >>> claim = {"verdict": "inconclusive", "effect": -0.28, "seeds_needed": 24, "settled_if": "claimed",
-    ...          "difference": {"mean": 0.05, "low": -0.95, "high": 1.05, "n": 3}}
+    ...          "direction": "less", "difference": {"mean": 0.05, "low": -0.95, "high": 1.05, "n": 3}}
     >>> open_question(claim)
     '± 1 around an effect of −0.28; about 24 seeds would settle it if the claim is right'
     >>> open_question(claim | {"effect": None, "seeds_needed": 608, "settled_if": "measured"})
     '± 1 around a mean of 0.05; about 610 seeds would settle it if the mean is as measured'
+    >>> one_side = {"mean": -0.8, "low": -1.46, "high": -0.14, "n": 3}
+    >>> open_question(claim | {"difference": one_side, "effect": -1.0, "seeds_needed": 21, "settled_if": "measured"})
+    'the direction is as claimed, the size open: ± 0.66 around an effect of −1; about 21 seeds would settle it if the
+    mean is as measured'
     """
     if claim["verdict"] != "inconclusive":
         return ""
@@ -75,6 +79,8 @@ def open_question(claim: Mapping[str, Any]) -> str:
     width = f"± {(difference['high'] - difference['low']) / 2:.3g}"
     around = f"a mean of {difference['mean']:.3g}" if claim["effect"] is None else f"an effect of {claim['effect']:.3g}"
     around = around.replace(" -", " −")
+    if claim["direction"] != "equal" and (difference["low"] > 0 or difference["high"] < 0):
+        width = f"the direction is as claimed, the size open: {width}"
     needed = claim["seeds_needed"]
     if not needed or needed > MANY:
         return f"{width} around {around}; more than {MANY:,} seeds would be needed to settle it"

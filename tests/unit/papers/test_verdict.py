@@ -76,6 +76,22 @@ def test_a_smaller_effect_is_weaker_and_a_larger_one_stronger_than_claimed():
     assert judge(up, around(1.6, 0.1, 5)).verdict == "stronger than claimed"
 
 
+def test_a_size_is_only_called_other_than_claimed_if_the_interval_excludes_the_papers_effect():
+    claim = less(paper=4.0, paper_against=5.0, margin=0.1)
+    three = {"a": dict.fromkeys(range(3), 5.0), "b": {0: 4.0, 1: 4.5, 2: 4.1}}
+    outcome = judge(claim, three)  # [−1.46, −0.14] around −0.8 holds the paper's −1
+    assert outcome.difference.low < -1 < outcome.difference.high < 0
+    assert (outcome.verdict, outcome.settled_if) == ("inconclusive", "measured")
+    # The seeds that it names would exclude the paper's effect if the mean stays.
+    assert (
+        judge(claim, around(-0.8, outcome.difference.deviation, outcome.seeds_needed)).verdict == "weaker than claimed"
+    )
+    up = greater(paper=6.0, paper_against=5.0, margin=0.1)
+    assert judge(up, around(1.3, 0.5, 5)).verdict == "inconclusive"
+    assert judge(up, around(1.3, 0.1, 5)).verdict == "stronger than claimed"
+    assert judge(up, around(1.05, 0.5, 5)).verdict == "reproduced"
+
+
 def test_an_interval_around_zero_that_excludes_half_of_the_effect_contradicts():
     claim = less(paper=4.0, paper_against=5.0, margin=0.25)
     assert judge(claim, around(0.05, 0.1, 5)).verdict == "contradicted"
