@@ -10,15 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from evenly.errors import DataError, SetupError, Stopped
+from evenly.errors import DataError, EvenlyError, Stopped
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Experiment, Scale
 from evenly.papers.part_runs import num_runs
 from evenly.papers.reproduction import grow
-from evenly.records.lock import Busy
 from evenly.report.wording import duration
-from evenly.sweep.launch import HERE, JobsFailed
+from evenly.sweep.launch import HERE
 from evenly.sweep.priority import lower_priority
 from evenly.sweep.where import Where
 
@@ -39,6 +38,11 @@ class Step:
     def rate(self) -> float:
         """Value per hour."""
         return self.value / max(self.hours, 1e-3)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The step as plain JSON."""
+        return {"key": self.experiment.key, "scale": self.scale, "seeds": self.seeds, "hours": self.hours,
+                "value_per_hour": self.rate}  # fmt: skip
 
     def __str__(self) -> str:
         seeds = "1 more seed" if self.seeds == 1 else f"{self.seeds} more seeds"
@@ -110,9 +114,9 @@ def run(
 ) -> Iterator[dict[str, Any]]:
     """Run the steps one by one at low priority, and yield every row as it grows, until nothing is left or time is up.
 
-    Experiments that cannot be run now, as for want of data or disk space, because their row is damaged or because
-    another process runs them, are skipped with a message. When time is up, the current work is stopped as by Ctrl-C,
-    and the next campaign resumes it.
+    Experiments that cannot be run now, as for want of data or disk space, because their row is damaged, because their
+    training diverges or because another process runs them, are skipped with a message. When time is up, the current
+    work is stopped as by Ctrl-C, and the next campaign resumes it.
     """
     lower_priority()
     at_once = runs_at_once(where)
@@ -124,7 +128,9 @@ def run(
             how: dict[str, Any] = {"ledger": ledger, "runs": runs, "data_root": data_root, "where": where}
             try:
                 yield grow(step.experiment, step.scale, step.seeds, **how)
-            except (DataError, SetupError, JobsFailed, Busy) as error:
+            except Stopped:
+                raise
+            except EvenlyError as error:
                 _skip(step.experiment, step.scale, error, skipped)
 
 
@@ -138,11 +144,13 @@ def _alarm(hours: float | None) -> Iterator[None]:
     until = time.monotonic() + hours * 3600
 
     def wait() -> None:
-        if not ended.wait(until - time.monotonic()):
-            os.kill(os.getpid(), signal.SIGINT)
+        while (left := until - time.monotonic()) > 0:
+            if ended.wait(min(left, threading.TIMEOUT_MAX)):
+                return
+        os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=wait, daemon=True).start()
     try:
+        threading.Thread(target=wait, daemon=True).start()
         yield
     except KeyboardInterrupt:
         if time.monotonic() < until:

@@ -1,16 +1,18 @@
 """A campaign does what is worth most, passes over what it cannot do, and says so."""
 
 import logging
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from evenly.errors import SetupError
+from evenly.errors import SetupError, Stopped
 from evenly.papers import campaign
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE
-from evenly.papers.experiment import Experiment
+from evenly.papers.claim import Claim
+from evenly.papers.experiment import Experiment, Part, Scale
 from evenly.papers.reproduction import grow
 from evenly.records.lock import Busy
 from evenly.sweep.launch import JobsFailed
@@ -96,6 +98,56 @@ def test_an_experiment_that_cannot_be_run_now_is_told_and_the_next_one_is_run(
         rows = list(campaign.run(ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1)))
     assert {row["key"] for row in rows} == {"chang2025/theorem3.3"}
     assert "is skipped: runs/part cannot be written: No space left" in caplog.text
+
+
+def test_an_experiment_whose_training_diverges_is_told_and_the_next_one_is_run(
+    catalogue, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    data = {"name": "parity", "options": {"dim": 4}}
+    recipe = {"data": data, "model": {"name": "mlp"}, "batch_size": 16, "epochs": 3, "optimizer": {"lr": 1e30}}
+    catalogue["nguyen2024/diverging"] = Experiment(
+        key="nguyen2024/diverging",
+        title="Too large a step",
+        claim="It is too large.",
+        plan=lambda seeds: [
+            Part(f"x {seed}", "train_and_measure:train_recipe", {"recipe": recipe, "seed": seed, "name": "x"})
+            for seed in seeds
+        ],
+        claims=(Claim("error", "it has an error", "x.train_error > 0"),),
+        scales={"smoke": Scale((0, 1), 0.1, value=1000.0)},
+    )
+    assert campaign.steps(tmp_path)[0].experiment.key == "nguyen2024/diverging"
+    with caplog.at_level(logging.WARNING):
+        rows = list(campaign.run(ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1)))
+    assert {row["key"] for row in rows} == {"chang2025/mistake9", "chang2025/theorem3.3"}
+    assert "nguyen2024/diverging at smoke is skipped" in caplog.text
+    assert "lr" in caplog.text
+
+
+def test_a_campaign_that_is_stopped_does_not_go_on(catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def stop(*_: object, **__: object) -> None:
+        raise Stopped("the time limit of the job")
+
+    monkeypatch.setattr(campaign, "grow", stop)
+    with pytest.raises(Stopped, match="the time limit of the job"):
+        list(campaign.run(ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1)))
+
+
+@pytest.mark.parametrize("hours", [float("inf"), 1e9, 1e300])
+def test_more_hours_than_a_clock_can_wait_for_are_as_many_as_it_takes(
+    hours: float, catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    catalogue.pop("chang2025/theorem3.3")
+    failed: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    assert len(list(campaign.run(ledger=tmp_path, runs=tmp_path / "runs", hours=hours, where=Where(at_once=1)))) == 1
+    assert failed == []
+
+
+def test_the_time_that_is_up_stops_a_campaign(catalogue, tmp_path: Path):
+    with pytest.raises(Stopped, match="--hours is up"):
+        for _ in campaign.run(ledger=tmp_path, runs=tmp_path / "runs", hours=1e-6, where=Where(at_once=1)):
+            pass
 
 
 def test_the_headline_claims_come_in_the_order_of_their_weight(tmp_path: Path):
