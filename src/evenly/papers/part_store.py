@@ -58,20 +58,22 @@ def load(context: Context, parts: Sequence[Part]) -> tuple[Measured, float]:
     values: dict[str, dict[int, float]] = {}
     series: dict[str, dict[str, Any]] = {}
     minutes = 0.0
-    origins: dict[int, dict[str, str]] = {}
+    stamps: dict[int, list[dict[str, Any]]] = {}  # of all parts that measured a seed
     for part in parts:
-        result, took, origin = _read(_folder(context, part))
+        result, took, own = _read(_folder(context, part))
         minutes += took
         series[part.name] = result["series"]
+        for seed in {int(seed) for by_seed in result["values"].values() for seed in by_seed}:
+            stamps.setdefault(seed, []).extend(own)
         for name, by_seed in result["values"].items():
             mine = values.setdefault(name, {})
             for seed, number in by_seed.items():
-                origins[int(seed)] = origin
                 if int(seed) in mine and mine[int(seed)] != number:
                     raise UsageError(f"two parts measured {name!r} for seed {seed} and do not agree: name them apart.")
                 mine[int(seed)] = number
     ordered = {name: dict(sorted(by.items())) for name, by in values.items()}
-    return Measured(ordered, series, dict(sorted(origins.items()))), minutes
+    origins = {seed: _origin(each) for seed, each in sorted(stamps.items())}
+    return Measured(ordered, series, origins), minutes
 
 
 def discard(context: Context, part: Part) -> None:
@@ -112,8 +114,8 @@ def _run_ids(series: Mapping[str, Any]) -> list[Any]:
     return [*own, *(name for each in inner for name in _run_ids(each))]
 
 
-def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
-    """The result of a part, its minutes and its origin, as they were written."""
+def _read(folder: Path) -> tuple[dict[str, Any], float, list[dict[str, Any]]]:
+    """The result of a part, its minutes and the stamps of the processes that worked on it, as they were written."""
     remedy = f"Remove the folder {folder}, and the same command does this part again."
     done = shape.read(folder / "done", _DONE, remedy=remedy)
     stamps = shape.read(folder / "environment.json", _STAMPS, remedy=remedy)
@@ -122,12 +124,16 @@ def _read(folder: Path) -> tuple[dict[str, Any], float, dict[str, str]]:
         raise DataError(f"{folder / 'environment.json'} cannot be read: it holds no stamp. {remedy}")
     if _checksum(folder / FOUND) != done["checksum"]:
         raise DataError(f"{folder / FOUND} is not what was written there: something has changed it. {remedy}")
-    origin = {
+    return json_text.decode(result), float(done["minutes"]), stamps
+
+
+def _origin(stamps: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Which revisions and processors did a piece of work, and when it was done."""
+    return {
         "revision": ", ".join(dict.fromkeys(_revision(stamp) for stamp in stamps)),
         "cpu": ", ".join(dict.fromkeys(str(stamp["cpu"]) for stamp in stamps)),
-        "date": stamps[-1]["time"],
+        "date": max(stamp["time"] for stamp in stamps),
     }
-    return json_text.decode(result), float(done["minutes"]), origin
 
 
 def _checksum(path: Path) -> str:

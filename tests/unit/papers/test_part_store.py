@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,30 @@ def test_a_part_with_any_damage_is_refused_with_a_remedy_that_works(runs: Path, 
 def test_beginning_afresh_needs_nothing_of_a_damaged_part(runs: Path):
     (part_of(runs) / "found.json").write_text("[" * 100_000)
     assert do(runs, fresh=True).values
+
+
+def test_the_origin_of_a_seed_names_every_part_that_measured_it(tmp_path: Path):
+    names = ("first", "second", "third")
+
+    def plan(seeds: tuple[int, ...]) -> list[Part]:
+        return [
+            Part(name, "train_and_measure:train_recipe", {"recipe": RECIPE, "seed": 0, "name": name}) for name in names
+        ]
+
+    experiment = replace(TOY, plan=plan, claims=(Claim("error", "it has an error", "first.train_error > 0"),))
+    context, parts = Context(tmp_path, None), experiment.parts("smoke")
+    measure(experiment, "smoke", runs=tmp_path, where=Where(at_once=1))
+    # The first and the last part were done elsewhere, the last one most recently.
+    for part, revision, cpu, when in (
+        (parts[0], "a1b2", "Cray", "2001-02-03"),
+        (parts[2], "c3d4", "Cray", "2099-01-01"),
+    ):
+        path = tmp_path / "parts" / part.digest / "environment.json"
+        stamps = json.loads(path.read_text())
+        stamps[-1] |= {"source": {"revision": revision, "dirty": False}, "cpu": cpu, "time": when}
+        path.write_text(json.dumps(stamps))
+    here = load(context, parts[1:2])[0].origins[0]
+    assert load(context, parts)[0].origins[0] == {
+        "revision": f"a1b2, {here['revision']}, c3d4", "cpu": f"Cray, {here['cpu']}", "date": "2099-01-01"
+    }  # fmt: skip
+    assert load(context, parts[::-1])[0].origins[0]["date"] == "2099-01-01"
