@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from evenly.cli.comparison_arguments import add_where, take_where
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
+from evenly.cli.reproduce_modes import judge, refuse_ignored, run_campaign
 from evenly.cli.verdicts import list_verdicts, print_clusters, print_row
 from evenly.errors import DataError, EvenlyError, UsageError
 
@@ -61,17 +62,34 @@ def fill(parser: Parser) -> None:
     add_json(parser)
 
 
-def reproduce(
+def reproduce(**given: Any) -> None:
+    """Run experiments and print their verdicts, or do what `--list`, `--judge` or `--next` says."""
+    from evenly.sweep.launch import check_available
+
+    refuse_ignored(given)
+    listing, judging, campaign, hours = (given.pop(name) for name in ("listing", "judge", "campaign", "hours"))
+    ledger = find_ledger(given["ledger"])
+    if hours is not None and not (campaign and hours > 0):
+        raise UsageError(f"--hours {hours:g}: give a number above 0, with --next: evenly reproduce --next --hours 8")
+    if listing:
+        list_verdicts(ledger, json=given["json"])
+    elif judging:
+        judge(ledger, dry_run=given["dry_run"])
+    elif campaign:
+        how = {"where": check_available(take_where(given, default="local"))}
+        how |= {name: given[name] for name in ("runs", "data_root")}
+        run_campaign(ledger, hours, how, dry_run=given["dry_run"], json=given["json"])
+    else:
+        _run(**given)
+
+
+def _run(
     *,
     keys: list[str],
-    listing: bool,
     every: bool,
     scale: str,
     seeds: str | None,
     more: int | None,
-    campaign: bool,
-    hours: float | None,
-    judge: bool,
     dry_run: bool,
     check: bool,
     yes: bool,
@@ -82,27 +100,15 @@ def reproduce(
     json: bool,
     **companions: Any,
 ) -> None:
-    """Run experiments and print their verdicts, or list all of them."""
+    """Run the experiments that are named, or all."""
     from evenly.cli.comparison_arguments import numbers
     from evenly.papers import ledger as book
     from evenly.papers import reproduction
     from evenly.sweep.launch import check_available, is_one
 
-    if listing:
-        list_verdicts(find_ledger(ledger), json=json)
-        return
     where = take_where(companions, default="local")
     is_cluster = where.engine != "local"
     how: dict[str, Any] = {"runs": runs, "data_root": data_root, "where": where}
-    if hours is not None and not (campaign and hours > 0):
-        raise UsageError(f"--hours {hours:g}: give a number above 0, with --next: evenly reproduce --next --hours 8")
-    if judge:
-        _judge(find_ledger(ledger))
-        return
-    if campaign:
-        how["where"] = check_available(where)
-        _campaign(find_ledger(ledger), keys, hours, how, dry_run=dry_run)
-        return
     if more is not None and (seeds is not None or check or fresh):
         raise UsageError("--more adds the next seeds to a row: leave out --seeds, --check and --fresh.")
     given = None if seeds is None else numbers(seeds)
@@ -163,33 +169,6 @@ def reproduce(
         say(f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}, and none is worse than in the ledger.")
     else:
         say(f"Written to {into}.")
-
-
-def _judge(ledger: "Path | Layered") -> None:
-    from evenly.papers.reproduction import judge_all
-
-    changed = judge_all(ledger)
-    say("\n".join(changed) if changed else f"Every verdict in {ledger} stays as it is.")
-
-
-def _campaign(
-    ledger: "Path | Layered", keys: list[str], hours: float | None, how: dict[str, Any], *, dry_run: bool
-) -> None:
-    from evenly.papers import campaign
-
-    if keys:
-        raise UsageError("--next chooses by itself: leave the KEY out, or give --more N in place of --next.")
-    if dry_run:
-        steps = campaign.steps(ledger, at_once=campaign.runs_at_once(how["where"]))
-        rows = [{"next": str(step), "value an hour": f"{step.rate:.3g}"} for step in steps]
-        if rows:
-            print_table(rows, ["next", "value an hour"])
-        say(campaign.summary(steps))
-        return
-    for row in campaign.run(ledger=ledger, hours=hours, **how):
-        print_row(row)
-    left = campaign.steps(ledger, at_once=campaign.runs_at_once(how["where"]))
-    say(f"{campaign.summary(left)} Rows are in {ledger}.")
 
 
 def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":

@@ -209,11 +209,11 @@ class Experiment:
         return self.key.replace("/", "-")
 
     def parts(self, scale: str, seeds: Sequence[int] | None = None) -> list[Part]:
-        """The parts at one scale, for the declared seeds or others."""
+        """The parts at one scale, for the declared seeds or others, whose order makes no difference."""
         if scale not in self.scales:
             raise UsageError(f"{self.key} has no scale {scale!r}: it has {', '.join(self.scales)}.")
         size = self.scales[scale]
-        parts = self.plan(tuple(seeds or size.seeds), **size.settings)
+        parts = self.plan(tuple(sorted(seeds or size.seeds)), **size.settings)
         if len({part.name for part in parts}) < len(parts):
             raise UsageError(f"{self.key} at {scale}: two parts have one name.")
         return parts

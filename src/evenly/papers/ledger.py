@@ -66,16 +66,16 @@ def path_of(ledger: str | os.PathLike[str], key: str, scale: str) -> Path:
 
 def row(experiment: Experiment, scale: str, measured: Measured, *, seeds: Sequence[int], minutes: float) -> Row:
     """The row of a measurement: every claim judged, and everything needed to run it again."""
-    size = experiment.scales[scale]
+    size, seeds = experiment.scales[scale], sorted(seeds)
     stamp, identity = environment.stamp(), experiment.identity(scale, seeds)
-    declared = tuple(seeds) == size.seeds
+    declared = seeds == sorted(size.seeds)
     return {
         "key": experiment.key,
         "title": experiment.title,
         "claim": experiment.claim,
         "scale": scale,
         **_verdicts(experiment, scale, measured.values),
-        "seeds": list(seeds),
+        "seeds": seeds,
         "declared_seeds": declared,
         "levels": size.levels,
         "deviations": list(size.deviations),

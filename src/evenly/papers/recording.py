@@ -41,12 +41,12 @@ def record(
     or is to be replaced. The row is read here, under a lock: another process may have added seeds since the measurement
     began.
     """
-    with _writing(ledger):
+    with writing(ledger):
         before = None if replacing else current_row(ledger, experiment, scale)
         kept = [seed for seed in before["seeds"] if seed not in seeds] if before is not None else []
         every, own = tuple(seeds), measured
         if before is not None and kept:
-            every = tuple(dict.fromkeys((*before["seeds"], *seeds)))
+            every = (*kept, *seeds)
             measured = derive(experiment, _join(before, measured))
             minutes += before["minutes"] * len(kept) / len(before["seeds"])
         row = book.row(experiment, scale, measured, seeds=every, minutes=minutes)
@@ -93,15 +93,16 @@ def _draw_most(
         if len(drawn) >= len(seeds):
             return drawn
         draw(experiment, own, path)
-        return list(seeds)
+        return sorted(seeds)
     return list(row["seeds"])
 
 
 def _join(before: book.Row, measured: Measured) -> Measured:
     """Join the seeds of a row with the new ones."""
     old = book.values_of(before)
-    values = {name: {**old.get(name, {}), **by} for name, by in measured.values.items()}
-    return replace(measured, values=values, origins={**book.origins_of(before), **measured.origins})
+    values = {name: dict(sorted((old.get(name, {}) | {**by}).items())) for name, by in measured.values.items()}
+    origins = dict(sorted({**book.origins_of(before), **measured.origins}.items()))
+    return replace(measured, values=values, origins=origins)
 
 
 def _num_seeds(measured: Measured) -> str:
@@ -111,7 +112,7 @@ def _num_seeds(measured: Measured) -> str:
 
 
 @contextmanager
-def _writing(ledger: str | os.PathLike[str]) -> Iterator[None]:
+def writing(ledger: str | os.PathLike[str]) -> Iterator[None]:
     """Keep other processes from writing to the ledger; wait for one that does."""
     path = Path(ledger) / "lock"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.experiment import Context, Experiment, Part
 from evenly.papers.measurement import check, measure, plan_parts
 from evenly.papers.part_store import discard, is_stored
-from evenly.papers.recording import record
+from evenly.papers.recording import current_row, record, writing
 from evenly.papers.verdict import is_worse
 from evenly.report.wording import duration
 from evenly.sweep.launch import HERE, JobsFailed, launch
@@ -133,18 +134,26 @@ def next_seeds(known: Sequence[int], declared: Sequence[int], more: int) -> tupl
     return tuple(list(dict.fromkeys(seed for seed in candidates if seed not in known))[:more])
 
 
-def judge_all(ledger: str | os.PathLike[str]) -> list[str]:
-    """Judge every row by the current claims, and return the keys of those whose verdict changed."""
+def judge_all(ledger: str | os.PathLike[str], *, dry_run: bool = False) -> list[str]:
+    """Judge every row by the current claims, and return the keys of those whose verdict changed.
+
+    Each row is read, judged and written under the lock of the ledger: another process may add seeds to it meanwhile.
+    With `dry_run` nothing is written.
+    """
     changed = []
-    for row in book.rows(ledger):
-        experiment = CATALOGUE.get(row["key"])
-        if experiment is None or book.stale(row, experiment):
+    for key, scale in [(row["key"], row["scale"]) for row in book.rows(ledger)]:
+        experiment = CATALOGUE.get(key)
+        if experiment is None:
             continue
-        judged = book.judge_again(row, experiment)
-        if judged != row:
-            book.write(ledger, judged)
+        with nullcontext() if dry_run else writing(ledger):
+            row = current_row(ledger, experiment, scale)
+            if row is None:
+                continue
+            judged = book.judge_again(row, experiment)
+            if judged != row and not dry_run:
+                book.write(ledger, judged)
         if judged["verdict"] != row["verdict"]:
-            changed.append(f"{row['key']} at {row['scale']}: {row['verdict']} → {judged['verdict']}")
+            changed.append(f"{key} at {scale}: {row['verdict']} → {judged['verdict']}")
     return changed
 
 

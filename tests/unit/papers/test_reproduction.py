@@ -293,7 +293,22 @@ def test_seeds_that_another_process_added_during_the_measurement_are_kept(
         return found
 
     monkeypatch.setattr(reproduction, "measure", interrupted)
-    assert grow(toy(), "smoke", 1, runs=tmp_path / "here", **how)["seeds"] == [7, 0]
+    assert grow(toy(), "smoke", 1, runs=tmp_path / "here", **how)["seeds"] == [0, 7]
+
+
+def test_the_order_in_which_seeds_were_measured_makes_no_difference_to_a_row(tmp_path: Path):
+    how: dict[str, Any] = {"runs": tmp_path / "runs", "where": Where(at_once=1)}
+    three = toy(scales={"smoke": Scale((0, 1, 2), 0.1, {"epochs": 8})})
+    reproduce(three, "smoke", seeds=[2], ledger=tmp_path / "claims", **how)
+    grown = grow(three, "smoke", 2, ledger=tmp_path / "claims", **how)
+    turned, straight = reproduce(three, "smoke", seeds=[2, 0, 1], **how), reproduce(three, "smoke", **how)
+    for row in (grown, turned, straight):
+        assert (row["seeds"], row["drawn"], row["declared_seeds"]) == ([0, 1, 2], [0, 1, 2], True)
+        assert row["command"] == straight["command"]
+        assert json.dumps(row["quantities"]) == json.dumps(straight["quantities"])
+        assert json.dumps(row["claims"]) == json.dumps(straight["claims"])
+        assert list(row["origins"]) == ["0", "1", "2"]
+        assert row["parts"] == straight["parts"]
 
 
 def test_a_row_waits_for_another_process_that_is_writing(tmp_path: Path):
@@ -302,6 +317,80 @@ def test_a_row_waits_for_another_process_that_is_writing(tmp_path: Path):
     begun = time.monotonic()
     assert grow(toy(), "smoke", 1, ledger=tmp_path, runs=tmp_path / "runs", where=Where(at_once=1))["seeds"] == [0]
     assert time.monotonic() - begun > 0.5
+
+
+def test_judging_again_keeps_the_seeds_that_another_process_adds_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    how: dict[str, Any] = {"runs": tmp_path / "runs", "where": Where(at_once=1)}
+    first = reproduce(toy(), "smoke", seeds=[0], **how)
+    grown = reproduce(toy(), "smoke", seeds=[0, 1], **how)
+    ledger = tmp_path / "claims"
+    book.write(ledger, first | {"title": "as it was called before"})
+    monkeypatch.setattr(reproduction, "CATALOGUE", {toy().key: toy()})
+    other = Lock(ledger / "lock")
+    judging = threading.Thread(target=reproduction.judge_all, args=(ledger,))
+    judging.start()
+    judging.join(0.3)
+    assert judging.is_alive(), "it waits for the other process"
+    book.write(ledger, grown | {"title": "as it was called before"})
+    other.release()
+    judging.join()
+    row = book.read(ledger, toy().key, "smoke")
+    assert row is not None
+    assert (row["seeds"], row["title"]) == ([0, 1], toy().title)
+
+
+def test_a_dry_run_of_judging_tells_what_would_change_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    ledger = tmp_path / "claims"
+    row = reproduce(toy(), "smoke", runs=tmp_path / "runs", where=Where(at_once=1))
+    path = book.write(ledger, row | {"verdict": "contradicted"})
+    before = path.read_bytes()
+    monkeypatch.setattr(reproduction, "CATALOGUE", {toy().key: toy()})
+    words = ["reproduce", "--judge", "--ledger", str(ledger)]
+    assert main([*words, "--dry-run"]) == 0
+    changed = f"nguyen2024/toy at smoke: contradicted → {row['verdict']}"
+    assert changed in capsys.readouterr().err
+    assert path.read_bytes() == before
+    assert [each.name for each in ledger.iterdir()] == [path.name], "not even a lock"
+    assert main(words) == 0
+    assert changed in capsys.readouterr().err
+    assert path.read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong", "mode"),
+    [
+        (["--judge", "--fresh", "--yes"], "--yes and --fresh", "--judge"),
+        (["--judge", "nguyen2024/fig2"], "KEY", "--judge"),
+        (["--judge", "--on", "local:1"], "--on", "--judge"),
+        (["--judge", "--scale", "full", "--seeds", "0", "--json"], "--scale, --seeds and --json", "--judge"),
+        (["--list", "--dry-run"], "--dry-run", "--list"),
+        (["--list", "--judge"], "--judge", "--list"),
+        (["--list", "nguyen2024"], "KEY", "--list"),
+        (["--next", "--fresh", "--seeds", "3"], "--seeds and --fresh", "--next"),
+        (["--next", "--check", "--scale", "smoke"], "--scale and --check", "--next"),
+        (["--next", "--more", "2", "--all", "--yes"], "--all, --more and --yes", "--next"),
+        (["--next", "nguyen2024/fig2"], "KEY", "--next"),
+    ],
+    ids=str,
+)
+def test_an_option_that_would_be_ignored_is_refused_by_name(words, wrong, mode, capsys, tmp_path: Path):
+    dry = ["--dry-run"] if mode == "--next" else []  # should it not be refused, nothing is trained here
+    assert main(["reproduce", *words, *dry, "--ledger", str(tmp_path / "claims")]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"{mode} does not take {wrong}" in told
+    assert not (tmp_path / "claims").exists()
+
+
+def test_the_steps_of_a_campaign_are_printed_for_programs_too(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    assert main(["reproduce", "--next", "--dry-run", "--json", "--ledger", str(tmp_path)]) == 0
+    steps = json.loads(capsys.readouterr().out)
+    assert len(steps) > 10
+    assert [step["value_per_hour"] for step in steps] == sorted((s["value_per_hour"] for s in steps), reverse=True)
+    assert steps[0]["key"] in CATALOGUE
 
 
 def test_a_figure_of_values_shows_the_seeds_of_all_machines_and_one_of_series_those_it_can(tmp_path: Path):
