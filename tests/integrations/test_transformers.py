@@ -125,3 +125,39 @@ def test_a_resumed_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     trainer.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-3"))
     assert trainer.sam.num_steps == 8
     assert all(torch.equal(a, b) for a, b in zip(straight.parameters(), trainer.model.parameters(), strict=True))
+
+
+def flat(model: nn.Module) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_every_model_that_the_trainer_makes_is_displaced(tmp_path: Path) -> None:
+    trainer = SAMTrainer(
+        model_init=bert, args=arguments(tmp_path), train_dataset=examples(),
+        sam=lambda m: evenly.LookSAM(m, rho=RHO, k=2),
+    )  # fmt: skip
+    ends = []
+    for _ in range(2):
+        trainer.train()
+        assert trainer.sam.num_steps == 8
+        assert trainer.sam.params[0] is next(trainer.model.parameters())
+        ends.append(flat(trainer.model))
+    assert torch.equal(*ends)
+
+
+def test_a_second_training_of_the_same_model_goes_on_or_starts_from_the_checkpoint_it_is_given(tmp_path: Path) -> None:
+    options = {"save_strategy": "steps", "save_steps": 3, "save_total_limit": 3}
+    trainer = SAMTrainer(
+        model=bert(), args=arguments(tmp_path, **options), train_dataset=examples(),
+        sam=lambda m: evenly.FriendlySAM(m, rho=RHO),
+    )  # fmt: skip
+    trainer.train()
+    once = flat(trainer.model)
+    trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
+    assert trainer.sam.num_steps == 8
+    assert torch.equal(flat(trainer.model), once)
+    trainer.train()
+    assert trainer.sam.num_steps == 16
+    (tmp_path / "checkpoint-3" / "sharpness_aware.pt").unlink()
+    trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
+    assert trainer.sam.num_steps == 5, "the checkpoint was written without SAM"
