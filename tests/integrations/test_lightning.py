@@ -115,7 +115,9 @@ class Plain(lightning.LightningModule):
 ALL = ["SAM", "ASAM", "GSAM", "LookSAM", "FriendlySAM", "MSAM", "LSAM"]
 
 
-def by_hand(name: str, *, micro: int, epochs: int = 2, autocast: bool = False) -> nn.Sequential:
+def by_hand(
+    name: str, *, micro: int, epochs: int = 2, autocast: bool = False, clip: float | None = 0.5
+) -> nn.Sequential:
     """The same training in a loop of one's own, the loss divided as Lightning does."""
     net = network()
     sam, optimizer = getattr(evenly, name)(net, rho=0.1), torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
@@ -128,7 +130,8 @@ def by_hand(name: str, *, micro: int, epochs: int = 2, autocast: bool = False) -
 
             sam.backward(closure)
             if number % micro == 0:
-                nn.utils.clip_grad_norm_(net.parameters(), 0.5)
+                if clip is not None:
+                    nn.utils.clip_grad_norm_(net.parameters(), clip)
                 optimizer.step()
                 optimizer.zero_grad()
     return net
@@ -176,6 +179,65 @@ def test_a_resumed_run_goes_on_bit_for_bit_and_logs_the_loss_at_the_weights(tmp_
     trainer(2).fit(second, loader, ckpt_path=tmp_path / "last.ckpt")
     for a, b in zip(straight.net.state_dict().values(), second.net.state_dict().values(), strict=True):
         assert torch.equal(a, b)
+
+
+class Failing(Plain):
+    """Fails in the third step, as often as it is told to."""
+
+    failures = 1
+
+    def training_step(self, batch: list[Tensor], index: int) -> dict:
+        if index == 2 and self.failures:
+            self.failures -= 1
+            raise RuntimeError("no memory")
+        return super().training_step(batch, index)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["on_exception", "killed"])
+def test_a_fit_after_one_that_failed_displaces_once(told: bool, tmp_path: Path, monkeypatch) -> None:
+    from evenly.integrations.lightning import SharpnessAwareTraining
+
+    x, y = (torch.cat(parts) for parts in zip(*batches()[:4], strict=True))
+    loader = DataLoader(TensorDataset(x, y), batch_size=6)
+    if not told:
+        monkeypatch.setattr(SharpnessAwareTraining, "on_exception", lightning.Callback.on_exception)
+    module = Failing()
+    with pytest.raises(RuntimeError, match="no memory"):
+        lightning.Trainer(max_epochs=2, callbacks=[SharpnessAwareTraining(evenly.SAM, rho=0.1)], **quiet(tmp_path)).fit(
+            module, loader
+        )
+    assert ("training_step" in vars(module)) is not told
+    module.net, module.logged = network(), []
+    callback = SharpnessAwareTraining(evenly.SAM, rho=0.1)
+    lightning.Trainer(max_epochs=2, callbacks=[callback], **quiet(tmp_path)).fit(module, loader)
+    assert len(module.logged) == 2 * 8
+    assert "training_step" not in vars(module)
+    for a, b in zip(
+        module.net.state_dict().values(), by_hand("SAM", micro=1, clip=None).state_dict().values(), strict=True
+    ):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_training_step_of_the_instance_is_given_back_and_a_checkpoint_is_of_its_own_fit(tmp_path: Path) -> None:
+    from evenly.integrations.lightning import SharpnessAwareTraining
+
+    x, y = (torch.cat(parts) for parts in zip(*batches()[:4], strict=True))
+    loader = DataLoader(TensorDataset(x, y), batch_size=6)
+    module, callback = Plain(), SharpnessAwareTraining(evenly.FriendlySAM, rho=0.1)
+
+    def own(batch: list[Tensor], index: int) -> dict:
+        return Plain.training_step(module, batch, index)
+
+    module.training_step = own
+    first = lightning.Trainer(max_epochs=1, callbacks=[callback], **quiet(tmp_path))
+    first.fit(module, loader)
+    assert module.training_step is own
+    first.save_checkpoint(tmp_path / "last.ckpt")
+    second = lightning.Trainer(max_epochs=2, callbacks=[callback], **quiet(tmp_path))
+    second.fit(Plain(), loader, ckpt_path=tmp_path / "last.ckpt")
+    assert callback.sam.num_steps == 8
+    lightning.Trainer(max_epochs=1, callbacks=[callback], **quiet(tmp_path)).fit(Plain(), loader)
+    assert callback.sam.num_steps == 4
 
 
 class Manual(Plain):

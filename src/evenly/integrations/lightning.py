@@ -15,6 +15,9 @@ try:
 except ImportError as error:
     raise SetupError('Lightning is not installed: pip install "evenly[lightning]"') from error
 
+#: The attribute of a wrapped `training_step` that holds what the module had in its place; None for its class's own.
+_OWN = "evenly_own"
+
 
 class SharpnessAwareTraining(Callback):
     """Train with a rule of the SAM family: `Trainer(callbacks=[SharpnessAwareTraining(evenly.SAM, rho=0.05)])`.
@@ -28,7 +31,9 @@ class SharpnessAwareTraining(Callback):
         super().__init__()
         self.build = partial(rule, **options)
         self.sam: DisplacedGradient | None = None
+        #: A state read from a checkpoint, until it is loaded.
         self._state: dict[str, Any] | None = None
+        self._fitting = False
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Build the rule, now that the module lies where it will train, and put it around `training_step`."""
@@ -37,9 +42,12 @@ class SharpnessAwareTraining(Callback):
                 "SharpnessAwareTraining is for automatic optimization: in a manual training_step call "
                 "SAM(self, backward=self.manual_backward).backward(...)"
             )
+        _unwrap(pl_module)  # of a fit that ended without a word
         self.sam = self.build(pl_module)
         if self._state is not None:
             self.sam.load_state_dict(self._state)
+            self._state = None
+        self._fitting = True
         original = pl_module.training_step
 
         def training_step(*args: Any, **kwargs: Any) -> Any:
@@ -60,7 +68,8 @@ class SharpnessAwareTraining(Callback):
             loss = self.sam.loss(closure)
             return loss if isinstance(loss, Tensor) else {**loss[1], "loss": loss[0]}
 
-        pl_module.training_step = training_step  # type: ignore[method-assign]
+        vars(training_step)[_OWN] = vars(pl_module).get("training_step")
+        vars(pl_module)["training_step"] = training_step
 
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Any) -> None:
         """Lightning clears gradients only after the next `training_step`, so end the rule's step here."""
@@ -69,26 +78,43 @@ class SharpnessAwareTraining(Callback):
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Give the module its own `training_step` back."""
-        vars(pl_module).pop("training_step", None)
+        self._fitting = False
+        _unwrap(pl_module)
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        """Do so after an error or Ctrl-C too, when Lightning does not call `teardown`."""
+        self.teardown(trainer, pl_module, "fit")
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs, part of Lightning's checkpoint."""
         return {} if self.sam is None else self.sam.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state, or keep it until the rule is built."""
-        self._state = state_dict or None
-        if self.sam is not None and self._state is not None:
-            self.sam.load_state_dict(self._state)
+        """Take over a state, or keep it until the rule of the next fit is built."""
+        if self._fitting and self.sam is not None and state_dict:
+            self.sam.load_state_dict(state_dict)
+        else:
+            self._state = state_dict or None
+
+
+def _unwrap(module: LightningModule) -> None:
+    """Give the module its own `training_step` back, however often it was wrapped."""
+    attributes = vars(module)
+    while hasattr(attributes.get("training_step"), _OWN):
+        own = getattr(attributes.pop("training_step"), _OWN)
+        if own is not None:
+            attributes["training_step"] = own
 
 
 @contextlib.contextmanager
 def _silent(module: LightningModule) -> Iterator[None]:
     """Within the context, `log` and `log_dict` of the module do nothing."""
-    for name in ("log", "log_dict"):
-        vars(module)[name] = lambda *args, **kwargs: None
+    attributes, names = vars(module), ("log", "log_dict")
+    own = {name: attributes[name] for name in names if name in attributes}
+    attributes.update(dict.fromkeys(names, lambda *args, **kwargs: None))
     try:
         yield
     finally:
-        for name in ("log", "log_dict"):
-            vars(module).pop(name, None)
+        for name in names:
+            attributes.pop(name, None)
+        attributes.update(own)
