@@ -161,18 +161,37 @@ class Resampling(Settings):
     start: Literal["scratch", "early"] = setting(
         "scratch", "Whether training starts afresh or from the early run's weights.", absent="scratch"
     )
+    like: Literal["misclassified", "quantile", "balance"] | None = setting(
+        None,
+        "The method whose copies method=random makes of random examples, as its control; null is useful.",
+        absent=None,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.among == "right" and self.method in ("misclassified", "quantile"):
+        if self.among == "right" and (chosen_by := self.copies) in ("misclassified", "quantile"):
             raise UsageError(
-                f"resampling.among=right is for clusters, and method={self.method} makes none. Use among=all."
+                f"resampling.among=right is for clusters, and method={chosen_by} makes none. Use among=all."
+            )
+        if self.like is not None and self.method not in ("none", "random"):
+            raise UsageError(
+                f"resampling.like={self.like} is for random copies, and method={self.method} chooses its own. "
+                "Use method=random."
             )
         if (self.method == "none") != (self.early is None):
             raise UsageError(
                 "resampling.method and resampling.early go together: the outputs of an early run decide which "
                 "examples are chosen. `evenly useful` makes both."
             )
+
+    @property
+    def copies(self) -> str:
+        """The method that says how many examples are copied how often: for a random choice, the one it controls.
+
+        >>> Resampling("useful", early="c0ffee").copies, Resampling("random", early="c0ffee", like="balance").copies
+        ('useful', 'balance')
+        """
+        return (self.like or "useful") if self.method == "random" else self.method
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def _row(method: Mapping[str, Any], comparison: Mapping[str, Any]) -> dict[str, 
 def show_forecast(made: "Design", how: Mapping[str, Any], where: "Where", *, runs: str, json: bool) -> None:
     """What a comparison would be and cost; nothing is trained or written."""
     from evenly.sweep import check_available, parse
-    from evenly.training.forecast import forecast
+    from evenly.training.forecast import WRONG, forecast
 
     at_once = check_available(where).at_once
     possible = check_available(parse("local", gpus=0 if how["device"] == "cpu" else None)).at_once or 1
@@ -75,6 +75,7 @@ def show_forecast(made: "Design", how: Mapping[str, Any], where: "Where", *, run
     print_table(rows, ["method", "runs", "examples", "time"])
     guesses = {
         "share": f"{(forecast_['share'] or 0):.0%} of the examples are hard",
+        "wrong": f"{WRONG:.0%} of them are predicted wrongly",
         "early_epochs": f"the gain shrinks after {forecast_['early_epochs']} epochs",
     }
     assumed = " and ".join(guesses[name] for name in forecast_["assumed"])
@@ -146,13 +147,14 @@ def say_default_epochs(given: Mapping[str, Any], made: "Design") -> None:
 
 def print_words() -> None:
     """The words that methods are made of."""
-    from evenly.training.methods import WORDS
+    from evenly.training.controls import controls_of
+    from evenly.training.methods import WORDS, parse
 
     rows = [
         {
             "word": word,
             "sets": ", ".join(each for each in (*known.settings, known.value.format("VALUE")) if each) or "—",
-            "compare with": ", ".join(known.controls),
+            "compare with": ", ".join(controls_of(parse(word))),
         }
         for word, known in WORDS.items()
     ]

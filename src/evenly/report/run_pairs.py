@@ -116,6 +116,8 @@ def method_of(settings: Mapping[str, Any]) -> str:
     ('plain', 'sam+useful')
     >>> method_of({"resampling.method": "useful", "resampling.factor": 8, "resampling.augment": ["noise:0.2"]})
     'useful:8+noise'
+    >>> method_of({"resampling.method": "random", "resampling.factor": 5, "resampling.like": "misclassified"})
+    'random:5+like-misclassified'
     >>> method_of({"until.rule": "gain"}), method_of({"logit_penalty": 0.01})
     ('early', 'logit-penalty')
     """
@@ -129,6 +131,7 @@ def method_of(settings: Mapping[str, Any]) -> str:
         str(given.get("ascent.rule", "none")): True,
         "early" if is_early(settings) else str(resampling): True,
         "augment-all" if target == "all" else ",".join(str(each).partition(":")[0] for each in augment): bool(augment),
+        f"like-{given.get('resampling.like')}": bool(given.get("resampling.like")),
         "right": given.get("resampling.among") == "right",
         "continue": given.get("resampling.start") == "early",
         "logit-penalty": bool(given.get("logit_penalty")),

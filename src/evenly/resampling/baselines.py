@@ -69,7 +69,32 @@ def random_like(separation: Separation, *, rng: torch.Generator) -> Separation:
     >>> random_like(separation, rng=torch.Generator().manual_seed(0)).num_hard == separation.num_hard
     True
     """
-    hard_N = random_subset(len(separation), separation.num_hard, rng=rng)
+    return in_places(separation, random_places(separation.hard, rng=rng))
+
+
+def random_places(hard_N: Tensor, *, rng: torch.Generator, staying: Tensor | None = None) -> Tensor:
+    """For every row the row whose part it plays, so that random rows play the hard ones: a permutation.
+
+    Rows in `staying` keep their own part. Whatever belongs to a row, such as how often it is shown, moves with it.
+
+    >>> hard = torch.tensor([True, False, False, True, False])
+    >>> places = random_places(hard, rng=torch.Generator().manual_seed(0), staying=torch.tensor([0]))
+    >>> places.sort().values.tolist(), hard[places].sum().item(), places[0].item()
+    ([0, 1, 2, 3, 4], 2, 0)
+    """
+    moving_N = torch.ones(len(hard_N), dtype=torch.bool)
+    if staying is not None:
+        moving_N[staying] = False
+    row_M = moving_N.nonzero().flatten()
+    drawn_M = row_M[torch.randperm(len(row_M), generator=rng, device=rng.device).cpu()]
+    place_N = torch.arange(len(hard_N))
+    place_N[drawn_M] = row_M[(~hard_N[row_M]).to(torch.int8).argsort(stable=True)]  # the hard ones first
+    return place_N
+
+
+def in_places(separation: Separation, place_N: Tensor) -> Separation:
+    """The separation in which each row is as hard as the row whose place it takes (`random_places`)."""
+    hard_N = separation.hard[place_N]
     splits = splits_by_loss(hard_N, separation.labels, separation.losses)
     return replace(separation, hard=hard_N, splits=splits, method="random", remarks=(), distinctness={})
 

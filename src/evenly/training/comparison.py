@@ -114,16 +114,15 @@ def plan_runs(design: Design, *, split: str, refuse: bool = False, running: Mapp
     methods = sorted(design.parsed_methods, key=lambda method: _passes(design, method), reverse=True)
     for seed in design.seeds:
         recipe, early, first = to_mapping(design.plain(seed)), None, f"early run, seed {seed}"
-        has_plain = any(method.name == "plain" for method in design.parsed_methods)
         if design.needs_early:
             early = to_mapping(design.early(seed))
-            keep_end = has_plain and _begins_alike(design)
-            settings = {"recipe": early, "selections": design.selections, "refuse": refuse, "keep_end": keep_end}
+            settings = {"recipe": early, "selections": design.selections, "refuse": refuse}
+            settings["keep_end"] = design.plain_continues
             jobs.append(
                 Job(first, f"{_JOBS}:train_early", settings | {"running": dict(running)}, cost=_early_part(design))
             )
         for method in methods:
-            waits = early is not None and (method.needs_early or (method.name == "plain" and _begins_alike(design)))
+            waits = method.needs_early or (method.name == "plain" and design.plain_continues)
             arguments = {
                 "recipe": recipe,
                 "early": early if waits else None,
@@ -154,8 +153,3 @@ def _least_memory(data: Splits) -> int:
 def _passes(design: Design, method: Method) -> float:
     """The gradients that a step of a method takes per example."""
     return gradients_per_example(method.recipe(design.plain(design.seeds[0])).ascent)
-
-
-def _begins_alike(design: Design) -> bool:
-    """Whether the early run is the beginning of plain training."""
-    return (design.early_model, design.early_optimizer, design.early_ascent) == (None, None, None)

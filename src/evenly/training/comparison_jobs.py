@@ -18,8 +18,7 @@ from evenly.training.early import outputs_epoch
 from evenly.training.guards import cautions
 from evenly.training.identify import identify
 from evenly.training.methods import Method, parse
-from evenly.training.selection import shorten
-from evenly.training.separations import separation_of
+from evenly.training.planned_run import Trained, planned_recipe
 from evenly.training.train import train_from
 
 _data: dict[str, Splits] | None = None  # loaded data, while it may be kept
@@ -148,20 +147,10 @@ def _recipe_and_early(
     runs: str, base: Recipe, early: Mapping[str, Any] | None, chosen: Method, data: Splits, **settings: Any
 ) -> tuple[Recipe, Run | None]:
     """The recipe of a method, and the early run that it starts from."""
-    first, share = None, None
-    if early is not None:
-        first = Run(Path(runs) / identify(from_mapping(Recipe, early), data).id)
-        share = _copied_share(first, base, chosen, data) if chosen.has("steps") else None
-    wanted = chosen.recipe(base, early=first.id if first is not None else None, share=share, **settings)
-    return (shorten(wanted, first) if chosen.resamples and first is not None else wanted), first
-
-
-def _copied_share(first: Run, base: Recipe, chosen: Method, data: Splits) -> float:
-    """The share of the examples whose copies `steps` stands for; a cure that goes on copies them in fewer epochs."""
-    among = "right" if chosen.has("right") else base.resampling.among
-    share = separation_of(first, data.train, among=among).share
-    goes_on = chosen.has("continue") or base.resampling.start == "early"
-    return share * (1 - int(first.summary()["epoch"]) / base.epochs) if goes_on else share
+    if early is None:
+        return planned_recipe(chosen, base, None, **settings), None
+    first = Run(Path(runs) / identify(from_mapping(Recipe, early), data).id)
+    return planned_recipe(chosen, base, Trained(first, data.train), early=first.id, **settings), first
 
 
 def _worst(summary: _Numbers, split: str) -> tuple[float, str | None]:

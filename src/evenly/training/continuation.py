@@ -28,9 +28,18 @@ def is_beginning(early: Run, recipe: Recipe, identity: Identity) -> bool:
         return False
     same_data = kept["data"].get("fingerprint") == identity.data["fingerprint"] and kept["given"] == identity.given
     same_recipe = replace(first, until=Until(), keep_epochs=recipe.keep_epochs, last_layer=recipe.last_layer) == recipe
-    # The early run has neither kept the weights of these epochs nor recorded losses per example in this run's folder.
-    leaves_more = recipe.record_examples or any(epoch <= taken for epoch in recipe.keep_epochs)
-    return same_data and same_recipe and not leaves_more
+    return same_data and same_recipe and begins(recipe, taken)
+
+
+def begins(recipe: Recipe, taken: int) -> bool:
+    """Whether the first `taken` epochs of a recipe leave no more than an early run does.
+
+    An early run neither keeps the weights of these epochs nor records losses per example in this run's folder.
+
+    >>> begins(Recipe(), 5), begins(Recipe(keep_epochs=(2,)), 5), begins(Recipe(record_examples=True), 5)
+    (True, False, False)
+    """
+    return not (recipe.record_examples or any(epoch <= taken for epoch in recipe.keep_epochs))
 
 
 def forget_end(early: Run) -> None:

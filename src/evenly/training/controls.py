@@ -5,10 +5,12 @@ control that repeats examples less often than the method, or without its noise, 
 """
 
 from evenly.recipe import Recipe
-from evenly.training.methods import FACTOR, WORDS, Method
+from evenly.training.methods import FACTOR, WORDS, Method, spelled
+from evenly.training.selection import WEIGHING
 
 # Words that change what becomes of the chosen examples: a control that chooses others treats them alike.
-MODIFIERS = ("noise", "augment-all", "right", "continue")
+LIKE = tuple(word for word in WORDS if word.startswith("like-"))
+MODIFIERS = ("noise", "augment-all", "right", "continue", *LIKE)
 # Those that change how many steps the copies take.
 OF_STEPS = ("right", "continue")
 # Rivals of each other rather than controls: either may be what a user wants, so neither explains the other's gain.
@@ -25,6 +27,8 @@ def controls_of(method: Method) -> tuple[str, ...]:
     ('random:8+noise:0.3', 'steps:8', 'batch', 'augment-all:noise:0.3')
     >>> controls_of(parse("sam+useful")), controls_of(parse("useful:2+right"))
     (('random-perturbation', 'random', 'steps', 'batch'), ('random:2+right', 'steps:2+right', 'batch'))
+    >>> controls_of(parse("jtt"))  # which copies fewer examples, or more, than USEFUL
+    ('random:5+like-jtt', 'steps:5+like-jtt', 'batch')
     """
     named = [_control(control, word, value, method) for word, value in method.words for control in WORDS[word].controls]
     return tuple(dict.fromkeys(named))
@@ -44,8 +48,8 @@ def is_control(method: Method) -> bool:
 def explains(control: Method, method: Method, base: Recipe, *, factor: int) -> bool:
     """Whether the first method could explain the second one's gain.
 
-    It consists of that method's controls, with the same factor and augmentation, and of words that both share: what
-    it has beyond them, such as noise, would be a cure of its own. `base` and `factor` are those of the comparison.
+    It consists of that method's controls, with as many copies and the same augmentation, and of words that both share:
+    what it has beyond them, such as noise, would be a cure of its own. `base` and `factor` are those of the comparison.
 
     >>> from evenly.training.methods import parse
     >>> cure = parse("useful:8+noise:0.2")
@@ -58,7 +62,12 @@ def explains(control: Method, method: Method, base: Recipe, *, factor: int) -> b
     own = {word: _value(word, value, base, factor) for word, value in method.words}
     if not any(word in needed for word, _ in control.words):
         return False
-    for word, given in control.words:
+    words = control.words
+    if any(WORDS[word].value == FACTOR and word in needed for word, _ in words):
+        if _copies(control, base) != _copies(method, base):
+            return False
+        words = tuple(each for each in words if each[0] not in LIKE)
+    for word, given in words:
         value = _value(word, given, base, factor)
         if word in needed and needed[word] in (None, value):
             continue
@@ -84,6 +93,12 @@ def _needed_values(method: Method, base: Recipe, factor: int) -> dict[str, str |
     return needed
 
 
+def _copies(method: Method, base: Recipe) -> str | None:
+    """The cure whose number of copies a method has: its own, or the one it is a control of."""
+    cure = method.copied(base)
+    return None if cure is None else "useful" if cure.copies in WEIGHING else cure.copies
+
+
 def _value(word: str, value: str | None, base: Recipe, factor: int) -> str | None:
     """The value that a word has in a comparison: its own, its default, or that of the comparison."""
     known = WORDS[word]
@@ -101,9 +116,6 @@ def _control(control: str, word: str, value: str | None, method: Method) -> str:
     if WORDS[control].value != FACTOR:
         return control
     kept = MODIFIERS if control == "random" else OF_STEPS
-    modifiers = [_spelled(name, given) for name, given in method.words if name in kept]
-    return "+".join([_spelled(control, value), *modifiers])
-
-
-def _spelled(word: str, value: str | None) -> str:
-    return word if value is None else f"{word}:{value}"
+    modifiers = [spelled(name, given) for name, given in method.words if name in kept]
+    like = [f"like-{word}"] if f"like-{word}" in LIKE else []
+    return "+".join([spelled(control, value), *like, *modifiers])

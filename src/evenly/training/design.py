@@ -73,11 +73,25 @@ class Design:
 
     @property
     def selections(self) -> list[dict[str, Any]]:
-        """How methods choose examples by the early run, each way once: `method`, `among` and `factor`."""
-        made = [(each.method, each.among, each.factor) for each in self._resamplings()]
-        if any(method.has("steps") for method in self.parsed_methods):
-            made.append(("random", "all", 1))  # only the number of hard examples matters to it
-        return [{"method": method, "among": among, "factor": factor} for method, among, factor in dict.fromkeys(made)]
+        """How methods choose examples by the early run, each way once: `method`, `among`, `factor` and `like`."""
+        made: list[tuple[Any, ...]] = [
+            (each.method, each.among, each.factor, each.like) for each in self._resamplings()
+        ]
+        for method in self.parsed_methods:
+            if method.has("steps") and (cure := self.copied(method)) is not None:
+                like = None if cure.method == "useful" else cure.method
+                made.append(("random", cure.among, 1, like))  # only the number of copies matters to it
+        return [dict(zip(("method", "among", "factor", "like"), each, strict=True)) for each in dict.fromkeys(made)]
+
+    def copied(self, method: Method) -> Resampling | None:
+        """The resampling whose copies a method shows, or whose steps it takes."""
+        return method.copied(self.plain(0), factor=self.factor, keep_suspects=self.keep_suspects)
+
+    @property
+    def plain_continues(self) -> bool:
+        """Whether plain training continues from the early run, which is its beginning."""
+        alike = (self.early_model, self.early_optimizer, self.early_ascent) == (None, None, None)
+        return self.needs_early and alike and any(method.name == "plain" for method in self.parsed_methods)
 
     def _resamplings(self) -> list[Resampling]:
         return [recipe.resampling for recipe in self._recipes() if recipe.resampling.method != "none"]
@@ -88,7 +102,14 @@ class Design:
 
     def check(self) -> None:
         """Raise, before anything is trained, for methods whose recipes cannot be made."""
-        self._recipes()
+        methods, recipes = self.parsed_methods, self._recipes()
+        # Of `steps`, the recipe is known only after the early run: it differs with what is copied.
+        trained = [(recipe, self.copied(method)) for method, recipe in zip(methods, recipes, strict=True)]
+        for place, method in enumerate(methods):
+            if (first := trained.index(trained[place])) < place:
+                raise UsageError(
+                    f"{methods[first].name} and {method.name} are the same training: leave one of them out."
+                )
         if self.needs_early:
             self.early(self.seeds[0])
 

@@ -18,13 +18,13 @@ from evenly.training.separations import rule_of, separation_of
 def cautions(early: Run, data: Labelled, resamplings: Iterable[Mapping[str, Any]], *, refuse: bool) -> list[str]:
     """The remarks of the separations that resamplings make, and sentences on wrong labels that they would repeat.
 
-    Each of `resamplings` has a `method`, `among` and a `factor`. With `refuse`, outputs that cannot be separated are an
-    error; else the runs that need the separation report it.
+    Each of `resamplings` has `method`, `among`, `factor` and `like`, whose copies a random one makes, or None. With
+    `refuse`, outputs that cannot be separated are an error; else the runs that need the separation report it.
     """
     noise = functools.cache(lambda: _noise(early))
     sentences: dict[str, None] = {}
     for each in resamplings:
-        rule = rule_of(each["method"])
+        rule = rule_of((each["like"] or "useful") if each["method"] == "random" else each["method"])
         try:
             separation = separation_of(early, data, method=rule, among=each["among"])
         except EvenlyError:

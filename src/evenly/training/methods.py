@@ -73,6 +73,15 @@ WORDS: dict[str, Word] = {
     "augment-all": Word("augment all", ("resampling.augment_target=all",), "resampling.augment=[{}]", _augmentations),
     "right": Word("among the right", ("resampling.among=right",)),
     "continue": Word("continued", ("resampling.start=early",)),
+    **{
+        f"like-{cure}": Word(f"like {label}", (f"resampling.like={method}",))
+        for cure, label, method in (
+            ("misclassified", "misclassified", "misclassified"),
+            ("jtt", "JTT", "misclassified"),
+            ("quantile", "quantile", "quantile"),
+            ("balance", "balance", "balance"),
+        )
+    },
     "logit-penalty": Word("logit penalty", (), "logit_penalty={}", "0.01", ("label-smoothing",)),
     "label-smoothing": Word("label smoothing", (), "label_smoothing={}", "0.1", ("logit-penalty",)),
     "dfr": Word("DFR", (), "last_layer={}", "validation"),
@@ -85,7 +94,7 @@ WORDS: dict[str, Word] = {
     },
 }
 # The settings that decide how many steps copies take.
-_OF_COPIES = ("resampling.factor", "resampling.among", "resampling.start")
+_OF_COPIES = ("resampling.factor", "resampling.among", "resampling.start", "resampling.like")
 #: Spellings in older commands and records.
 SPELLINGS = {"original": "plain"} | {old: new for old, new in FORMER_NAMES.items() if new != "random"}
 
@@ -155,26 +164,52 @@ class Method:
     ) -> Recipe:
         """The recipe of this method, given that of plain training.
 
-        `early` is the ID of the early run, `share` the hard share of its separation, `factor` how often hard examples
-        are shown unless the method itself says.
+        `early` is the ID of the early run, `share` that of the examples whose copies `steps` stands for, `factor` how
+        often chosen examples are shown unless the method itself says.
         """
-        settings = [setting for word, value in self.words for setting in _settings(word, value, base)]
-        _refuse_contradictions(self.name, settings)
+        settings = self._settings(base)
         plain = replace(base, resampling=Resampling())
-        if self.resamples:
-            chosen = next(s.partition("=")[2] for s in settings if s.startswith("resampling.method="))
-            base = second_recipe(base, early or "unknown", chosen, factor=factor, keep_suspects=keep_suspects)
+        cure = self.copied(base, early=early, factor=factor, keep_suspects=keep_suspects)
+        if self.resamples and cure is not None:
+            base = replace(base, resampling=cure)
         else:
             if self.has("steps"):
-                settings, factor = _without_cure(settings, plain, factor)
-            base, settings = plain, [_for_all(setting, plain, self.name) for setting in settings]
+                settings = [setting for setting in settings if setting.partition("=")[0] not in _OF_COPIES]
+            base, settings = plain, [_for_all(setting, plain, self) for setting in settings]
             settings = [setting for setting in settings if setting]
         changed = override(base, settings)
-        if self.has("steps"):
-            changed = replace(changed, epochs=epochs_of_equal_steps(changed.epochs, share=share or 0.0, factor=factor))
+        if self.has("steps") and cure is not None:
+            epochs = epochs_of_equal_steps(changed.epochs, share=share or 0.0, factor=cure.factor)
+            changed = replace(changed, epochs=epochs)
         elif changed == plain and self.name != "plain":
             raise UsageError(f"{self.name} changes nothing: the recipe already has this setting. Leave it out.")
         return changed
+
+    def copied(
+        self, base: Recipe, *, early: str | None = None, factor: int = 2, keep_suspects: bool = True
+    ) -> Resampling | None:
+        """The resampling whose copies this method shows, or whose steps it takes; None for any other method.
+
+        >>> parse("steps:5+like-jtt").copied(Recipe()).method, parse("random:5").copied(Recipe()).factor
+        ('misclassified', 5)
+        """
+        settings = self._settings(base)
+        given = {path: value for path, _, value in (setting.partition("=") for setting in settings)}
+        method, like = given.get("resampling.method"), given.get("resampling.like")
+        if method is None:
+            if not self.has("steps"):
+                return None
+            method = like or base.resampling.like or "useful"  # whose steps it takes
+            settings = [each for each in settings if each.partition("=")[0] in _OF_COPIES[:-1]]
+        own = [each for each in settings if each.startswith("resampling.")]
+        made = second_recipe(base, early or "unknown", method, factor=factor, keep_suspects=keep_suspects, like=like)
+        return override(made, own).resampling
+
+    def _settings(self, base: Recipe) -> list[str]:
+        """The settings that its words change, each `path=value`; words that contradict each other are refused."""
+        settings = [setting for word, value in self.words for setting in _settings(word, value, base)]
+        _refuse_contradictions(self, settings)
+        return settings
 
 
 def parse(name: str) -> Method:
@@ -199,8 +234,7 @@ def parse(name: str) -> Method:
         raise UsageError(f"{name}: plain is training without any other method. Leave `plain` out of it.")
     if len({word for word, _ in words}) < len(words):
         raise UsageError(f"{name}: use each word only once.")
-    spelled = "+".join(word if value is None else f"{word}:{value}" for word, value in words)
-    return Method(spelled, tuple(words))
+    return Method("+".join(spelled(*each) for each in words), tuple(words))
 
 
 def parse_all(names: Iterable[str]) -> list[Method]:
@@ -224,28 +258,46 @@ def _settings(word: str, value: str | None, base: Recipe) -> list[str]:
     return [*known.settings, *([] if value is None else [known.value.format(value)])]
 
 
-def _without_cure(settings: list[str], plain: Recipe, factor: int) -> tuple[list[str], int]:
-    """Split what `steps` says of the cure whose steps it takes from what it sets itself; the factor is the cure's."""
-    of_cure = [each for each in settings if each.partition("=")[0] in _OF_COPIES]
-    said = override(plain, [f"resampling.factor={factor}", *of_cure])
-    return [each for each in settings if each not in of_cure], said.resampling.factor
-
-
-def _for_all(setting: str, plain: Recipe, name: str) -> str:
+def _for_all(setting: str, plain: Recipe, method: Method) -> str:
     """Replace a resampling setting where nothing is resampled: the recipe itself augments all examples."""
     path, _, value = setting.partition("=")
     if not path.startswith("resampling."):
         return setting
-    if "augment-all" not in name:
+    if not method.has("augment-all"):
+        told = f"{method.name}: {path} is for the examples that another method chooses"
+        if method.has("steps"):  # which chooses none
+            for_all = "+".join(
+                f"augment-all:noise:{given or WORDS[word].default}" if word == "noise" else spelled(word, given)
+                for word, given in method.words
+            )
+            raise UsageError(f"{told}, and steps chooses none. For all examples: {for_all}")
         for_all = " For all of them: augment-all" if path == "resampling.augment" else ""
-        raise UsageError(
-            f"{name}: {path} is for the examples that another method chooses. Write useful+{name}.{for_all}"
-        )
+        raise UsageError(f"{told}. Write useful+{method.name}.{for_all}")
     kept = ", ".join(plain.augment)
     return f"augment=[{kept}{', ' if kept else ''}{value[1:-1]}]" if path == "resampling.augment" else ""
 
 
-def _refuse_contradictions(name: str, settings: list[str]) -> None:
+def spelled(word: str, value: str | None) -> str:
+    """A word with its value, as it is written in a method."""
+    return word if value is None else f"{word}:{value}"
+
+
+def _refuse_contradictions(method: Method, settings: list[str]) -> None:
+    name = method.name
+    if method.has("steps") and method.resamples:
+        apart = (
+            "+".join(spelled(*each) for each in method.words if (each[0] == "steps") == own) for own in (False, True)
+        )
+        raise UsageError(
+            f"{name}: steps takes the steps of copies on plain data, and the other words make copies. Compare the two "
+            f"instead: {','.join(apart)}"
+        )
+    likes = [word for word, _ in method.words if word.startswith("like-")]
+    if likes and not (method.has("random") or method.has("steps")):
+        raise UsageError(
+            f"{name}: {likes[0]} says how many examples `random` copies, or how many steps `steps` takes. Write "
+            f"random+{likes[0]} or steps+{likes[0]}."
+        )
     paths = [setting.partition("=")[0] for setting in settings]
     for path in paths:
         if paths.count(path) > 1:

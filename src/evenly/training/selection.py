@@ -14,14 +14,16 @@ from torch import Tensor, nn
 from evenly import rng
 from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
-from evenly.recipe import Recipe
+from evenly.recipe import Recipe, Resampling
 from evenly.records import Run
 from evenly.resampling import Separation, matching
 from evenly.resampling.balance import balance_factors
-from evenly.resampling.baselines import random_like, reweight, upweight
+from evenly.resampling.baselines import in_places, random_places, reweight, upweight
 from evenly.training import checkpoint
 from evenly.training.recorded_recipe import recorded_recipe
 from evenly.training.separations import rule_of, separation_of, suspect_rows
+
+WEIGHING = ("upweight", "reweight")  # methods that multiply losses instead of showing examples more often
 
 
 class Selection(NamedTuple):
@@ -39,17 +41,30 @@ def select(recipe: Recipe, *, runs: str | os.PathLike[str], data: Labelled) -> S
     wanted = recipe.resampling
     early = Run.open(str(wanted.early), runs)
     _refuse_other_data(early, data)
-    separation = separation_of(early, data, method=rule_of(wanted.method), among=wanted.among)
+    separation, repeat_N = copies_of(wanted, early, data)
     if wanted.method == "random":
-        separation = random_like(separation, rng=rng.generator(recipe.seed, "random upsampling"))
+        draw = rng.generator(recipe.seed, "random upsampling")
+        suspects = None if wanted.keep_suspects else suspect_rows(early, separation)  # which are not repeated either
+        place_N = random_places(separation.hard, rng=draw, staying=suspects)
+        separation, repeat_N = in_places(separation, place_N), repeat_N[place_N]
     hard_N = torch.zeros(len(data), dtype=torch.bool)
     hard_N[matching.positions(data, separation.index, separation.labels)] = separation.hard
-    if wanted.method in ("upweight", "reweight"):
+    if wanted.method in WEIGHING:
         weigh = upweight if wanted.method == "upweight" else reweight
-        return Selection(early, separation, None, weigh(separation, factor=wanted.factor, dataset=data), hard_N)
-    factor = balance_factors(separation, most=wanted.factor) if wanted.method == "balance" else wanted.factor
+        heavier = replace(separation, hard=repeat_N > 1)
+        return Selection(early, separation, None, weigh(heavier, factor=wanted.factor, dataset=data), hard_N)
+    return Selection(early, separation, separation.positions(data, repeat_N), None, hard_N)
+
+
+def copies_of(wanted: Resampling, early: Run, data: Labelled) -> tuple[Separation, Tensor]:
+    """The separation of an early run by which a resampling chooses, and how often each row is shown, or counts.
+
+    For a random choice they are those of the method that it controls: it draws other rows, and as many.
+    """
+    separation = separation_of(early, data, method=rule_of(wanted.copies), among=wanted.among)
+    factor = balance_factors(separation, most=wanted.factor) if wanted.copies == "balance" else wanted.factor
     once = None if wanted.keep_suspects else suspect_rows(early, separation)
-    return Selection(early, separation, separation.positions(data, factor, once=once), None, hard_N)
+    return separation, separation.repeats(factor, once=once)
 
 
 def _refuse_other_data(early: Run, data: Labelled) -> None:
@@ -61,8 +76,20 @@ def _refuse_other_data(early: Run, data: Labelled) -> None:
         )
 
 
-def second_recipe(recipe: Recipe, early: str, method: str, *, factor: int = 2, keep_suspects: bool = True) -> Recipe:
-    """The recipe of the second stage: training on the examples that `method` selects by the outputs of run `early`."""
+def second_recipe(
+    recipe: Recipe,
+    early: str,
+    method: str,
+    *,
+    factor: int = 2,
+    keep_suspects: bool = True,
+    like: str | None = None,
+) -> Recipe:
+    """The recipe of the second stage: training on the examples that `method` selects by the outputs of run `early`.
+
+    `like` is the method whose copies a random one makes, by default that of the recipe.
+    """
+    like = (like or recipe.resampling.like) if method == "random" else None
     wanted = replace(
         recipe.resampling,
         method=method,  # type: ignore[arg-type]  # checked there
@@ -70,19 +97,19 @@ def second_recipe(recipe: Recipe, early: str, method: str, *, factor: int = 2, k
         early=early,
         keep_suspects=keep_suspects,
         # A method without clusters does not have this setting.
-        among="all" if method in ("quantile", "misclassified") else recipe.resampling.among,
+        among="all" if {method, like} & {"quantile", "misclassified"} else recipe.resampling.among,
+        like=like,  # type: ignore[arg-type]  # likewise
     )
     return replace(recipe, resampling=wanted)
 
 
-def shorten(recipe: Recipe, early: Run) -> Recipe:
-    """The recipe for the remaining epochs, if the second stage starts from the early run's weights.
+def shorten(recipe: Recipe, *, taken: int) -> Recipe:
+    """The recipe for the remaining epochs, if the second stage starts from the weights of an early run that took some.
 
     Only the weights come from the early run; momentum, schedule and order start afresh.
     """
     if recipe.resampling.start == "scratch":
         return recipe
-    taken = int(early.summary()["epoch"])
     if taken >= recipe.epochs:
         raise UsageError(
             f"resampling.start=early: the early run took all {recipe.epochs} epochs, and none is left. "

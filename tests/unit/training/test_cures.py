@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from evenly import rng
 from evenly.data import load
 from evenly.data.augment import Augmentation, Mirror, PixelNoise
 from evenly.data.batches import Batches
@@ -14,9 +15,12 @@ from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 from evenly.recipe import Data, Model, Optimizer, Recipe, Resampling, Until, override
 from evenly.records import Run
+from evenly.resampling import multiset
+from evenly.resampling.baselines import random_subset
 from evenly.training.early import early_recipe
 from evenly.training.objective import Objective
-from evenly.training.selection import load_early_weights, second_recipe, select, shorten
+from evenly.training.selection import Selection, load_early_weights, second_recipe, select, shorten
+from evenly.training.separations import suspect_rows
 from evenly.training.train import train
 from evenly.training.useful import train_useful
 
@@ -159,8 +163,8 @@ def test_going_on_begins_with_the_early_weights_and_takes_the_epochs_that_are_le
     run = next(path for path in folder.iterdir() if (path / "weights.safetensors").exists())
     early_run = Run(run)
     recipe = second(early, "useful", "resampling.start=early")
-    assert shorten(recipe, early_run).epochs == 2
-    assert shorten(second(early, "useful"), early_run).epochs == 4
+    assert shorten(recipe, taken=2).epochs == 2
+    assert shorten(second(early, "useful"), taken=2).epochs == 4
     model = models.build("mlp", input_shape=(1, 16, 8), num_classes=2, rng=torch.Generator().manual_seed(9), width=32)
     load_early_weights(early_run, recipe, model)
     from safetensors.torch import load_file
@@ -191,3 +195,59 @@ def test_the_logit_penalty_is_half_lambda_times_the_mean_square_norm() -> None:
 def test_settings_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(UsageError, match="among=right is for clusters, and method=misclassified makes none"):
         Resampling("misclassified", 2, "abc", among="right")
+
+
+NOISY = replace(RECIPE, data=Data("digit-dominoes", {"noise": 0.1}))
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """The ID of an early run on data with wrong labels, and the folder that holds it."""
+    folder = tmp_path_factory.mktemp("noisy")
+    return train(early_recipe(NOISY, UNTIL), runs=folder, device="cpu").id, folder
+
+
+def drawn(noisy: tuple[str, Path], method: str, *, keep_suspects: bool, like: str | None = None) -> Selection:
+    recipe = second_recipe(NOISY, noisy[0], method, factor=4, keep_suspects=keep_suspects, like=like)
+    return select(recipe, runs=noisy[1], data=load("digit-dominoes", noise=0.1).train)
+
+
+@pytest.mark.parametrize("method", ["upweight", "reweight"])
+def test_examples_that_look_mislabelled_weigh_no_more_than_others_if_they_are_not_to_be_repeated(
+    method: str, noisy: tuple[str, Path]
+) -> None:
+    all_of_them, without = (drawn(noisy, method, keep_suspects=keep).weights for keep in (True, False))
+    copies = drawn(noisy, "useful", keep_suspects=False).indices
+    assert all_of_them is not None
+    assert without is not None
+    assert copies is not None
+    times = copies.bincount(minlength=len(without)).double()
+    assert not torch.equal(all_of_them, without), "there are suspects among the hard examples"
+    torch.testing.assert_close(without.double() / without.min(), times / times.min())
+    if method == "reweight":
+        assert float(without.mean()) == pytest.approx(1, abs=1e-6)
+
+
+def test_a_random_choice_is_the_draw_it_always_was(noisy: tuple[str, Path]) -> None:
+    cure, control = (drawn(noisy, method, keep_suspects=True) for method in ("useful", "random"))
+    generator = rng.generator(NOISY.seed, "random upsampling")
+    hard_N = random_subset(len(cure.separation), cure.separation.num_hard, rng=generator)
+    assert torch.equal(control.separation.hard, hard_N)
+    assert torch.equal(control.indices, multiset.expand(multiset.repeats(hard_N, factor=4)))
+
+
+@pytest.mark.parametrize("keep_suspects", [True, False])
+@pytest.mark.parametrize("cure", ["useful", "misclassified", "quantile", "balance"])
+def test_a_random_choice_shows_as_many_other_examples_as_often_as_the_cure_it_is_like(
+    cure: str, keep_suspects: bool, noisy: tuple[str, Path]
+) -> None:
+    own = drawn(noisy, cure, keep_suspects=keep_suspects)
+    control = drawn(noisy, "random", keep_suspects=keep_suspects, like=None if cure == "useful" else cure)
+    times, others = (each.indices.bincount(minlength=len(own.hard_N)) for each in (own, control))
+    assert torch.equal(times.sort().values, others.sort().values)
+    assert not torch.equal(times, others)
+    assert int(control.hard_N.sum()) == int(own.hard_N.sum())
+    if not keep_suspects:
+        suspects = suspect_rows(own.early, own.separation)
+        assert len(suspects) > 0
+        assert int(others[suspects].max()) == 1

@@ -41,9 +41,12 @@ def test_every_way_of_choosing_examples_is_asked_about_once() -> None:
     def ways(*methods: str) -> list[tuple[str, ...]]:
         return [tuple(each.values()) for each in Design(Recipe(), methods, (0,)).selections]
 
-    assert ways("plain", "useful:8+noise", "useful", "sam+useful") == [("useful", "all", 8), ("useful", "all", 2)]
-    assert ways("plain", "jtt", "random:9") == [("misclassified", "all", 5), ("random", "all", 9)]
-    assert ways("plain", "useful+right", "steps") == [("useful", "right", 2), ("random", "all", 1)]
+    useful = ("useful", "all", 8, None)
+    assert ways("plain", "useful:8+noise", "useful", "sam+useful") == [useful, ("useful", "all", 2, None)]
+    assert ways("plain", "jtt", "random:9") == [("misclassified", "all", 5, None), ("random", "all", 9, None)]
+    assert ways("plain", "useful+right", "steps") == [("useful", "right", 2, None), ("random", "all", 1, None)]
+    controls = ways("plain", "random:5+like-jtt", "steps:5+like-jtt")
+    assert controls == [("random", "all", 5, "misclassified"), ("random", "all", 1, "misclassified")]
     assert ways("plain", "sam") == []
 
 

@@ -1,14 +1,17 @@
 """The table of methods: every word makes a recipe that differs from plain training, and words combine."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from evenly.errors import UsageError
 from evenly.recipe import Recipe, Resampling, override
+from evenly.training.controls import LIKE
+from evenly.training.design import Design
 from evenly.training.methods import WORDS, parse, parse_all
 
-MODIFIERS = ("noise", "right", "continue")  # of what another method chooses
+MODIFIERS = ("noise", "right", "continue", *LIKE)  # of what another method chooses
 ALONE = [word for word in WORDS if word not in ("plain", "steps", *MODIFIERS)]
 
 
@@ -37,6 +40,8 @@ def test_plain_training_is_the_recipe_without_what_is_for_chosen_examples() -> N
         ("useful+augment-all", {"augment": ("noise:0.2",), "augment_target": "all"}),
         ("useful:2+right", {"method": "useful", "among": "right"}),
         ("useful:8+continue", {"factor": 8, "start": "early"}),
+        ("random:5+like-jtt", {"method": "random", "factor": 5, "like": "misclassified"}),
+        ("random:8+like-balance+right", {"method": "random", "like": "balance", "among": "right"}),
     ],
 )
 def test_words_set_what_they_say_about_resampling(name: str, settings: dict) -> None:
@@ -75,7 +80,14 @@ def test_words_set_what_they_say_about_training() -> None:
         ("useful:x", "resampling.factor"),
         ("useful:", "useful:: give a value after the colon, or write useful"),
         ("steps:", "steps:: give a value after the colon, or write steps"),
-        ("steps+noise", "resampling.augment is for the examples that another method chooses"),
+        ("steps+noise", "steps chooses none. For all examples: steps\\+augment-all:noise:0.2"),
+        ("steps:8+noise:0.4+sam", "For all examples: steps:8\\+augment-all:noise:0.4\\+sam"),
+        ("useful+steps", "Compare the two instead: useful,steps"),
+        ("useful:8+steps:8+noise", "Compare the two instead: useful:8\\+noise,steps:8"),
+        ("random+steps", "Compare the two instead: random,steps"),
+        ("like-jtt", "Write random\\+like-jtt or steps\\+like-jtt"),
+        ("useful+like-jtt", "says how many examples `random` copies"),
+        ("random+right+like-quantile", "among=right is for clusters, and method=quantile makes none"),
     ],
 )
 def test_what_cannot_be_meant_is_answered_with_what_can(name: str, told: str) -> None:
@@ -92,7 +104,8 @@ def test_a_method_that_changes_nothing_is_refused() -> None:
 
 def test_rules_without_clusters_take_no_setting_of_clusters() -> None:
     base = replace(Recipe(), resampling=Resampling(among="right"))
-    assert parse("jtt").recipe(base, early="x").resampling.among == "all"
+    for name in ("jtt", "random:5+like-jtt"):
+        assert parse(name).recipe(base, early="x").resampling.among == "all"
     assert parse("useful").recipe(base, early="x").resampling.among == "right"
 
 
@@ -105,3 +118,31 @@ def test_what_is_for_chosen_examples_is_refused_where_nothing_is_chosen(name: st
 def test_a_rule_without_clusters_cannot_take_those_among_the_right() -> None:
     with pytest.raises(UsageError, match="among=right is for clusters"):
         parse("jtt+right").recipe(Recipe(), early="c0ffee")
+
+
+@pytest.mark.parametrize("remedy", ["steps+augment-all:noise:0.2", "random+like-jtt", "steps+like-jtt"])
+def test_what_is_advised_instead_is_accepted(remedy: str) -> None:
+    parse(remedy).recipe(Recipe(), early="c0ffee", share=0.4)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("useful", "useful:2"),
+        ("sam+useful", "useful+sam"),
+        ("jtt", "misclassified:5"),
+        ("sam", "sam:0.05"),
+        ("batch", "batch:32"),
+        ("steps", "steps:2"),
+        ("random:5+like-jtt", "random:5+like-misclassified"),
+        ("steps:5+like-jtt", "steps:5+like-misclassified"),
+    ],
+)
+def test_two_spellings_of_one_method_are_refused_and_both_are_named(one: str, other: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"{one} and {other} are the same training")):
+        Design(Recipe(), ("plain", one, other)).check()
+
+
+def test_methods_whose_steps_are_known_only_later_are_not_taken_for_one() -> None:
+    Design(Recipe(), ("plain", "steps", "steps+right", "steps+continue", "steps+like-jtt", "steps:8")).check()
+    Design(Recipe(), ("plain", "useful", "useful:2"), factor=3).check()

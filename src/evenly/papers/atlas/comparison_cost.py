@@ -2,11 +2,12 @@
 
 from evenly.errors import UsageError
 from evenly.papers.atlas.early import Early
-from evenly.recipe import Recipe
+from evenly.recipe import Recipe, Resampling
 from evenly.resampling.balance import balance_factors
 from evenly.training.cost import gradients_per_example
 from evenly.training.design import UNKNOWN
 from evenly.training.methods import Method
+from evenly.training.planned_run import planned_recipe, shown_part
 
 
 def relative_cost(method: Method, recipe: Recipe, early: Early) -> float:
@@ -19,12 +20,10 @@ def training_cost(method: Method, recipe: Recipe, early: Early) -> float:
 
     The examples that are copied are those that the early network has in its hard clusters, or predicts wrongly.
     """
-    left = 1 - early.epoch / recipe.epochs if method.has("continue") or recipe.resampling.start == "early" else 1.0
-    right = method.has("right") or recipe.resampling.among == "right"
-    share = float(early.chosen("right" if right else "hard").double().mean())
-    made = method.recipe(recipe, early=UNKNOWN, share=share * left)
-    part = made.epochs / recipe.epochs * gradients_per_example(made.ascent) / gradients_per_example(recipe.ascent)
-    return part * left * _shown(made, early, share) if method.resamples else part
+    beginning = _Looked(early)
+    made = planned_recipe(method, recipe, beginning, early=UNKNOWN)
+    slower = gradients_per_example(made.ascent) / gradients_per_example(recipe.ascent)
+    return slower * shown_part(made, recipe, beginning)
 
 
 def changes_something(method: Method, recipe: Recipe) -> bool:
@@ -36,15 +35,19 @@ def changes_something(method: Method, recipe: Recipe) -> bool:
     return True
 
 
-def _shown(made: Recipe, early: Early, share: float) -> float:
-    """How often an example is shown in an epoch, on average."""
-    chosen = made.resampling
-    if chosen.method in ("upweight", "reweight"):
-        return 1.0
-    if chosen.method == "balance":
-        return float(balance_factors(early.separation, most=chosen.factor).double().mean())
-    if chosen.method == "misclassified":
-        share = float(early.wrong_N.double().mean())
-    elif chosen.method == "quantile":
-        share = 0.5
-    return 1 + share * (chosen.factor - 1)
+class _Looked:
+    """What an early network says of the run that a comparison begins with (`evenly.training.planned_run`)."""
+
+    def __init__(self, early: Early) -> None:
+        self._early, self.taken = early, early.epoch
+
+    def copied_share(self, resampling: Resampling) -> float:
+        """The share of the examples that are copied; of balanced clusters, what shows as many on average."""
+        early, most = self._early, resampling.factor
+        if resampling.copies == "balance":
+            often = float(balance_factors(early.separation, most=most).double().mean())
+            return (often - 1) / (most - 1) if most > 1 else 0.0
+        if resampling.copies == "quantile":
+            return 0.5
+        which = "wrong" if resampling.copies == "misclassified" else "right" if resampling.among == "right" else "hard"
+        return float(early.chosen(which).double().mean())
