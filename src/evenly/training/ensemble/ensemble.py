@@ -63,7 +63,8 @@ class Ensemble:
         How often each example is shown in an epoch, N or K × N whole numbers. Epochs then differ in length, and
         batches run on across epochs: all members take equally many steps of whole batches.
     noise
-        σ of Gaussian noise on each example's input in [0, 1], N or K × N; drawn anew each time it is shown.
+        σ of Gaussian noise on each example's input in [0, 1], N or K × N; drawn anew each time it is shown. Unlike all
+        else of a member, its draws depend on how many members train together.
     label_smoothing, logit_penalty
         As of the training loop: s turns targets into (1 − s)y + s/C, λ adds λ/2·‖outputs‖². `loss()` leaves both out.
     eta, adapt

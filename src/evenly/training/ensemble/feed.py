@@ -1,6 +1,8 @@
 """The batch of every member at every step: its own order through its own data, or all examples at once.
 
-The order is a pure function of (seed, epoch), so the batch of any step can be computed.
+The order is a pure function of (seed, epoch), so the batch of any step can be computed, and a member sees the same
+examples whoever trains beside it. Noise on inputs is drawn for a block of steps at once, and blocks are shorter where
+more members train together: noise is reproducible for the same members, but not between ensembles of different sizes.
 
 Shapes: K members, D data sets, N examples of each, B in a batch, S seeds.
 """
@@ -30,7 +32,8 @@ class Feed:
     `weights_KN` says how often each example counts; None is once. `batch_size` None is all examples at every step.
     `copies_KN` says how often each example is shown in an epoch of its member: epochs are then of different lengths,
     and batches go on from one to the next, so that all members take whole batches and equal steps. `noise_KN` is the
-    σ of Gaussian noise on each example, drawn anew every time it is shown and clamped to [0, 1].
+    σ of Gaussian noise on each example, drawn anew every time it is shown and clamped to [0, 1]; its stream is keyed by
+    the seed of the member, the epoch and the block of steps, whose length follows from the number of members.
     State between calls is only a cache: `batch(step)` is a function of the step.
     """
 
@@ -120,7 +123,7 @@ class Feed:
         return torch.stack(rows).to(self.inputs_DN.device)
 
     def _noisy(self, x_KL: Tensor, sigma_KL: Tensor, *, place: tuple[int, int]) -> Tensor:
-        """The inputs, with noise added for the members that have it."""
+        """The inputs, with noise added for the members that have it; `place` is the epoch and the block of steps."""
         for member in (sigma_KL > 0).any(1).nonzero()[:, 0].tolist():
             drawn = rng.generator(self.seeds[member], "ensemble noise", *place)
             shape = x_KL[member].shape
