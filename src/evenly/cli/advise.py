@@ -13,6 +13,7 @@ from evenly.cli.train import (
     add_run_options,
     fast_where_possible,
     leads,
+    recipe_options,
     resolve_recipe,
     take_run_options,
     with_tested_rate,
@@ -109,10 +110,10 @@ def _resolve(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple
     from evenly.training.recorded_recipe import recorded_recipe
     from evenly.training.trained_model import data_of
 
-    named = [name for name in ("config", "model", "optimizer", "epochs", "lr", "rho", "seed") if given.get(name)]
-    if named or given["changes"]:
-        word = f"--{named[0]}" if named else f"--set {given['changes'][0]}"
-        raise UsageError(f"{word}: run {run.id} has a recipe already. Leave it out, or give the data set instead.")
+    for name, option in recipe_options().items():
+        if given.get(name) not in (None, []):
+            word = f"{option} {given[name][0]}" if name == "changes" else option
+            raise UsageError(f"{word}: run {run.id} has a recipe already. Leave it out, or give the data set instead.")
     made = recorded_recipe(run)
     consent.require(made.model.name, made.model.options, source=run.path)  # the folder may be a stranger's
     recipe = replace(made, resampling=Resampling(), until=Until(), keep_epochs=())

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from evenly.sweep import Where
     from evenly.training.comparison import Design
 
+FACTOR = 2
 MANY = 10_000  # seeds in a range: beyond it a mistyped number, which would fill the memory
 
 
 def add_comparison(parser: Parser) -> None:
     """What `compare` and `useful` share."""
     add_moment(parser)
-    parser.add_argument("--factor", type=int, default=2, metavar="K", help="how often a hard example is shown")
+    parser.add_argument(
+        "--factor", type=int, metavar="K", help=f"how often a hard example is shown (default: {FACTOR})"
+    )
     parser.add_argument("--drop-suspect", action="store_true", help="do not repeat examples that look mislabelled")
     parser.add_argument("--early-model", metavar="M", help="a smaller network for the early run")
     parser.add_argument("--early-optimizer", metavar="O", help="sgd, adamw, … or sam, … for the early run")
@@ -86,6 +89,8 @@ def design(
     own = {name: given.pop(name) for name in ("at_epoch", "at_fraction", "factor", "drop_suspect", "split")}
     early = {name: given.pop(f"early_{name}") for name in ("model", "optimizer", "lr")}
     controls = given.pop("controls", None)
+    if methods is not None:
+        _refuse_without_early_run(methods, own | {f"early_{name}": value for name, value in early.items()})
     recipe = fast_where_possible(resolve_recipe(**given, verb=verb, runs=runs), given, device=how["device"])
     if not dry_run:
         recipe = with_tested_rate(recipe, given.get("lr"), runs=runs, how=how)
@@ -98,14 +103,45 @@ def design(
         methods=methods,
         seeds=tuple(numbers(seeds)),
         until=until,
-        factor=own["factor"],
+        factor=FACTOR if own["factor"] is None else own["factor"],
         keep_suspects=not own["drop_suspect"],
         early_model=Model(early["model"]) if early["model"] else None,
         early_optimizer=optimizer,
         early_ascent=ascent,
         split=own["split"],
     )
+    _refuse_unused_factor(made, own["factor"])
     return made, where, how
+
+
+def _refuse_without_early_run(methods: "tuple[str, ...]", given: dict[str, Any]) -> None:
+    """Raise if an option is for the early run, or for what is chosen by it, and no method has one."""
+    from evenly.training.methods import parse_all
+
+    if any(method.needs_early for method in parse_all(methods)):
+        return
+    for name in ("at_epoch", "at_fraction", "factor", "drop_suspect", "early_model", "early_optimizer", "early_lr"):
+        if given[name] not in (None, False):
+            word = f"--{name.replace('_', '-')}"
+            written = word if given[name] is True else f"{word} {given[name]}"
+            raise UsageError(
+                f"{written} is for methods that choose examples by an early run, and --methods {','.join(methods)} has "
+                f"none. Leave it out, or add such a method: --methods {','.join(methods)},useful"
+            )
+
+
+def _refuse_unused_factor(made: "Design", factor: int | None) -> None:
+    """Raise if every method itself says how often it shows examples, so that `--factor` would be ignored."""
+    if factor is None or not made.needs_early:
+        return
+    plain, methods = made.plain(made.seeds[0]), made.parsed_methods
+    if all(method.copied(plain, factor=factor) == method.copied(plain, factor=factor + 1) for method in methods):
+        own = next(method for method in methods if method.needs_early)
+        raise UsageError(
+            f"--factor {factor} is for methods that do not say themselves how often they show examples, and all of "
+            f"{', '.join(method.name for method in methods)} do. Leave it out, or write the factor into the method, "
+            f"as {own.words[0][0]}:{factor}"
+        )
 
 
 def moment(at_epoch: int | None, at_fraction: float | None) -> Any:

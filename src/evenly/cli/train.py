@@ -63,6 +63,19 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     add_trust(parser, "the FILE of --config")
 
 
+def recipe_options() -> dict[str, str]:
+    """The options that change a recipe, by the names of their arguments: everything that `add_recipe` adds.
+
+    >>> options = recipe_options()
+    >>> options["batch_size"], options["from_run"], options["changes"], "data" in options
+    ('--batch-size', '--from', '--set', False)
+    """
+    parser = Parser(add_help=False)
+    add_recipe(parser)
+    known = {action.dest: action.option_strings[0] for action in parser._actions if action.option_strings}
+    return {name: option for name, option in known.items() if name != "trust_code"}  # which only allows something
+
+
 def add_run_options(parser: Parser) -> None:
     """The options for where and how a run is trained, which do not change its result."""
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are made (default: runs)")

@@ -12,6 +12,7 @@ from tests.unit.papers.atlas.test_page import KEYS, whole_row
 
 from evenly.cli import main
 from evenly.cli.advised_comparison import advised_command, advised_methods
+from evenly.cli.train import recipe_options
 from evenly.papers.atlas import task_list
 from evenly.papers.atlas.advice import Advice, Choice
 from evenly.recipe import Data, Model, Optimizer, Recipe, to_mapping
@@ -74,8 +75,12 @@ def test_a_run_is_advised_on_as_it_was_trained(runs: Path, capsys: pytest.Captur
     assert again["next"].startswith("evenly compare digit-dominoes --epochs 6 --lr 0.1 --set data.options.size=200")
     assert main([*again["next"].split()[1:], "--dry-run", "--runs", str(runs)]) == 0
     assert [set(sign) for sign in found["signs"]] == [{"seen", "advice", "methods", "against"}] * len(found["signs"])
-    assert main(["advise", found["run"], "--epochs", "9", "--runs", str(runs)]) == 2
-    assert "has a recipe already" in capsys.readouterr().err
+    for option, value in recipe_options().items():
+        words = [value] if option in ("compile", "skip_broken") else [value, "seed=1" if option == "changes" else "1"]
+        assert main(["advise", found["run"], *words, "--runs", str(runs)]) == 2, value
+        assert f"{' '.join(words) if option == 'changes' else value}: run {found['run']} has a recipe already" in (
+            capsys.readouterr().err
+        )
 
 
 def test_the_features_need_no_group_labels_and_are_those_of_the_early_network(

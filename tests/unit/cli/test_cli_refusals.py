@@ -211,3 +211,32 @@ def test_photos_of_different_sizes_are_refused_before_any_run_begins(
         assert main([*words, "--runs", str(tmp_path / "runs"), *more]) == 3
         assert "is not 8×8 as the first is" in capsys.readouterr().err
         assert not list((tmp_path / "runs").glob("*/recipe.yaml"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--factor", "3"),
+        ("--drop-suspect",),
+        ("--at-epoch", "1"),
+        ("--at-fraction", "0.5"),
+        ("--early-model", "nonsense"),
+        ("--early-optimizer", "adamw"),
+        ("--early-lr", "0.1"),
+    ],
+)
+def test_an_option_of_the_early_run_is_refused_where_no_method_has_one(
+    words: tuple[str, ...], tmp_path: Path, capsys: Captured
+) -> None:
+    asked = ["compare", "digits", "--epochs", "2", "--runs", str(tmp_path), "--dry-run"]
+    assert main([*asked, "--methods", "plain,sam", *words]) == 2
+    told = capsys.readouterr().err
+    assert f"{' '.join(words)} is for methods that choose examples by an early run" in told
+    assert "--methods plain,sam,useful" in told
+
+
+def test_a_factor_that_no_method_takes_is_refused(tmp_path: Path, capsys: Captured) -> None:
+    asked = ["compare", "digits", "--epochs", "2", "--runs", str(tmp_path), "--dry-run", "--factor", "3"]
+    assert main([*asked, "--methods", "plain,jtt,useful:8"]) == 2
+    assert "as jtt:3" in capsys.readouterr().err
+    assert main([*asked, "--methods", "plain,jtt,useful"]) == 0
