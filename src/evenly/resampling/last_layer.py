@@ -4,7 +4,7 @@ Shapes: N examples, D features, C classes.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from evenly.data import Labelled
 from evenly.errors import DataError, UsageError
 from evenly.models.observation import observing
+
+NUM_TRIED = 8  # examples that show which layer makes the outputs
 
 
 def retrain_last_layer(
@@ -44,12 +46,19 @@ def retrain_last_layer(
     >>> network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> network[2] = retrain_last_layer(network, data["balanced"])
     """
-    layer = last_linear(model, head)
     rows = balanced_rows(split, by, rng)
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+
+    def inputs(part: Tensor) -> Tensor:
+        x = split.gather(part).to(like.device)
+        if x.dtype == torch.uint8:
+            return x.to(like.dtype).div_(255)
+        return x.to(like.dtype) if x.is_floating_point() else x
+
+    layer = output_layer(model, inputs(rows[:NUM_TRIED]), split.num_classes, head)
     with observing(model), torch.no_grad(), watch_inputs(layer) as seen:
         for part in torch.split(rows, batch_size):
-            x, dtype = split.gather(part).to(layer.weight.device), layer.weight.dtype
-            model(x.to(dtype).div_(255) if x.dtype == torch.uint8 else x.to(dtype) if x.is_floating_point() else x)
+            model(inputs(part))
     return fit(layer, torch.cat(seen), split, rows, strength=strength)
 
 
@@ -114,15 +123,79 @@ def logistic_regression(
     return weight_CD.detach(), bias_C.detach()
 
 
-def last_linear(model: nn.Module, head: str | None = None) -> nn.Linear:
-    """The linear layer called `head`, by default the last one of the model."""
+def output_layer(model: nn.Module, inputs: Tensor, num_classes: int, head: str | None = None) -> nn.Linear:
+    """The linear layer that makes the model's outputs, whatever the order in which its layers were declared.
+
+    It is found by a trial on some inputs, with random weights in every layer that has as many outputs as the model: the
+    outputs of the model must be those of the layer, up to a positive factor and a constant for each example, as after
+    a log-softmax. The model is left as it was. A layer that is named by `head` is taken without trial.
+
+    >>> network = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 3))
+    >>> output_layer(network, torch.rand(5, 4), 3) is network[2]
+    True
+    """
     layers = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    kind = type(model).__name__
     if not layers:
-        raise UsageError(f"{type(model).__name__} has no linear layer to retrain.")
-    name = head if head is not None else list(layers)[-1]
-    if name not in layers:
-        raise UsageError(f"head={name!r} is not a linear layer of the model. It has {', '.join(layers)}.")
-    return layers[name]
+        raise UsageError(f"{kind} has no linear layer to retrain.")
+    widths = (num_classes, 1) if num_classes == 2 else (num_classes,)
+    able = {name: layer for name, layer in layers.items() if layer.out_features in widths}
+    if head is not None:
+        if head not in able:
+            kinds = ", ".join(f"{name} ({layer.out_features} outputs)" for name, layer in layers.items())
+            raise UsageError(
+                f"head={head!r} is not a linear layer of the model with {num_classes} outputs, one per class. "
+                f"It has {kinds}."
+            )
+        return layers[head]
+    outputs, seen = _trial(model, able, inputs)
+    makers = [name for name, calls in seen.items() if len(calls) == 1 and _same_scores(calls[0], outputs)]
+    if not makers:
+        raise UsageError(
+            f"{kind}: none of its linear layers makes its outputs alone, so none can be refitted for all of it. It has "
+            f"{', '.join(layers)}. Return the outputs of one of them, with a column for each class; "
+            "retrain_last_layer(…, head=…) fits the one that you name."
+        )
+    return layers[makers[-1]]
+
+
+def _trial(model: nn.Module, layers: Mapping[str, nn.Linear], inputs: Tensor) -> tuple[Tensor, dict[str, list[Tensor]]]:
+    """The model's outputs and those of each layer on some inputs, with random weights in these layers."""
+    rng = torch.Generator().manual_seed(0)
+    seen: dict[str, list[Tensor]] = {name: [] for name in layers}
+    weights = {
+        f"{name}.{each}" if name else each: torch.randn(p.shape, generator=rng).to(p)
+        for name, layer in layers.items()
+        for each, p in layer.named_parameters()
+    }
+    hooks = [
+        layer.register_forward_hook(lambda _, __, out, calls=seen[name]: calls.append(out.detach().double().cpu()))
+        for name, layer in layers.items()
+    ]
+    try:
+        with observing(model), torch.no_grad():
+            outputs = torch.func.functional_call(model, weights, (inputs,))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not isinstance(outputs, Tensor):
+        raise UsageError(
+            f"{type(model).__name__} returns a {type(outputs).__name__}, not a tensor: name a layer by head=."
+        )
+    return outputs.detach().double().cpu(), seen
+
+
+def _same_scores(scores_NC: Tensor, outputs_NC: Tensor) -> bool:
+    """Whether scores and outputs are equal up to a positive factor and a constant for each example."""
+    if scores_NC.shape != outputs_NC.shape:
+        return False
+    if scores_NC.shape[1] > 1:
+        scores_NC, outputs_NC = (each - each.mean(dim=1, keepdim=True) for each in (scores_NC, outputs_NC))
+    if not scores_NC.any():  # of features that are all zero
+        return not outputs_NC.any()
+    factor = (scores_NC * outputs_NC).sum() / scores_NC.square().sum()
+    tolerance = 1e-3 * float(outputs_NC.abs().max())
+    return bool(factor > 0) and torch.allclose(factor * scores_NC, outputs_NC, rtol=1e-3, atol=tolerance)
 
 
 def balanced_rows(split: Labelled, by: str | None, rng: torch.Generator | None = None) -> Tensor:

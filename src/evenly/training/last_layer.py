@@ -3,13 +3,14 @@
 from typing import Any
 
 import torch
+from torch import nn
 
 from evenly.data import Labelled, Splits
 from evenly.errors import UsageError
 from evenly.recipe import Recipe
-from evenly.resampling.last_layer import balanced_rows, fit, last_linear, watch_inputs
+from evenly.resampling.last_layer import NUM_TRIED, balanced_rows, fit, output_layer, watch_inputs
 from evenly.rng import generator
-from evenly.training.build import Parts
+from evenly.training.build import Parts, augmented_shape
 from evenly.training.loop import Loop
 
 GROUP = "group"  # the attribute whose values are balanced, where the split has it
@@ -77,23 +78,32 @@ def _test_split_remedy(splits: Splits) -> str:
 
 
 def check_can_refit(parts: Parts) -> None:
-    """Raise where this network has no last layer to fit, or where no process holds the whole of it."""
+    """Raise where no single layer of this network makes its outputs, or where no process holds the whole of it."""
     if parts.recipe.last_layer is None:
         return
-    last_linear(parts.model)
     if parts.recipe.sharded and parts.world.size > 1:
         raise UsageError("last_layer and sharded=true: no device holds the whole last layer. Leave `sharded` out.")
+    _output_layer(parts)
+
+
+def _output_layer(parts: Parts) -> nn.Linear:
+    """The layer of the run's network that makes its outputs."""
+    shape = augmented_shape(parts.splits.train.shape, parts.augment)
+    like = next(p for p in parts.model.parameters() if p.is_floating_point())
+    inputs = torch.rand((NUM_TRIED, *shape), generator=torch.Generator().manual_seed(0)).to(like)
+    return output_layer(parts.model, inputs, parts.splits.num_classes)
 
 
 def refit_last_layer(loop: Loop, last: dict[str, Any]) -> dict[str, Any]:
     """Replace the last layer, evaluate and keep the weights; return the metrics `last` with their new values.
 
     The errors on the split itself are left out: the layer was fitted to it, so they say nothing about other examples.
+    So are those that were summed over the last epoch of training: they are of the layer that was replaced.
     """
     parts, name = loop.parts, loop.parts.recipe.last_layer
     if name is None:
         return last
-    split, layer = parts.splits[name], last_linear(parts.model)
+    split, layer = parts.splits[name], _output_layer(parts)
     rng = generator(parts.recipe.seed, "last layer")
     rows = balanced_rows(split, GROUP if GROUP in split.attributes else None, rng)
     with watch_inputs(layer) as seen:
@@ -104,5 +114,5 @@ def refit_last_layer(loop: Loop, last: dict[str, Any]) -> dict[str, Any]:
         if layer.bias is not None:
             layer.bias.copy_(fitted.bias)
     loop.save_weights()
-    metrics = last | loop.evaluate()
+    metrics = {key: value for key, value in last.items() if not key.startswith("train.")} | loop.evaluate()
     return {key: value for key, value in metrics.items() if not key.startswith(f"{name}.")}

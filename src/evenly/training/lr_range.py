@@ -97,6 +97,7 @@ def range_test(
         recipe,
         schedule=Schedule("constant"),
         resampling=Resampling(),
+        last_layer=None,
         until=Until(),
         keep_epochs=(),
         record_examples=False,

@@ -13,12 +13,13 @@ from evenly.data.own.repeats import Repeated
 from evenly.errors import UsageError
 from evenly.models import build
 from evenly.recipe import Recipe, digest, from_mapping, override
-from evenly.resampling.last_layer import last_linear, retrain_last_layer
+from evenly.resampling.last_layer import retrain_last_layer
 from evenly.rng import generator
 from evenly.training.build import load_data
 from evenly.training.comparison import Design, compare
 from evenly.training.forecast import forecast
 from evenly.training.last_layer import check_last_layer, on_last_layer
+from evenly.training.lr_range import range_test
 from evenly.training.train import train
 from evenly.training.trained_model import load_trained
 
@@ -95,7 +96,7 @@ def test_groups_are_balanced_where_the_split_has_them(tmp_path):
         model.load_state_dict(load_file(made.path / "weights.safetensors"))
         layers.append(model)
     plain, refitted = layers
-    ours = last_linear(refitted).weight
+    ours = refitted.head.weight
     balanced = retrain_last_layer(plain, uneven, by="group", rng=generator(0, "last layer"))
     assert torch.allclose(ours, balanced.weight, rtol=1e-3, atol=1e-3)
     assert not torch.allclose(ours, retrain_last_layer(plain, uneven).weight, rtol=1e-2, atol=1e-2)
@@ -112,6 +113,68 @@ def test_a_network_whose_head_has_no_bias_predicts_as_the_layer_fitted_to_it(tmp
     inputs = plain.splits["test"].inputs
     with torch.no_grad():
         assert torch.allclose(plain.model(inputs), refitted.model(inputs), atol=1e-3, rtol=1e-3)
+
+
+class HeadFirst(torch.nn.Module):
+    """A network whose head is declared before its body."""
+
+    def __init__(self, input_shape, num_classes):
+        super().__init__()
+        self.head = torch.nn.Linear(16, num_classes)
+        self.body = torch.nn.Linear(64, 16)
+
+    def forward(self, x):
+        return self.head(self.body(x.flatten(1)).relu())
+
+
+class TwoHeads(torch.nn.Module):
+    """A network with the sum of two layers as outputs, of which one begins with zeros."""
+
+    def __init__(self, input_shape, num_classes):
+        super().__init__()
+        self.easy, self.hard = torch.nn.Linear(64, num_classes), torch.nn.Linear(64, num_classes)
+        torch.nn.init.zeros_(self.easy.weight)
+        torch.nn.init.zeros_(self.easy.bias)
+
+    def forward(self, x):
+        return self.easy(x.flatten(1)) + self.hard(x.flatten(1))
+
+
+def own(model, runs, **more):
+    return run(runs, model={"name": f"{__name__}:{model.__name__}"}, augment=[], epochs=1, **more)
+
+
+def test_a_head_that_is_not_declared_last_is_the_layer_that_is_fitted(tmp_path):
+    plain, refitted = (load_file(own(HeadFirst, tmp_path, **more).path / "weights.safetensors")
+                       for more in ({}, {"last_layer": "validation"}))  # fmt: skip
+    assert sorted(name for name in plain if not torch.equal(plain[name], refitted[name])) == [
+        "head.bias",
+        "head.weight",
+    ]
+
+
+def test_a_network_with_two_heads_is_refused_before_training(tmp_path):
+    with pytest.raises(UsageError, match=r"TwoHeads: none of its linear layers makes its outputs.*It has easy, hard"):
+        own(TwoHeads, tmp_path, last_layer="validation")
+    assert not list(tmp_path.glob("*/weights.safetensors"))
+    assert not list(tmp_path.glob("*/metrics.jsonl"))
+
+
+def test_the_summary_has_no_numbers_of_the_layer_that_was_replaced(pair, tmp_path):
+    plain, refitted = (each.summary() for each in pair)
+    assert {"train.loss", "train.error"} <= plain.keys()
+    assert not [key for key in refitted if key.startswith("train.")]
+    kept = run(tmp_path, last_layer="validation", record_examples=True)
+    trained = load_trained(kept)
+    part = trained.splits.train
+    with torch.no_grad():
+        wrong = trained.model(part.gather(range(len(part))).float() / 255).argmax(1) != part.labels
+    assert kept.summary()["train.clean.error"] == pytest.approx(float(wrong.double().mean()))
+
+
+def test_the_learning_rate_of_a_recipe_with_a_refitted_layer_can_be_tested(tmp_path):
+    recipe = from_mapping(Recipe, {**SMALL, "epochs": 1, "last_layer": "validation"})
+    assert any(trial.learned for trial in range_test(recipe, runs=tmp_path, device="cpu").trials)
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
