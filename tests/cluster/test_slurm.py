@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from tests.cluster import one_node_slurm
 
 from evenly.errors import SetupError, UsageError
-from evenly.sweep import Job, Plan, Where, check_available, launch, slurm_cluster
+from evenly.sweep import Job, Plan, Where, check_available, launch, on_slurm, slurm_cluster
 from evenly.sweep.launch import JobsFailed
 
 pytest.importorskip("submitit", reason='needs submitit: pip install "evenly[slurm]"')
@@ -69,6 +70,31 @@ def test_a_killed_array_task_is_named_and_the_same_command_ends_with_the_same_bi
 def test_a_task_whose_process_is_killed_on_its_node_is_submitted_again(slurm, tmp_path):
     plan = Plan([Job("killed", f"{JOBS}:die", {"once": "mark"}), Job("other", "evenly.sweep.worker:do_nothing")])
     assert launch(plan, Where("slurm", threads=1), runs=tmp_path) == {"killed": "alive", "other": {}}
+
+
+def test_no_job_is_lost_while_the_controller_does_not_answer(slurm, tmp_path, monkeypatch):
+    """The job fails if it is begun again; it ends only after `squeue` has failed for longer than results may take."""
+    monkeypatch.setattr(on_slurm, "GRACE", 0.1)
+    silent = tmp_path / "silent.conf"
+    configuration = Path(slurm["SLURM_CONF"]).read_text()
+    silent.write_text(re.sub(r"SlurmctldPort=\d+", "SlurmctldPort=1\nMessageTimeout=1", configuration))
+    states, asked = slurm_cluster.states, []
+
+    def ask(ids):
+        if not (tmp_path / "begun").exists() or len(asked) == 2:
+            return states(ids)
+        os.environ["SLURM_CONF"] = str(silent)
+        asked.append(states(ids))
+        if len(asked) == 2:
+            os.environ["SLURM_CONF"] = slurm["SLURM_CONF"]
+            (tmp_path / "go").touch()
+        return asked[-1]
+
+    monkeypatch.setattr(slurm_cluster, "states", ask)
+    plan = Plan([Job("slow", f"{JOBS}:begin_once", {"until": "go", "seconds": 120.0})])
+    assert launch(plan, Where("slurm", threads=1), runs=tmp_path) == {"slow": "go"}
+    assert asked == [None] * 2
+    assert slurm_cluster.states(["999999_0"]) == {}  # A job that Slurm has forgotten is an answer.
 
 
 def _signal_once_training(runs: Path, name: str, *, num: int = 1) -> None:

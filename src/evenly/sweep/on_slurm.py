@@ -2,7 +2,8 @@
 
 All nodes must share the folder of runs. A job that reaches its time limit or is preempted saves a checkpoint, is
 requeued by submitit and resumes. A job whose process or node was lost is resubmitted by the waiting command. A job that
-somebody cancelled is resubmitted when the same command is run again.
+somebody cancelled is resubmitted when the same command is run again. While the controller does not answer, the command
+waits.
 """
 
 import json
@@ -108,9 +109,12 @@ def _run_layer(
         while waiting:
             states = slurm_cluster.states([each.job_id for each in waiting.values()])
             for name, each in list(waiting.items()):
-                outcome, state = _outcome(each), states.get(each.job_id, "")
-                # Do not resubmit a stopped job before it has left the queue: only then is the reason known.
-                if (outcome is None or outcome.state == "stopped") and state in slurm_cluster.ALIVE:
+                outcome = _outcome(each)
+                state = "" if states is None else states.get(each.job_id, "")
+                # Do not resubmit a stopped job before it has left the queue: only then is the reason known. While the
+                # controller does not answer, no job is lost.
+                alive = states is None or state in slurm_cluster.ALIVE
+                if (outcome is None or outcome.state == "stopped") and alive:
                     gone.pop(name, None)
                     if state == "RUNNING" and name not in status.running:
                         status.begin(by_name[name])
@@ -162,6 +166,11 @@ def _queued_jobs(logs: Path, names: Sequence[str]) -> dict[str, Any]:
 
     known = {name: number for name, number in _read(logs).items() if name in names}
     alive = slurm_cluster.states(list(known.values()))
+    if alive is None:
+        raise SetupError(
+            "--on slurm: `squeue` does not answer, so it is not known which of the jobs submitted before still run. "
+            "Give the same command again when the cluster's controller is up."
+        )
     folder = logs / "slurm"
     return {
         name: submitit.SlurmJob(folder=folder, job_id=number, tasks=[0])

@@ -106,12 +106,18 @@ def longest_array() -> int:
     return 1000
 
 
-def states(ids: Sequence[str]) -> dict[str, str]:
-    """The state of every job that the queue still lists, by job ID."""
+def states(ids: Sequence[str]) -> dict[str, str] | None:
+    """The state of every job that the queue still lists, by job ID; None if the controller does not answer."""
     if not ids:
         return {}
     command = ["squeue", "--noheader", "--array", "--states=all", f"--jobs={','.join(arrays(ids))}", "--format=%i %T"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except subprocess.TimeoutExpired:
+        return None
+    # squeue also fails if it has forgotten a job that it was asked for alone.
+    if answer.returncode and "invalid job id" not in answer.stderr.lower():
+        return None
     rows = (line.split() for line in answer.stdout.splitlines())
     return {row[0]: row[1] for row in rows if len(row) == 2}
 
