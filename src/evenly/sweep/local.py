@@ -258,8 +258,11 @@ def _leave_with(parent: int) -> None:
 
 def _gpus() -> list[str]:
     """The GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES."""
-    if (given := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [each for each in given.split(",") if each]
     import torch
 
-    return [str(number) for number in range(torch.cuda.device_count())]
+    num = torch.cuda.device_count()
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is None:
+        return [str(number) for number in range(num)]
+    # A name that is no GPU, such as -1, hides itself and all after it.
+    return [each.strip() for each in given.split(",") if each.strip()][:num]

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from evenly import memory
 from evenly.errors import EvenlyError, SetupError
@@ -146,8 +147,31 @@ def test_two_processes_of_a_run_save_where_they_stand_when_the_command_is_told_t
     assert "stopped after step" in "".join(path.read_text() for path in runs.glob("sweep/*/*.log"))
 
 
+@pytest.mark.parametrize(
+    ("named", "num", "seen"),
+    [
+        ("-1", 0, []),
+        ("NoDevFiles", 0, []),
+        ("0", 0, []),
+        ("", 0, []),
+        ("4, 5", 2, ["4", "5"]),
+        ("0,-1,1", 1, ["0"]),
+        (None, 2, ["0", "1"]),
+    ],
+)
+def test_names_of_gpus_count_only_if_the_gpus_are_there(monkeypatch, named, num, seen):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if named is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    if num != torch.cuda.device_count():  # This machine may have none to count.
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: num)
+    assert local._gpus() == seen
+    assert local.resolve_where(Where()).gpus == min(len(seen), 1)
+
+
 def test_a_machine_with_gpus_gives_one_to_each_run_unless_told_otherwise(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     assert (local.resolve_where(Where()).at_once, local.resolve_where(Where()).gpus) == (4, 1)
     assert local.resolve_where(Where(devices=2)).at_once == 2
     assert local.resolve_where(Where(gpus=0)).at_once == local.usable_cores()
@@ -157,6 +181,7 @@ def test_a_machine_with_gpus_gives_one_to_each_run_unless_told_otherwise(monkeyp
 
 def test_each_process_sees_its_own_gpus(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     plan = Plan([Job(f"job {n}", f"{JOBS}:visible_gpus", {"seconds": 2.0}) for n in range(2)])
     seen = launch(plan, Where(at_once=2, gpus=1, devices=1, threads=1), runs=tmp_path)
     assert sorted(seen.values()) == ["4", "5"]
