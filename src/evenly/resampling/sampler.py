@@ -43,8 +43,8 @@ class MultisetSampler(Sampler[int]):
         if self.shuffle:
             numbers = generator(self.seed, "sampler", self.epoch)
             order = order[torch.randperm(len(order), generator=numbers)]
-        missing = len(self) * self.num_replicas - len(order)
-        order = torch.cat([order, order[:missing]])
+        total = len(self) * self.num_replicas
+        order = order.repeat(-(-total // max(len(order), 1)))[:total]
         yield from order[self.rank :: self.num_replicas].tolist()
 
     def __len__(self) -> int:
