@@ -118,6 +118,7 @@ def separate(
     right = 0
     splits: list[ClassSplit] = []
     distinct: dict[int, Distinctness] = {}
+    clustered_num: dict[int, int] = {}  # examples of a class that are clustered: all, or those predicted correctly
     scratch_ME = outputs.scratch(extra=1)
     looked_at = classes_to_judge(outputs.labels) if method == "k-means" and silhouette_sample else frozenset()
     for group in outputs.groups():
@@ -136,6 +137,7 @@ def separate(
                     continue
                 x_MD = outputs.read(members_M, scratch_ME)
         classes_C, sizes_C = torch.unique_consecutive(outputs.labels[members_M], return_counts=True)
+        clustered_num |= zip(classes_C.tolist(), sizes_C.tolist(), strict=True)
         batch = ClassBatch.pad(outputs.points(x_MD, scratch_ME), scratch_ME, sizes_C, loss_M)
         draws_BR2 = draws_CR2[classes_C]
         hard_BK = batch.harder_cluster(draws_BR2) if chosen_N is None else batch.place(chosen_N[members_M])
@@ -156,8 +158,8 @@ def separate(
     accuracy = right / len(outputs) if outputs.predict else math.nan
     remarks: tuple[str, ...] = ()
     if method == "k-means":
-        refuse_equal(outputs, splits, float(loss_N.mean()), accuracy)
-        unsplit = on_unsplit(outputs, splits)
+        refuse_equal(outputs, splits, clustered_num, float(loss_N.mean()), accuracy)
+        unsplit = on_unsplit(outputs, splits, clustered_num)
         clusters = on_clusters(outputs.name, distinct)
         fit = on_fit(accuracy, max_accuracy, distinct)
         wrong = on_right_only(len(outputs), right) if among == "right" else ()

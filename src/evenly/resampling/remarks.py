@@ -34,13 +34,14 @@ def classes_to_judge(label_N: Tensor) -> frozenset[int]:
     return frozenset(large.tolist())
 
 
-def on_unsplit(outputs: Outputs, splits: Sequence[ClassSplit]) -> tuple[str, ...]:
-    """One sentence for each kind of class that could not be split."""
+def on_unsplit(outputs: Outputs, splits: Sequence[ClassSplit], clustered: Mapping[int, int]) -> tuple[str, ...]:
+    """One sentence for each kind of class that could not be split; `clustered` has the number of examples tried."""
+    named: dict[str, list[str]] = {what: [] for what in (_ALONE, _FEW_RIGHT, _EQUAL, _RIGHT_EQUAL)}
+    for split in splits:
+        if not split.has_both_parts:
+            named[_why_unsplit(split, clustered.get(split.label, 0))].append(outputs.name(split.label))
     remarks = []
-    for alone, what in ((True, "only one example"), (False, "equal outputs for all its examples")):
-        names = [
-            outputs.name(split.label) for split in splits if not split.has_both_parts and (split.num == 1) == alone
-        ]
+    for what, names in named.items():
         if names:
             listing = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
             remarks.append(
@@ -48,6 +49,20 @@ def on_unsplit(outputs: Outputs, splits: Sequence[ClassSplit]) -> tuple[str, ...
                 "`indices` a factor for every example."
             )
     return tuple(remarks)
+
+
+_ALONE = "only one example"
+_FEW_RIGHT = "fewer than two of its examples are predicted correctly"
+_EQUAL = "equal outputs for all its examples"
+_RIGHT_EQUAL = "equal outputs for all of its examples that are predicted correctly"
+
+
+def _why_unsplit(split: ClassSplit, clustered: int) -> str:
+    if split.num == 1:
+        return _ALONE
+    if clustered < 2:
+        return _FEW_RIGHT
+    return _EQUAL if clustered == split.num else _RIGHT_EQUAL
 
 
 def on_clusters(name: Callable[[int], str], distinctness: Mapping[int, Distinctness]) -> tuple[str, ...]:
@@ -110,14 +125,23 @@ def on_right_only(num: int, right: int) -> tuple[str, ...]:
     )
 
 
-def refuse_equal(outputs: Outputs, splits: Sequence[ClassSplit], loss: float, accuracy: float) -> None:
-    """Raise an error if no class has two different outputs."""
+def refuse_equal(
+    outputs: Outputs, splits: Sequence[ClassSplit], clustered: Mapping[int, int], loss: float, accuracy: float
+) -> None:
+    """Raise an error if no class has two different outputs among those that are clustered."""
     if any(split.has_both_parts for split in splits):
         return
     if all(split.num == 1 for split in splits):
         raise DataError(
             f"each of the {len(splits):,} classes has one example: there is nothing to split within classes."
         )
+    reasons = {_why_unsplit(split, clustered.get(split.label, 0)) for split in splits}
+    if reasons <= {_ALONE, _FEW_RIGHT}:
+        raise DataError(
+            f"among='right': no class has two examples that are predicted correctly ({accuracy:.1%} of all are), so "
+            "none can be split. Train longer before separating, or cluster all examples: among='all'."
+        )
+    which = "that are correct predictions " if reasons & {_FEW_RIGHT, _RIGHT_EQUAL} else ""
     num = max(outputs.rows.shape[1], 2)
     remedy = (
         "Separate earlier: the network has fitted every class to one point."
@@ -125,6 +149,6 @@ def refuse_equal(outputs: Outputs, splits: Sequence[ClassSplit], loss: float, ac
         else "Train longer before separating, and check the learning rate."
     )
     raise DataError(
-        f"all outputs of every class are equal: the mean loss is {loss:.4f}, a network that knows nothing has "
+        f"all outputs {which}of every class are equal: the mean loss is {loss:.4f}, a network that knows nothing has "
         f"ln({num}) = {math.log(num):.4f}. {remedy}"
     )

@@ -125,7 +125,12 @@ def _arrays(separation: Separation) -> dict[str, Any]:
     splits = separation.splits
     arrays = {name: values.numpy() for name, values in _examples(separation).items()}
     arrays |= {f"split_{name}": np.array([getattr(s, name) for s in splits]) for name in (*_COUNTS, *_NUMBERS)}
-    return arrays | {f"split_{name}": torch.stack([getattr(s, name) for s in splits]).numpy() for name in _MEANS}
+    return arrays | {f"split_{name}": _as_rows([getattr(s, name) for s in splits]).numpy() for name in _MEANS}
+
+
+def _as_rows(means: list[Tensor]) -> Tensor:
+    """Means of the classes as rows; one that is unknown, of length 0, is nan like that of an empty part."""
+    return torch.nn.utils.rnn.pad_sequence(means, batch_first=True, padding_value=math.nan)
 
 
 def _from_npz(path: Path) -> Separation:

@@ -119,6 +119,27 @@ def test_on_the_demo_data_a_network_that_fits_everything_still_finds_the_blanks(
     assert float(separation.hard[blank].double().mean()) > 0.9
 
 
+def test_a_class_without_two_correct_predictions_is_said_to_be_one() -> None:
+    logits, labels, _ = two_groups()
+    nobody, one = torch.tensor([[0.0, 9.0]]).repeat(5, 1), torch.tensor([[0.0, 9.0]]).repeat(4, 1)
+    same = torch.tensor([[0.0, 0.0, 0.0, 0.0, 5.0]]).repeat(3, 1)
+    same = torch.cat([same, torch.tensor([[9.0, 0.0, 0.0, 0.0, 5.0]])])
+    logits = torch.cat([nn.functional.pad(torch.cat([logits, nobody, one]), (0, 3)), same])
+    logits[-5, 3] = 20.0  # the last of class 3 is predicted correctly
+    labels = torch.cat([labels, torch.tensor([2] * 5 + [3] * 4 + [4] * 4)])
+    with pytest.warns(SeparationWarning):
+        said = [each for each in separate(logits, labels, among="right").remarks if "not split" in each]
+    assert len(said) == 2
+    assert "class 2, 3 (fewer than two of its examples are predicted correctly)" in said[0]
+    assert "class 4 (equal outputs for all of its examples that are predicted correctly)" in said[1]
+
+
+def test_where_no_class_has_two_correct_predictions_that_is_the_error() -> None:
+    logits, labels, _ = two_groups()
+    with pytest.raises(DataError, match=r"no class has two examples that are predicted correctly \(0.0% of all are\)"):
+        separate(logits.abs().neg() * nn.functional.one_hot(labels, 2), labels, among="right")
+
+
 def test_among_right_clusters_only_what_is_predicted_rightly_and_keeps_the_rest_once() -> None:
     logits, labels, hard = two_groups()
     flipped = labels.clone()

@@ -66,6 +66,23 @@ def test_what_is_unknown_stays_unknown(tmp_path: Path, suffix: str) -> None:
     assert "NaN" not in (tmp_path / f"s.{suffix}").read_bytes().decode("latin-1")
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+@pytest.mark.filterwarnings("ignore::evenly.resampling.SeparationWarning")
+def test_a_class_of_which_nothing_was_clustered_can_be_saved(tmp_path: Path, suffix: str) -> None:
+    rng = torch.Generator().manual_seed(0)
+    logits, labels = 3 * torch.randn(90, 3, generator=rng), torch.arange(90) % 3
+    logits[labels == 1, 1] = -9.0  # no example of class 1 is predicted correctly
+    made = separate(logits, labels, among="right")
+    save(made, tmp_path / f"made{suffix}")
+    again = load(tmp_path / f"made{suffix}")
+    assert torch.equal(again.hard, made.hard)
+    assert [(split.label, split.num_easy, split.num_hard) for split in again.splits] == [
+        (split.label, split.num_easy, split.num_hard) for split in made.splits
+    ]
+    assert torch.equal(again.splits[0].mean_easy, made.splits[0].mean_easy)
+    assert bool(again.splits[1].mean_easy.isnan().all())
+
+
 def test_the_state_is_small(tmp_path: Path) -> None:
     logits = torch.randn(20_000, 100, generator=torch.Generator().manual_seed(0))
     found = separate(logits, torch.arange(20_000) % 100, silhouette_sample=0)
