@@ -10,6 +10,7 @@ from evenly.papers.catalogue import CATALOGUE, PAPERS
 from evenly.papers.charts import charts_of
 from evenly.papers.claim import Claim
 from evenly.papers.measurement import measure
+from evenly.papers.part_store import run_ids
 from evenly.papers.recording import draw
 from evenly.papers.reproduction import overview, regressions
 from evenly.sweep.where import Where
@@ -33,10 +34,18 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("experiments")
 
 
+def runs_in(folder: Path) -> set[str]:
+    """The runs that were trained there."""
+    return {path.parent.name for path in folder.glob("*/recipe.yaml")}
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_the_experiment_runs_is_judged_and_drawn_and_is_no_worse_than_in_the_ledger(key: str, kept: Path):
     experiment = CATALOGUE[key]
+    before = runs_in(kept)
     found, minutes = measure(experiment, "smoke", runs=kept, where=Where(at_once=1))
+    named = {name for series in found.series.values() for name in run_ids(series)}
+    assert runs_in(kept) - before <= named, "--fresh trains again what the series of a part name"
     row = book.row(experiment, "smoke", found, seeds=experiment.scales["smoke"].seeds, minutes=minutes)
     json.dumps(row, allow_nan=False)
     charts = charts_of(experiment, found)

@@ -36,7 +36,7 @@ def store(context: Context, part: Part, work: Callable[[], PartResult]) -> None:
         values = {name: {str(seed): float(v) for seed, v in by.items()} for name, by in result.values.items()}
         path = run.write_json(FOUND, {"values": values, "series": result.series})
         # Its runs may have been trained by other processes, or before an interruption.
-        trained = sum(_seconds(context, name) for name in set(_run_ids(result.series)))
+        trained = sum(_seconds(context, name) for name in set(run_ids(result.series)))
         took = max(time.monotonic() - begun, trained) / 60
         run.finish({"part": part.name, "work": part.address, "minutes": took, "checksum": _checksum(path)})
 
@@ -85,7 +85,7 @@ def discard(context: Context, part: Part) -> None:
     if not (folder / "done").exists():
         return
     try:
-        trained = _run_ids(_read(folder)[0]["series"])
+        trained = run_ids(_read(folder)[0]["series"])
     except DataError:
         _log.warning("%s is damaged: the part is done again, and the runs that it trained are kept.", folder)
         trained = []
@@ -106,12 +106,12 @@ def _seconds(context: Context, name: str) -> float:
     return float(Run.open(name, context.runs).summary().get("seconds", 0.0))
 
 
-def _run_ids(series: Mapping[str, Any]) -> list[Any]:
+def run_ids(series: Mapping[str, Any]) -> list[Any]:
     """The runs that a result names: its own, or those of the comparisons in it."""
     several = series.get("runs", {})
     own = [series["run"]] if "run" in series else list(several.values()) if isinstance(several, dict) else []
     inner = (each for name, each in series.items() if name != "runs" and isinstance(each, dict) and "runs" in each)
-    return [*own, *(name for each in inner for name in _run_ids(each))]
+    return [*own, *(name for each in inner for name in run_ids(each))]
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], float, list[dict[str, Any]]]:

@@ -12,10 +12,11 @@ import pytest
 
 from evenly.cli import main
 from evenly.errors import DataError
+from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.claim import Claim
 from evenly.papers.experiment import Context, Experiment, Part, Scale
 from evenly.papers.measurement import measure
-from evenly.papers.part_store import load
+from evenly.papers.part_store import load, run_ids
 from evenly.sweep.where import Where
 
 RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16, "epochs": 1}
@@ -175,3 +176,15 @@ def test_the_origin_of_a_seed_names_every_part_that_measured_it(tmp_path: Path):
         "revision": f"a1b2, {here['revision']}, c3d4", "cpu": f"Cray, {here['cpu']}", "date": "2099-01-01"
     }  # fmt: skip
     assert load(context, parts[::-1])[0].origins[0]["date"] == "2099-01-01"
+
+
+@pytest.mark.parametrize("key", ["springer2024/table2-vlcs", "springer2024/fig5-waterbirds"])
+def test_beginning_afresh_trains_the_runs_of_image_experiments_again(tmp_path: Path, key: str):
+    how: dict[str, Any] = {"seeds": [0], "runs": tmp_path, "where": Where(at_once=1)}
+    found, _ = measure(CATALOGUE[key], "smoke", **how)
+    before = {path.parent.name: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
+    assert {name for series in found.series.values() for name in run_ids(series)} == before.keys()
+    again, _ = measure(CATALOGUE[key], "smoke", fresh=True, **how)
+    after = {path.parent.name: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
+    assert all(after[name] > before[name] for name in before)
+    assert again.values == found.values

@@ -86,10 +86,11 @@ def image_importance(
     model = given.model if weights is None else replace(given.model, weights=weights_file(weights, context.data_root))
     values: dict[str, dict[int, float]] = {}
     shown = list(shown_epochs or at_epochs)
-    series: dict[str, Any] = {"epochs": shown}
+    series: dict[str, Any] = {"epochs": shown, "runs": {}}
     for name, ascent in (("sgd", Ascent()), ("sam", Ascent("sam", rho))):
         wanted = replace(given, model=model, ascent=ascent, seed=seed, keep_epochs=tuple(at_epochs))
         run = train(wanted, runs=context.runs, data_root=context.data_root)
+        series["runs"][name] = run.id
         for epoch, number in zip(at_epochs, shown, strict=True):
             trained = load_trained(run, epoch=epoch, data_root=context.data_root)
             if trained.splits.num_classes != 2:

@@ -119,6 +119,7 @@ def transfer_accuracies(
 
     where = {"fit": "target_train", "test": "target_test", **(splits or {})}
     values: dict[str, dict[int, float]] = {}
+    ids: dict[str, str] = {}
     for lr in rates:
         for rho in rhos:
             run = image_training.train_network(context, recipe, lr=lr, rho=rho, seed=seed, weights=weights)
@@ -134,7 +135,8 @@ def transfer_accuracies(
             )
             row = {"accuracy": 1 - probe.error, **image_training.run_errors(run)}
             values |= {f"{domain}.{at(what, lr=lr, rho=rho)}": {seed: number} for what, number in row.items()}
-    return PartResult(values, {"rates": list(rates), "rhos": list(rhos)})
+            ids[at(lr=lr, rho=rho)] = run.id
+    return PartResult(values, {"rates": list(rates), "rhos": list(rhos), "runs": ids})
 
 
 def choose_settings(values: Values) -> dict[str, dict[int, float]]:
