@@ -73,15 +73,10 @@ WORDS: dict[str, Word] = {
     "augment-all": Word("augment all", ("resampling.augment_target=all",), "resampling.augment=[{}]", _augmentations),
     "right": Word("among the right", ("resampling.among=right",)),
     "continue": Word("continued", ("resampling.start=early",)),
-    **{
-        f"like-{cure}": Word(f"like {label}", (f"resampling.like={method}",))
-        for cure, label, method in (
-            ("misclassified", "misclassified", "misclassified"),
-            ("jtt", "JTT", "misclassified"),
-            ("quantile", "quantile", "quantile"),
-            ("balance", "balance", "balance"),
-        )
-    },
+    "like-misclassified": Word("like misclassified", ("resampling.like=misclassified",)),
+    "like-jtt": Word("like JTT", ("resampling.like=misclassified",)),
+    "like-quantile": Word("like quantile", ("resampling.like=quantile",)),
+    "like-balance": Word("like balance", ("resampling.like=balance",)),
     "logit-penalty": Word("logit penalty", (), "logit_penalty={}", "0.01", ("label-smoothing",)),
     "label-smoothing": Word("label smoothing", (), "label_smoothing={}", "0.1", ("logit-penalty",)),
     "dfr": Word("DFR", (), "last_layer={}", "validation"),

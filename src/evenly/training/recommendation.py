@@ -4,16 +4,15 @@ It works on stored comparisons (`evenly.records.comparison`) and needs no torch.
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenly.intervals import Interval, holm, interval, num_seeds, paired_difference, points_with_interval
+from evenly.training.next_command import FEWEST, more_seeds, other_setting, remedy
 
 MATTERS = 0.1  # share of the baseline's error: an interval within this distance of zero is no difference
 LEAST = 0.001  # but at least a tenth of a point
 MOST_SEEDS = 50  # more seeds than this are not recommended
-FEWEST = 3  # pairs: with two, test errors that happen to be equal would look certain
 USUAL = 5  # seeds to begin with
 LEVEL = 0.95  # the chance that nothing is recommended where nothing helps, however many methods are compared
 PROSE = {"plain": "plain training", "random": "random upsampling{}", "equal steps": "as many steps on plain data"}
@@ -50,8 +49,8 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
         before = f"{len(collapsed)} of {len(runs)} runs learned nothing ({_first_symptom(collapsed)}). "
         own = list(_done(_method(comparison, baseline)).values())
         if 2 * sum(bool(row.get("collapsed")) for row in own) >= len(own):
-            hint = _remedy(collapsed[0]["collapsed"])
-            following = _other_setting(comparison, hint)
+            hint = remedy(collapsed[0]["collapsed"])
+            following = other_setting(comparison, hint)
             return _advice(
                 "learned nothing", f"{before}Nothing can be compared before this is fixed. {hint}", following
             )
@@ -62,7 +61,7 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
         return _advice("too few seeds", f"{before}{_nothing_yet(comparison)}", None)
     if (pairs := max(method["difference"]["n"] for method in judged)) < FEWEST:
         few = f"Too early to say: {pairs} {'seed' if pairs == 1 else 'seeds'} cannot tell a gain from chance."
-        return _advice("too few seeds", before + few, _more_seeds(comparison, USUAL))
+        return _advice("too few seeds", before + few, more_seeds(comparison, USUAL))
     best = _best(judged, comparison)
     sentences = []
     if best is not None:
@@ -86,8 +85,8 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
     if hopeless := [_prose(method) for method in judged if _is_hopeless(method)]:
         sentences.append(f"More than {MOST_SEEDS} seeds would be needed to settle {_list_words(hopeless)}.")
     wanted = [each["difference"]["seeds_to_settle"] for each in judged if _is_open(each)]
-    following = _other_setting(comparison, _remedy(collapsed[0]["collapsed"])) if collapsed else None
-    following = following or _more_seeds(comparison, max(filter(None, wanted), default=0))
+    following = other_setting(comparison, remedy(collapsed[0]["collapsed"])) if collapsed else None
+    following = following or more_seeds(comparison, max(filter(None, wanted), default=0))
     return _advice(badge, before + " ".join(sentences), following, method=best["name"] if best is not None else None)
 
 
@@ -233,35 +232,6 @@ def _seeds_to_settle(gap: Interval, *, level: float = LEVEL) -> int | None:
     return None if needed is None or needed > MOST_SEEDS else max(needed, gap.n + 1, FEWEST)
 
 
-def _more_seeds(comparison: Mapping[str, Any], seeds: int) -> str | None:
-    """The same command with enough seeds to settle the open differences."""
-    command, own = comparison.get("command"), comparison["seeds"]
-    if not command or max(seeds, FEWEST) <= len(own):
-        return None
-    first, last = min(own), max(own) + max(seeds, FEWEST) - len(own)
-    given = f"{first}-{last}"
-    if len(own) < max(own) - first + 1:  # keep the gaps
-        given = f"{','.join(map(str, own))},{max(own) + 1}-{last}"
-    words = re.sub(r" --seeds[ =]\S+", "", str(command))
-    return f"{words} --seeds {given}"
-
-
-def _other_setting(comparison: Mapping[str, Any], hint: str) -> str | None:
-    """The same command with the learning rate or the epochs that a hint names; None if that has been tried.
-
-    A rate that `--lr auto` found is not replaced: the next hint would lead back to it.
-    """
-    named, command = re.search(r"--(lr|epochs) (auto|\d[\d.e+-]*(?<=\d))", hint), comparison.get("command")
-    if named is None or not command:
-        return None
-    path = {"lr": r"optimizer\.lr", "epochs": "epochs"}[named[1]]
-    given = re.compile(rf" (?:--{named[1]}|--set[ =]{path})[ =](\S+)")
-    values = given.findall(str(command))
-    if values and values[-1] in (named[2], "auto"):
-        return None
-    return f"{given.sub('', str(command))} {named[0]}"
-
-
 def _reason_of_failure(comparison: Mapping[str, Any]) -> str | None:
     """Why all runs of a comparison failed; None if any did not. A run that waited for another says less than that."""
     rows = [row for method in comparison["methods"] for row in method["runs"].values()]
@@ -281,10 +251,6 @@ def _nothing_yet(comparison: Mapping[str, Any]) -> str:
 
 def _first_symptom(rows: Sequence[Mapping[str, Any]]) -> str:
     return str(rows[0]["collapsed"]).split(". ")[0].rstrip(".").removeprefix("learned nothing: ")
-
-
-def _remedy(sentence: str) -> str:
-    return sentence.partition(". ")[2] or "Try another learning rate: --lr 0.01."
 
 
 def _advice(badge: str, sentence: str, following: str | None, *, method: str | None = None) -> dict[str, Any]:

@@ -8,7 +8,8 @@ import pytest
 from evenly.recipe import Recipe
 from evenly.training.controls import explains, is_control
 from evenly.training.methods import parse
-from evenly.training.recommendation import _other_setting, judge
+from evenly.training.next_command import other_setting
+from evenly.training.recommendation import judge
 
 STEADY = [0.100, 0.110, 0.105, 0.102, 0.108]
 JITTER = [0.001, -0.001, 0.0, 0.0005, -0.0005]
@@ -137,7 +138,7 @@ def test_runs_that_learned_nothing_are_never_averaged_in_silence() -> None:
     ],
 )
 def test_the_next_command_has_the_setting_that_the_remedy_names(command: str, hint: str, following: str | None) -> None:
-    assert _other_setting({"command": command}, f"Try another learning rate: {hint}") == following
+    assert other_setting({"command": command}, f"Try another learning rate: {hint}") == following
 
 
 def test_the_next_command_has_the_seeds_that_would_settle_it() -> None:
