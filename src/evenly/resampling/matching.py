@@ -106,8 +106,8 @@ def _check_some_items(dataset: Any, name: str, where_N: Tensor, label_N: Tensor)
 
 
 def _item_label(item: Any) -> int | None:
-    """The class number in an item of a data set, if it can be found: the second of a pair, or `label`, `labels`."""
-    if isinstance(item, tuple | list) and len(item) == 2:
+    """The class number in an item of a data set, if it can be found: the second of a tuple, or `label`, `labels`."""
+    if isinstance(item, tuple | list) and len(item) >= 2:
         value = item[1]
     elif isinstance(item, Mapping):
         value = next((item[name] for name in ("label", "labels", "target") if name in item), None)

@@ -134,6 +134,20 @@ def test_outputs_of_a_shuffled_loader_are_found_by_reading_some_items() -> None:
         found.subset(Pairs(LABELS.flip(0)))
 
 
+class Triples(Pairs):
+    """Inputs with labels and a third part, such as the number of the example or its group."""
+
+    def __getitem__(self, i: int) -> tuple[int, int, int]:  # type: ignore[override]
+        return i, int(self.hidden[i]), i
+
+
+def test_items_with_more_than_an_input_and_a_label_are_checked_too() -> None:
+    found = separate(LOGITS, LABELS)
+    assert len(found.subset(Triples(LABELS))) == 8
+    with pytest.raises(DataError, match=r"of 6 items of Triples .*shuffled loader"):
+        found.subset(Triples(LABELS.flip(0)))
+
+
 def test_agreement_matches_examples_and_not_rows() -> None:
     order = torch.tensor([3, 5, 0, 2, 4, 1])
     one, two = separate(LOGITS, LABELS), separate(LOGITS[order], LABELS[order], index=order)
