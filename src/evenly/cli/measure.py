@@ -31,6 +31,7 @@ def fill(parser: Parser) -> None:
         "what",
         metavar="WHAT",
         nargs="*",
+        default=[],  # otherwise argparse counts it among the required
         help=f"{', '.join(MEASUREMENTS)} (default: {', '.join(quick)}, as far as the data allow)",
     )
     parser.add_argument("--at-epochs", metavar="N,N", help="epochs whose weights were kept (default: the last)")

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from argparse import SUPPRESS
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from evenly.errors import EvenlyError, UsageError
 from evenly.progress import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 EXAMPLES = """
   evenly runs
@@ -64,8 +65,10 @@ def fill(parser: Parser) -> None:
     gone.add_argument("ids", metavar="ID", nargs="+", help="the ID of a run, or its beginning")
     gone.add_argument("--yes", action="store_true", help="do not ask")
     for each in (parser, one, two, gone):
-        each.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
-        add_json(each)
+        # `evenly runs --runs DIR rm ID`: the default of an inner verb would replace what stands before it.
+        folder, as_json = ("runs", False) if each is parser else (SUPPRESS, SUPPRESS)
+        each.add_argument("--runs", metavar="DIR", default=folder, help="where run folders are (default: runs)")
+        add_json(each, default=as_json)
 
 
 def _refuse_filters(run: "Callable[..., None]") -> "Callable[..., None]":
@@ -140,10 +143,20 @@ def show(*, id: str, runs: str, json: bool) -> None:
         return
     print(printable(yaml_text.render(run.recipe)))
     if metrics:
-        chosen = [name for name in metrics[-1] if name.rpartition(".")[2] in ("epoch", "lr", "loss", "error")]
-        print_table([{k: metric_text(k, v) for k, v in row.items()} for row in metrics], chosen[:8])
+        print_table([{k: metric_text(k, v) for k, v in row.items()} for row in metrics], _columns(metrics[-1]))
+    error = next((f"{split}.error" for split in ("test", "validation") if f"{split}.error" in summary), None)
     remarks = [run.failure(), f"It {summary['collapsed']}" if "collapsed" in summary else None]
+    if error is not None:
+        remarks.insert(0, f"{error.replace('.', ' ').capitalize()}: {metric_text(error, summary[error])}")
     say(f"\nRun {run.id} is {run.state}: {run.path}" + "".join(f"\n{line}" for line in remarks if line))
+
+
+def _columns(row: "Mapping[str, Any]") -> list[str]:
+    """The first eight of the columns that matter; the splits that judge a run come before parts such as easy.error."""
+    named = [name for name in row if name.rpartition(".")[2] in ("epoch", "lr", "loss", "error")]
+    order = ["", "train", "test", "validation"]
+    named.sort(key=lambda name: order.index(split) if (split := name.rpartition(".")[0]) in order else len(order))
+    return named[:8]
 
 
 def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None:
@@ -249,6 +262,6 @@ def remove(*, ids: list[str], yes: bool, runs: str, json: bool) -> None:
     if json:
         print_json({"removed": removed})
     else:
-        say(f"Deleted {', '.join(removed) or 'nothing'}.")
+        say(f"Deleted {', '.join(removed) or 'nothing'} from {runs}.")
     if failed:
         raise UsageError("; ".join(failed))

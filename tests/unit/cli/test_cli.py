@@ -1,5 +1,6 @@
 """The program as a person runs it: in a process of its own."""
 
+import argparse
 import io
 import json
 import logging
@@ -10,12 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from evenly.cli import VERBS, main
+from evenly.cli import VERBS, main, parser
 from evenly.progress import Bar
 
 
@@ -49,6 +51,39 @@ def test_every_verb_has_help_with_examples(verb: str, capsys: pytest.CaptureFixt
         main([verb, "--help"])
     assert stop.value.code == 0
     assert capsys.readouterr().out.startswith("examples:\n")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_default_of_an_inner_verb_replaces_what_was_given_before_it(verb: str) -> None:
+    (outer,) = (action for action in parser(verb)._actions if isinstance(action, argparse._SubParsersAction))
+    given = outer.choices[verb]
+    own = {action.dest for action in given._actions}
+    for action in given._actions:
+        for inner in action.choices.values() if isinstance(action, argparse._SubParsersAction) else ():
+            shared = [each for each in inner._actions if each.dest in own]
+            assert [each.dest for each in shared if each.default is not argparse.SUPPRESS] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("measure 4e7c --examples 50 rank --json", {"run_id": "4e7c", "what": ["rank"], "examples": 50, "json": True}),
+        ("report A --out a.html B", {"run_ids": ["A", "B"], "out": Path("a.html")}),
+        ("reproduce KEY --scale smoke KEY2", {"keys": ["KEY", "KEY2"], "scale": "smoke"}),
+        ("runs compare A --json B", {"ids": ["A", "B"], "json": True}),
+        ("runs --runs C compare A --split test B", {"ids": ["A", "B"], "split": "test", "runs": "C"}),
+        ("predict 4e7c --json a.png b.png", {"images": ["a.png", "b.png"]}),
+    ],
+)
+def test_options_may_stand_between_positionals(words: str, told: dict[str, Any]) -> None:
+    given = vars(parser(words.split()[0]).parse_args(words.split()))
+    assert {name: given[name] for name in told} == told
+
+
+def test_only_what_is_required_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["measure"])
+    assert "the following arguments are required: RUN\n" in capsys.readouterr().err
 
 
 def test_the_console_script_and_the_module_are_the_same_program() -> None:

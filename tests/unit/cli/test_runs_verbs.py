@@ -196,6 +196,36 @@ def test_rm_of_a_run_in_another_folder_does_not_delete_its_namesake(
     assert not (backup / first).exists()
 
 
+def test_the_folder_before_an_inner_verb_is_the_one_that_counts(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    first = ids(root, capsys)[0]
+    here = tmp_path_factory.mktemp("here")
+    monkeypatch.chdir(here)
+    shutil.copytree(root, here / "runs")
+    shutil.copytree(root, here / "archive")
+    assert main(["runs", "--runs", "archive", "rm", first, "--yes"]) == 0
+    assert f"Deleted {first} from archive." in capsys.readouterr().err
+    assert (here / "runs" / first).exists()
+    assert not (here / "archive" / first).exists()
+    assert main(["runs", "--json", "show", first]) == 0
+    assert json.loads(capsys.readouterr().out)["id"] == first
+
+
+def test_the_error_that_judges_a_run_is_shown_before_its_parts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Run.create(tmp_path, {"seed": 0}, "a0") as run:
+        parts = {f"{part}.{what}": 0.5 for part in ("train", "easy", "hard", "copied") for what in ("loss", "error")}
+        run.log(epoch=1, lr=0.1, **parts, **{"test.loss": 1.0, "test.error": 0.125})
+        run.finish({"epoch": 1, "test.error": 0.125})
+    assert main(["runs", "show", "a0", "--runs", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert "test.error" in out
+    assert out.index("test.error") < out.index("easy.error")
+    assert "Test error: 12.50%" in err
+
+
 def test_watching_ends_when_nothing_is_going_on(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", "--watch", "--runs", str(root)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 7
