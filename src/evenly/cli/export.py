@@ -10,6 +10,7 @@ from evenly.errors import DataError, UsageError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from evenly.data import Labelled
     from evenly.records import Run
     from evenly.resampling import Separation
 
@@ -34,8 +35,8 @@ def fill(parser: Parser) -> None:
         choices=sorted(OUT),
         required=True,
         help="of the training set: csv, rows with a column `repeat`, which `evenly train FILE` reads; folder, links in "
-        "a folder per class; indices, positions. Of the network: torchscript; onnx; hub, a folder with safetensors, "
-        "config and model card (nothing is uploaded)",
+        "a folder per class (both with the test and validation images too, once each); indices, positions. Of the "
+        "network: torchscript; onnx; hub, a folder with safetensors, config and model card (nothing is uploaded)",
     )
     parser.add_argument("--out", type=Path, help=f"where to write (default: {', '.join(OUT.values())})")
     parser.add_argument(
@@ -72,19 +73,20 @@ def export(
 
     path, run = _separation_of(source, runs)
     separation, files, once = load(path), None, None
+    held_out: dict[str, Labelled] = {}
     if run is not None:
         factor, once = _as_trained(run, separation, factor)
     if form != "indices" or data is not None:
-        separation, files = _with_data(separation, run, data, data_root)
+        separation, files, held_out = _with_data(separation, run, data, data_root)
     how: dict[str, Any] = {"factor": 2 if factor is None else factor, "once": once}
     if form == "indices":
         exports.write_indices(separation, out, **how)
     elif form == "csv":
-        exports.write_csv(separation, out, files=files, **how)
+        exports.write_csv(separation, out, files=files, held_out=held_out, **how)
     elif files is None:
         raise UsageError("--as folder makes links to image files, and these data are not files. Use csv or indices.")
     else:
-        exports.write_links(separation, out, files=files, **how)
+        exports.write_links(separation, out, files=files, held_out=held_out, **how)
     repeat_N = separation.repeats(**how)
     num, more = int(repeat_N.sum()), int((repeat_N > 1).sum())
     facts = {"out": str(out), "examples": len(separation), "hard": separation.num_hard, "with_repeats": num}
@@ -93,6 +95,9 @@ def export(
     else:
         print(out)
         say(f"{len(separation):,} examples, {more:,} of them {how['factor']} times: {num:,} in all.")
+        if held_out and form != "indices":
+            what = " and ".join(f"the {len(part):,} of {split}" for split, part in held_out.items())
+            say(f"Beside these, in {out / 'train' if form == 'folder' else 'the split train'}, {what}, once each.")
 
 
 def _export_network(source: str, form: str, out: Path, *, runs: str, json: bool) -> None:
@@ -182,10 +187,10 @@ def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tu
 
 def _with_data(
     separation: "Separation", run: "Run | None", data: str | None, data_root: str | None
-) -> "tuple[Separation, list[Path] | None]":
-    """The separation with the names of the data's classes, and the image files of its rows, if there are any."""
+) -> "tuple[Separation, list[Path] | None, dict[str, Labelled]]":
+    """The separation with the names of the data's classes, the image files of its rows, and the splits beside them."""
     if run is None and data is None:
-        return separation, None
+        return separation, None, {}
     from dataclasses import replace
 
     from evenly.data import load
@@ -193,11 +198,16 @@ def _with_data(
     from evenly.resampling import matching
     from evenly.training.trained_model import data_of
 
-    train = data_of(run, data_root=data_root).train if run is not None else load(str(data), root=data_root).train
+    splits = data_of(run, data_root=data_root) if run is not None else load(str(data), root=data_root)
+    train = splits.train
     index_N = separation.index
     if run is None and len(train) == len(separation) and sorted(index_N.tolist()) == list(range(len(train))):
         index_N = train.index[index_N]  # outputs of another program number the training examples from 0
     where = matching.positions(train, index_N, separation.labels).tolist()
     inputs = train.inputs
-    files = [inputs.root / inputs.names[i] for i in where] if isinstance(inputs, ImageFiles) else None
-    return replace(separation, classes=train.classes), files
+    named = replace(separation, classes=train.classes)
+    if not isinstance(inputs, ImageFiles):
+        return named, None, {}
+    beside = {split: splits[split] for split in ("validation", "test") if split in splits}
+    held_out = {split: part for split, part in beside.items() if isinstance(part.inputs, ImageFiles)}
+    return named, [inputs.root / inputs.names[i] for i in where], held_out

@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +20,8 @@ import numpy as np
 from torch import Tensor
 
 from evenly.atomic import replacing
+from evenly.data.formats.image_files import ImageFiles
+from evenly.data.labelled import Labelled
 from evenly.errors import DataError, SetupError, UsageError
 from evenly.resampling.multiset import Factor
 from evenly.resampling.separation import Separation
@@ -45,22 +48,33 @@ def write_csv(
     factor: Factor = 2,
     once: Tensor | Sequence[int] | None = None,
     files: Sequence[PathLike] | None = None,
+    held_out: Mapping[str, Labelled] | None = None,
 ) -> None:
-    """Write a row per example with the columns `[path,]index,label,hard,loss,repeat`.
+    """Write a row per example with the columns `[path,]index,label,[split,]hard,loss,repeat`.
 
     `repeat` is how often the example occurs, 1 for most, and `label` the name of the class where names are known. With
     `files`, one per row of the separation, the first column is the file relative to the manifest, so that the manifest
-    alone is a data set (`evenly.data.own.manifests` reads it too, repeats and all).
+    alone is a data set (`evenly.data.own.manifests` reads it too, repeats and all). `held_out` are the other splits of
+    the same image files: their rows follow, once each, so that training on the manifest has the same test set.
     """
     path = Path(path)
     repeat_N = separation.repeats(factor, once=once).tolist()
     names = None if files is None else _relative(files, path.parent, len(separation))
+    others = held_out or {}
+    if others and names is None:
+        raise UsageError("held_out= adds the files of other splits: give the training files too, files=.")
+    first, split_name = (["path"] if names else []), (["split"] if others else [])
     with replacing(path, "w") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*(["path"] if names else []), "index", "label", "hard", "loss", "repeat"])
+        writer.writerow([*first, "index", "label", *split_name, "hard", "loss", "repeat"])
         for row, (index, label, hard, loss) in enumerate(example_rows(separation)):
             word = separation.classes[label] if separation.classes else label
-            writer.writerow([*([names[row]] if names else []), index, word, hard, loss, repeat_N[row]])
+            in_split = ["train"] if others else []
+            writer.writerow([*([names[row]] if names else []), index, word, *in_split, hard, loss, repeat_N[row]])
+        for split, part in others.items():
+            below = _relative(_files_of(part), path.parent, len(part))
+            for name, index, label in zip(below, part.index.tolist(), part.labels.tolist(), strict=True):
+                writer.writerow([name, index, part.classes[label], split, "", "", 1])
 
 
 def write_links(
@@ -71,38 +85,53 @@ def write_links(
     factor: Factor = 2,
     once: Tensor | Sequence[int] | None = None,
     link: Link = "symbolic",
+    held_out: Mapping[str, Labelled] | None = None,
 ) -> int:
     """Fill a new folder with a subfolder of links per class, a link for each occurrence of a file; return their number.
 
     A link is called `<index>-<copy><suffix>`: copies are numbered from 0, and names sort as the data set does. Every
-    reader of class folders, such as torchvision's ImageFolder, then trains on the multiset. The folder
-    appears only when it is complete.
+    reader of class folders, such as torchvision's ImageFolder, then trains on the multiset. With `held_out`, the other
+    splits of the same image files, the class folders are in `train`, and in a folder for each of these splits, one link
+    per file. The folder appears only when it is complete. The number is that of the training links.
     """
     folder = Path(folder).absolute()
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: is not empty. Give a new folder, so that old links do not stay among the new.")
     sources = [Path(file).absolute() for file in files]
+    others = {split: [file.absolute() for file in _files_of(part)] for split, part in (held_out or {}).items()}
     if len(sources) != len(separation):
         raise DataError(f"{len(sources):,} files for {len(separation):,} examples: give one for each row separated.")
-    missing = [source for source in sources if not source.is_file()]
+    missing = [source for source in (*sources, *chain(*others.values())) if not source.is_file()]
     if missing:
         raise DataError(f"{missing[0]}: no such file ({len(missing):,} such). Was it moved since it was listed?")
     repeat_N = separation.repeats(factor, once=once).tolist()
     index_N, label_N = separation.index.tolist(), separation.labels.tolist()
     width = len(str(max(index_N)))
     names = _class_folders(separation)
+    train = "train" if others else ""
     work = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(work, ignore_errors=True)  # leftovers of a killed run
     try:
         for row, source in enumerate(sources):
-            below = work / names[label_N[row]]
+            below = work / train / names[label_N[row]]
             below.mkdir(parents=True, exist_ok=True)
             for copy in range(repeat_N[row]):
                 _connect(below / f"{index_N[row]:0{width}d}-{copy}{source.suffix}", source, link)
+        for split, part in (held_out or {}).items():
+            for source, index, label in zip(others[split], part.index.tolist(), part.labels.tolist(), strict=True):
+                below = work / split / names[label]
+                below.mkdir(parents=True, exist_ok=True)
+                _connect(below / f"{index:0{width}d}-0{source.suffix}", source, link)
         work.replace(folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return sum(repeat_N)
+
+
+def _files_of(part: Labelled) -> list[Path]:
+    if not isinstance(part.inputs, ImageFiles):
+        raise DataError(f"{part.name} {part.split} is not made of image files, so that it cannot be listed by them.")
+    return [part.inputs.root / name for name in part.inputs.names]
 
 
 def _relative(files: Sequence[PathLike], start: Path, num: int) -> list[str]:

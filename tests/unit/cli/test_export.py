@@ -10,7 +10,10 @@ import pytest
 from PIL import Image
 
 from evenly.cli import main
+from evenly.data import Labelled, load
+from evenly.data.formats.image_files import ImageFiles
 from evenly.records import Run
+from evenly.training.trained_model import data_of
 
 EPOCHS = 4
 QUICK = ["--model", "mlp", "--epochs", str(EPOCHS), "--set", "model.options.width=32", "--device", "cpu"]
@@ -62,11 +65,12 @@ def test_a_run_that_showed_suspects_once_is_exported_as_it_was_trained(
     assert facts["repeated"] < facts["hard"], "these data have suspects among the hard"
     assert facts["with_repeats"] * EPOCHS == run.summary()["examples_seen"]
     with (tmp_path / "up.csv").open() as file:
-        listed = Counter({int(row["index"]): int(row["repeat"]) for row in csv.DictReader(file)})
+        rows = list(csv.DictReader(file))
+    listed = Counter({int(row["index"]): int(row["repeat"]) for row in rows if row["split"] == "train"})
     told(capsys, "export", run.path, "--as", "indices", "--out", tmp_path / "up.npy")
     assert Counter(np.load(tmp_path / "up.npy").tolist()) == listed
     told(capsys, "export", run.path, "--as", "folder", "--out", tmp_path / "up")
-    linked = Counter(int(link.stem.partition("-")[0]) for link in (tmp_path / "up").glob("*/*"))
+    linked = Counter(int(link.stem.partition("-")[0]) for link in (tmp_path / "up" / "train").glob("*/*"))
     assert linked == listed
     often = json.loads(
         told(capsys, "export", run.path, "--as", "indices", "--factor", 3, "--out", tmp_path / "3.npy", "--json")
@@ -84,6 +88,24 @@ def test_an_exported_csv_is_trained_on_with_its_repeats(
     assert again.summary()["examples_seen"] == run.summary()["examples_seen"]
 
 
+@pytest.mark.parametrize(("form", "name"), [("csv", "up.csv"), ("folder", "up")])
+def test_an_exported_training_set_comes_with_the_examples_that_the_run_held_out(
+    form: str, name: str, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of(trained, "useful")
+    told(capsys, "export", run.path, "--as", form, "--out", tmp_path / name)
+    before, after = data_of(run), load(tmp_path / name)
+    assert list(after) == list(before) == ["train", "validation"]
+
+    def files(part: Labelled) -> list[Path]:
+        assert isinstance(part.inputs, ImageFiles)
+        return [(part.inputs.root / each).resolve() for each in part.inputs.names]
+
+    assert sorted(files(after["validation"])) == sorted(files(before["validation"]))
+    assert set(files(after.train)) == set(files(before.train))
+    assert len(after.train) * EPOCHS == run.summary()["examples_seen"]
+
+
 def test_classes_keep_the_names_that_the_data_have(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,8 +116,10 @@ def test_classes_keep_the_names_that_the_data_have(
     assert {row["label"] for row in rows} == {"cat", "dog"}
     assert all(Path(row["path"]).parent.name == row["label"] for row in rows)
     told(capsys, "export", run.path, "--as", "folder", "--out", tmp_path / "up")
-    assert sorted(entry.name for entry in (tmp_path / "up").iterdir()) == ["cat", "dog"]
-    assert all(link.resolve().parent.name == link.parent.name for link in (tmp_path / "up").glob("*/*"))
+    assert sorted(str(entry.relative_to(tmp_path / "up")) for entry in (tmp_path / "up").glob("*/*")) == [
+        f"{split}/{kind}" for split in ("train", "validation") for kind in ("cat", "dog")
+    ]
+    assert all(link.resolve().parent.name == link.parent.name for link in (tmp_path / "up").glob("*/*/*"))
 
 
 def test_a_run_that_weighted_losses_repeats_nothing_unless_told(
@@ -152,5 +176,6 @@ def test_outputs_numbered_from_zero_belong_to_the_training_rows_of_a_manifest(
     Path("s.csv").write_text("index,label,hard,loss\n2,1,1,2\n0,0,0,1\n1,1,0,1\n")
     told(capsys, "export", "s.csv", "--as", "csv", "--data", "all.csv", "--out", "up.csv")
     with Path("up.csv").open() as file:
-        rows = [(row["path"], row["label"], row["repeat"]) for row in csv.DictReader(file)]
-    assert rows == [("3.png", "dog", "2"), ("1.png", "cat", "1"), ("2.png", "dog", "1")]
+        rows = [(row["path"], row["label"], row["split"], row["repeat"]) for row in csv.DictReader(file)]
+    train = [("3.png", "dog", "train", "2"), ("1.png", "cat", "train", "1"), ("2.png", "dog", "train", "1")]
+    assert rows == [*train, ("0.png", "cat", "test", "1")]

@@ -1,13 +1,15 @@
 """Data that nobody has split: a fifth of every class is held out, said, and part of what a run is."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from evenly.data import load
+from evenly.data import Labelled, load
+from evenly.data.formats.image_files import ImageFiles
 from evenly.data.held_out import held_out_mask
 from evenly.errors import UsageError
 
@@ -61,7 +63,9 @@ def test_arrays_and_manifests_without_a_split_hold_some_out_but_not_of_repeated_
     names = sorted(path.relative_to(tmp_path) for path in photos.glob("*/*.png"))
     lines = [f"{name},{name.parent.name},{1 + i % 2}" for i, name in enumerate(names)]
     (tmp_path / "list.csv").write_text("\n".join(["path,label,repeat", *lines]) + "\n")
-    assert list(load(tmp_path / "list.csv")) == ["train"]
+    repeated = load(tmp_path / "list.csv")
+    assert list(repeated) == ["train"]
+    assert "list.csv repeats rows and has no test split: nothing is held out" in repeated.remarks[-1]
     with pytest.raises(UsageError, match="repeats rows"):
         load(tmp_path / "list.csv", held_out=0.2)
 
@@ -71,3 +75,34 @@ def test_every_class_keeps_an_example_to_train_on(share: float) -> None:
     labels = torch.tensor([0, 0, 1, 1, 1, 2])
     kept = labels[~held_out_mask(labels, share=share, key="test")]
     assert set(kept.tolist()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("connect", [Path.symlink_to, Path.hardlink_to])
+@pytest.mark.parametrize("options", [{}, {"validation": 0.3}])
+def test_copies_of_a_held_out_file_are_not_trained_on(connect: Any, options: dict[str, float], tmp_path: Path) -> None:
+    photos = tree(tmp_path / "photos")
+    for kind in ("cat", "dog"):
+        for i in range(0, 10, 2):
+            connect(photos / kind / f"copy-of-{i}.png", photos / kind / f"{i}.png")
+    splits = load(photos, **options)
+    held = splits["validation" if options else "test"]
+
+    def files(part: Labelled) -> list[tuple[str, int]]:
+        assert isinstance(part.inputs, ImageFiles)
+        return [(Path(name).parent.name, (part.inputs.root / name).stat().st_ino) for name in part.inputs.names]
+
+    assert not set(files(splits.train)) & set(files(held))
+    assert len(set(files(held))) == len(held) == (6 if options else 4), "a share of the files, each once"
+    assert len(set(files(splits.train))) == 20 - len(held)
+    left_out = 30 - len(splits.train) - len(held)
+    assert left_out > 0
+    assert any(f"{left_out} further cop" in remark for remark in splits.remarks)
+
+
+def test_a_file_in_two_classes_is_trained_on_in_both(tmp_path: Path) -> None:
+    photos = tree(tmp_path / "photos", num=2)
+    (photos / "cow").mkdir()
+    (photos / "cow" / "0.png").symlink_to(photos / "cat" / "0.png")
+    splits = load(photos, held_out=0.5)
+    assert set(splits.train.labels.tolist()) == {0, 1, 2}
+    assert splits["test"].labels.tolist() == [2], "cat and cow have one file that is theirs alone, or none"

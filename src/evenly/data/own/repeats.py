@@ -39,8 +39,9 @@ def repeats(
 ) -> Tensor:
     """How often each row occurs; a `DataError` names the place of the first invalid number.
 
-    >>> repeats("up.csv", "repeat", ["2", "1.0"], split_of=["train", "test"], place="line {}".format).tolist()
-    [2, 1]
+    >>> split_of = ["train", "test", "test"]
+    >>> repeats("up.csv", "repeat", ["2", "1.0", ""], split_of=split_of, place="line {}".format).tolist()
+    [2, 1, 1]
     >>> repeats("up.csv", "repeat", ["0"], split_of=["train"], place=lambda row: f"line {row + 2}")
     Traceback (most recent call last):
     evenly.errors.DataError: up.csv, line 2: 'repeat' is '0': an example occurs a whole number of times, at least ...
@@ -48,7 +49,8 @@ def repeats(
     numbers = array.array("i")
     most, total = min(_COPIES_PER_ROW * len(split_of) + _COPIES, 2**31 - 1), 0
     for row, (cell, split) in enumerate(zip(cells, split_of, strict=True)):
-        number = whole_number(cell)
+        # Rows outside `train` occur once, said or not.
+        number = 1 if not cell and split != "train" else whole_number(cell)
         if number is None or number < 1:
             raise DataError(
                 f"{source}, {place(row)}: {column!r} is {cell!r}: an example occurs a whole number of times, at least "
