@@ -52,7 +52,10 @@ def charts(measured: Measured) -> list[Chart]:
         plain, early = curves["original"], curves["early"]
         errors = [100 * each for each in plain["train.error"]]
         layers.append(Line(f"seed {key.split()[-1]}", plain["epoch"], errors, colour=colour))
-        layers.append(Points("", early["epoch"][-1:], [100 * early["train.error"][-1]], colour=colour, mark="cross"))
+        # Where the early run has fitted everything by its end, an earlier epoch is taken.
+        separated = int(measured.values["gain.early"][int(key.split()[-1])])
+        error = 100 * early["train.error"][early["epoch"].index(separated)]
+        layers.append(Points("", [separated], [error], colour=colour, mark="cross"))
     # Every name but the rule's own has one epoch, the same for all seeds.
     epochs = {
         name.removesuffix(".early"): min(by.values()) for name, by in measured.values.items() if name.endswith(".early")

@@ -86,6 +86,7 @@ def chart(measured: Measured) -> list[Chart]:
     """Φ over the plane of each feature."""
     series = measured.series["surfaces"]
     inputs, labels = series["points"]["inputs"], series["points"]["labels"]
+    seed = min(measured.values["sgd.easy"])
     panels = []
     for name in ("sgd", "lsam"):
         for number, feature in enumerate(("easy", "hard")):
@@ -96,7 +97,7 @@ def chart(measured: Measured) -> list[Chart]:
             heat = Heat(plane["axis"], plane["axis"], steps, "Φ / max |Φ|", diverging=True, low=-1.0, high=1.0)
             points = [_points(inputs, labels, number, label) for label in (0, 1)]
             sentence = (
-                f"Φ_{feature} as {name.upper()} has trained it (seed 0), over the plane of that feature, with the "
+                f"Φ_{feature} as {name.upper()} has trained it (seed {seed}), over the plane of that feature, with the "
                 f"{SHOWN} training points of each class."
             )
             title = f"{name.upper()}: Φ_{feature}, {error:.1f}% misread"
