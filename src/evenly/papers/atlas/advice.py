@@ -7,6 +7,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from evenly.papers.atlas.cells import Cell, cells
+from evenly.papers.atlas.task_list import TASKS
 
 Row = Mapping[str, Any]
 #: The features of a task that need no group labels.
@@ -19,9 +20,9 @@ NEAREST = 3
 # distance beyond which not even the nearest does. Every task of the atlas has another within 0.72: at twice that
 # distance nothing is known of whether its advice carries over.
 NEAR, FAR = 1.0, 1.5
-# A task has noisier labels if more than this share contradicts the early network there, and this many times as many as
-# here. Clean tasks of the atlas have up to 0.1%, those with 2% wrong labels 1.6%.
-FEW_WRONG, NOISIER = 0.005, 2.0
+# A task with wrong labels is noisier if this many times as many labels contradict the early network there as here.
+# Right labels can contradict it too, where the easy feature does: 3.1% on one task without a wrong one.
+NOISIER = 2.0
 #: The cures as methods of a comparison.
 METHODS = {
     "plain": "plain",
@@ -75,7 +76,8 @@ class Advice:
 
     `nearest` are the tasks with their distances; the ranking is empty if even the nearest is far. `harmful` names the
     tasks whose ordinary error a cure raised, and `ruled_out` the cures that the caller's own signs speak against.
-    `noisier` are the nearest tasks with far more labels that contradict the early network, and the share of these.
+    `noisier` are the nearest tasks that have wrong labels and far more that contradict the early network, and the share
+    of these.
     """
 
     nearest: Mapping[str, float]
@@ -124,11 +126,10 @@ def advise(features: Mapping[str, float], rows: Sequence[Row], *, against: Colle
         return Advice(nearest)
     ranking, harmful = rank_cures(cells([row for row in rows if row["key"] in nearest]))
     ruled_out = tuple(choice.cure for choice in ranking if not words_of(choice.cure).isdisjoint(against))
-    contradicted = {key: known[key]["disagreement"] for key in nearest}
-    noisier = {key: share for key, share in contradicted.items() if share > NOISIER * features["disagreement"]}
+    noisy = {key: known[key]["disagreement"] for key in nearest if key in TASKS and TASKS[key].minority == "noisy"}
+    noisier = {key: share for key, share in noisy.items() if share > NOISIER * features["disagreement"]}
     return Advice(
-        nearest, tuple(each for each in ranking if each.cure not in ruled_out), harmful, ruled_out,
-        {key: share for key, share in noisier.items() if share > FEW_WRONG},
+        nearest, tuple(each for each in ranking if each.cure not in ruled_out), harmful, ruled_out, noisier
     )  # fmt: skip
 
 

@@ -62,8 +62,8 @@ def test_a_cure_that_harms_the_ordinary_error_is_not_advised():
     assert "useful8" in found.surely_harmful
 
 
-def harmed(features: dict[str, float], here: dict[str, float]):
-    made = row("atlas/noisy-2", {"useful8": -9.0}, features=features)
+def harmed(features: dict[str, float], here: dict[str, float], *, task: str = "atlas/noisy-2"):
+    made = row(task, {"useful8": -9.0}, features=features)
     made["quantities"]["useful8.test"] = {seed: value + 5 for seed, value in made["quantities"]["useful8.test"].items()}
     return advise(here, [made])
 
@@ -74,6 +74,13 @@ def test_harm_on_a_task_with_noisier_labels_is_in_doubt():
     assert "useful8" in harmed(noisy, clean).harmful
     assert harmed(noisy, clean).surely_harmful == ()
     assert harmed(noisy, noisy).surely_harmful == harmed(clean, noisy).surely_harmful == ("useful8",)
+
+
+def test_harm_on_a_task_with_right_labels_that_contradict_the_network_is_in_no_doubt():
+    here, there = LACKING | {"disagreement": 0.0}, LACKING | {"disagreement": 0.031}
+    found = harmed(there, here, task="atlas/convnet-conflicting-5")
+    assert found.noisier == {}
+    assert "useful8" in found.surely_harmful
 
 
 def test_what_the_data_rule_out_is_not_ranked():
