@@ -1,7 +1,9 @@
 """A folder per class, with and without splits above."""
 
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -163,3 +165,34 @@ def test_a_class_whose_name_no_record_can_hold_is_refused_and_files_may_have_any
     os.rename(folder, tmp_path / "b")
     os.rename(tmp_path / "b" / "0.png", os.fsencode(tmp_path) + b"/b/\xff.png")
     assert len(load(tmp_path, held_out=0).train) == 10
+
+
+@contextmanager
+def as_an_ordinary_user() -> Iterator[None]:
+    """Root reads every folder, whatever its rights."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are others on Windows")
+@pytest.mark.parametrize("closed", ["cat", "cat/deep", "."])
+def test_a_folder_that_cannot_be_read_is_named_and_not_taken_for_empty(closed: str) -> None:
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
+        root = tree(Path(name) / "photos", ["cat/1.png", "cat/deep/2.png", "dog/1.png"])
+        Path(name).chmod(0o755)
+        (root / closed).chmod(0o000)
+        try:
+            with (
+                as_an_ordinary_user(),
+                pytest.raises(DataError, match=r"cannot be read \(Permission denied\)") as found,
+            ):
+                folder(root)
+            assert str(found.value).startswith(f"{root / closed}: ")
+        finally:
+            (root / closed).chmod(0o755)

@@ -1,9 +1,10 @@
 """Image files in a folder per class, and checks that listed files exist."""
 
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 from evenly.data.formats.image_files import SUFFIXES
 from evenly.errors import DataError
@@ -15,7 +16,8 @@ _NAMED = 3  # names that an error lists before it counts the rest
 def class_folders(folder: Path) -> dict[str, list[str]]:
     """The image files below each sub-folder of `folder`, sorted, by the sub-folder's name.
 
-    Hidden files and folders are ignored. A class folder without images is an error, and so is a root without any.
+    Hidden files and folders are ignored. A class folder without images is an error, and so is a root without any, or a
+    folder that cannot be read.
     """
     names = sub_folders(folder)
     if not names:
@@ -40,7 +42,7 @@ def class_folders(folder: Path) -> dict[str, list[str]]:
 
 def sub_folders(folder: Path) -> list[str]:
     """The names of the folders in `folder`, sorted, without hidden ones."""
-    with os.scandir(folder) as entries:
+    with _reading(folder), os.scandir(folder) as entries:
         return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
 
 
@@ -50,7 +52,7 @@ def remarks_on_unread(folder: Path) -> list[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir() and entry.name.startswith("."):
-                with suppress(PermissionError):  # such as the .Trashes of a disk
+                with suppress(DataError):  # such as the .Trashes of a disk
                     hidden += [entry.name] * has_images(Path(entry))
             elif _is_image(entry.name) and entry.is_file():
                 loose.append(entry.name)
@@ -78,7 +80,7 @@ def remarks_on_unread(folder: Path) -> list[str]:
 
 def has_images(folder: Path) -> bool:
     """Whether images are directly in `folder`."""
-    with os.scandir(folder) as entries:
+    with _reading(folder), os.scandir(folder) as entries:
         return any(_is_image(entry.name) for entry in entries)
 
 
@@ -87,13 +89,32 @@ def _is_image(name: str, suffixes: tuple[str, ...] = SUFFIXES) -> bool:
 
 
 def image_names(root: Path, below: str, suffixes: tuple[str, ...] = SUFFIXES) -> list[str]:
-    """The image files anywhere under `root`/`below`, relative to `root`, sorted, without hidden ones."""
+    """The image files anywhere under `root`/`below`, relative to `root`, sorted, without hidden ones.
+
+    A folder that cannot be read is an error: its images would be missing without a word.
+    """
     names = []
-    for where, folders, files in os.walk(root / below):
+    for where, folders, files in os.walk(root / below, onerror=_refuse_unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
         inside = Path(where).relative_to(root).as_posix()
         names += [f"{inside}/{f}" for f in files if _is_image(f, suffixes)]
     return sorted(names)
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or os.fspath(folder)
+        _refuse_unreadable(error)
+
+
+def _refuse_unreadable(error: OSError) -> NoReturn:
+    raise DataError(
+        f"{error.filename}: this folder cannot be read ({error.strerror}). Give yourself the right to read it (chmod "
+        "-R u+rX), or move it elsewhere."
+    ) from error
 
 
 def require_files(source: Path, root: Path, names: Iterable[str]) -> None:
