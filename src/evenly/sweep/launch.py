@@ -11,7 +11,7 @@ from evenly.sweep.plan import Job, Plan
 from evenly.sweep.status import FOLDER, Listener, Status
 from evenly.sweep.status import JobsFailed as JobsFailed
 from evenly.sweep.where import Where
-from evenly.sweep.worker import Outcome, call, skip_outcome
+from evenly.sweep.worker import Outcome, call, seconds_taken, skip_outcome
 
 HERE = Where(at_once=1)
 
@@ -108,8 +108,8 @@ def _run_here(plan: Plan, where: Where, runs: Path, status: Status, *, stop_at_f
             if stop_at_failure or len(plan) == 1:
                 raise
             continue
-        host = socket.gethostname()
-        status.end(Outcome(job.name, "done", result, host=host, seconds=time.monotonic() - begun))
+        taken = seconds_taken(result, str(runs), time.monotonic() - begun)
+        status.end(Outcome(job.name, "done", result, host=socket.gethostname(), seconds=taken))
 
 
 def _in_order(plan: Plan) -> list[Job]:

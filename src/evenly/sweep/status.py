@@ -15,7 +15,7 @@ from evenly.progress import Bar, duration, tell
 from evenly.records import json_text
 from evenly.sweep.plan import Job, Plan
 from evenly.sweep.where import Where
-from evenly.sweep.worker import Outcome, last_lines
+from evenly.sweep.worker import AT_ONCE, Outcome, last_lines
 
 FOLDER = "sweep"  # in a folder of runs: the logs and the state of plans
 STATE = "state.json"
@@ -80,7 +80,7 @@ class Status:
         self.outcomes[outcome.name] = outcome
         # A job that was done before took no time, and one that only collects says nothing about training: neither
         # must decide the estimate for the others.
-        if outcome.state == "done" and outcome.seconds > 0.5 and self.plan[outcome.name].cost > COLLECTING:
+        if outcome.state == "done" and outcome.seconds > AT_ONCE and self.plan[outcome.name].cost > COLLECTING:
             self._seconds += outcome.seconds
             self._cost += self.plan[outcome.name].cost
         if self.listener is not None:

@@ -18,11 +18,13 @@ from typing import Any, Literal, NoReturn
 
 from evenly import atomic
 from evenly.errors import EvenlyError, SetupError, Stopped, UsageError
+from evenly.records import Run
 from evenly.records.lock import Busy
 from evenly.sweep.plan import Job
 
 State = Literal["done", "failed", "stopped", "skipped", "lost"]
 PATIENCE = 2.0  # seconds before trying again to open a run that another command is training
+AT_ONCE = 0.5  # seconds that a job takes at most if it was done before
 LAST_LINES = 20
 REPORTING = 10.0  # seconds that a process of a failed run leaves the first one to report
 
@@ -56,13 +58,27 @@ def do(job: Job, *, runs: str, log: str, threads: int | None = None, devices: in
             except Exception:
                 traceback.print_exc()  # into the log; the user is shown only the message
                 raise
-        return Outcome(job.name, "done", result, seconds=time.monotonic() - begun, **where)
+        taken = seconds_taken(result, runs, time.monotonic() - begun)
+        return Outcome(job.name, "done", result, seconds=taken, **where)
     except (Stopped, KeyboardInterrupt) as error:
         return Outcome(job.name, "stopped", error=str(error), seconds=time.monotonic() - begun, **where)
     except Exception as error:
         message = str(error) if isinstance(error, EvenlyError) else f"{type(error).__name__}: {error}"
         code = error.exit_code if isinstance(error, EvenlyError) else 1
         return Outcome(job.name, "failed", error=message, seconds=time.monotonic() - begun, exit_code=code, **where)
+
+
+def seconds_taken(result: Any, runs: str, elapsed: float) -> float:
+    """The seconds that a job took, with those before it was interrupted, if its result names the run that it trained.
+
+    A job that was done before took no time.
+    """
+    if elapsed <= AT_ONCE or not isinstance(result, Mapping) or not isinstance(result.get("run"), str):
+        return elapsed
+    try:
+        return max(elapsed, float(Run.open(result["run"], runs).summary()["seconds"]))
+    except (EvenlyError, OSError, KeyError, TypeError, ValueError):  # of use for an estimate only
+        return elapsed
 
 
 def skip_outcome(job: Job, needed: str) -> Outcome:

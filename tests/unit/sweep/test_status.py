@@ -9,9 +9,10 @@ import pytest
 
 from evenly import progress
 from evenly.errors import DataError, Stopped, UsageError
+from evenly.records import Run
 from evenly.sweep import Job, Plan, Where, launch, status
 from evenly.sweep.status import JobsFailed, Status, under_way
-from evenly.sweep.worker import Outcome
+from evenly.sweep.worker import Outcome, seconds_taken
 
 NOTHING = "evenly.sweep.worker:do_nothing"
 PLAN = Plan([Job(f"sam, seed {n}", NOTHING) for n in range(4)])
@@ -58,6 +59,29 @@ def test_the_last_run_is_said_to_be_late_rather_than_nearly_done(monkeypatch: py
         assert "about 22.0 s left" in progress_of.sentence()
         now[0] += 300.0
         assert progress_of.sentence() == "1 of 3 runs done, longer than expected: steps"
+
+
+def finish_training(runs: str, *, run: str) -> dict[str, str]:
+    """The rest of a run that another command began."""
+    time.sleep(0.6)
+    return {"run": run}
+
+
+def test_a_job_that_was_resumed_counts_with_all_its_seconds(tmp_path: Path) -> None:
+    with Run.create(tmp_path, {}, "0123456789ab", environment={}) as run:
+        run.finish({"seconds": 3600.0})
+    work, names = f"{__name__}:finish_training", ("0123456789ab", "nowhere")
+    jobs = [Job(f"seed {n}", work, {"run": name}) for n, name in enumerate(names)]
+    ended: dict[str, float] = {}
+
+    def listen(job: Job, outcome: Outcome | None) -> None:
+        if outcome is not None:
+            ended[job.name] = outcome.seconds
+
+    launch(Plan(jobs), Where(at_once=1), runs=tmp_path, listener=listen)
+    assert ended["seed 0"] == 3600.0
+    assert 0.5 < ended["seed 1"] < 60, "of a run that is not there, what the job took"
+    assert seconds_taken({"run": "0123456789ab"}, str(tmp_path), 0.1) == 0.1, "done before"
 
 
 def test_a_job_that_only_collects_says_nothing_about_the_time_left() -> None:
