@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust, assignments
 from evenly.cli.train import short_number
-from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.errors import DataError, SetupError, UsageError, did_you_mean
 from evenly.measurements import MEASUREMENTS
 
 if TYPE_CHECKING:
+    from evenly.records import Run
     from evenly.training.trained_model import TrainedModel
 
 EXAMPLES = """
@@ -86,6 +87,7 @@ def measure(
         raise UsageError(f"{run_id} is epoch {pointed} already: give --at-epochs {at_epochs} with {run.path} instead.")
     rows = []
     refused: dict[str, DataError] = {}
+    is_stored = False
     for epoch in _epochs(at_epochs) if pointed is None else [pointed]:
         stored = load_trained(run, epoch=epoch, data_root=data_root)
         rates = (row["lr"] for row in run.metrics() if row.get("epoch") == stored.epoch and "lr" in row)
@@ -102,7 +104,7 @@ def measure(
         numbers = {"epoch": stored.epoch, **measured}
         name = f"measurements/epoch-{stored.epoch:04d}.json"
         before = run.read_json(name) if run.file(name).exists() else {}
-        run.write_json(name, {**before, **numbers})
+        is_stored = store(run, name, {**before, **numbers})
         rows.append(numbers)
     run.close()
     if json and rows:
@@ -110,10 +112,23 @@ def measure(
     elif rows:
         for row in rows:
             print_table([{"what": k, "value": _words(k, v)} for k, v in row.items()], ["what", "value"])
-        say(f"\nWritten to {run.path / 'measurements'}.")
+        if is_stored:
+            say(f"\nWritten to {run.path / 'measurements'}.")
     if refused:
         why = [f"{name} was not measured: {error}" for name, error in refused.items()]
-        raise DataError("\n  ".join(why + [f"The rest is in {run.path / 'measurements'}."] * bool(rows)))
+        raise DataError("\n  ".join(why + [f"The rest is in {run.path / 'measurements'}."] * is_stored))
+
+
+def store(run: "Run", name: str, value: Any) -> bool:
+    """Write a result into a run's records; if that fails, warn, and let the caller show what took long to measure."""
+    from evenly.records.lock import Busy
+
+    try:
+        run.write_json(name, value)
+    except (SetupError, Busy) as error:
+        say(f"{name} was not stored: {error}")
+        return False
+    return True
 
 
 def _numbers(

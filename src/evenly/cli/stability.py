@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from evenly.cli.measure import store
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust, verb
 from evenly.cli.train import short_number
@@ -224,7 +225,7 @@ def _of_run(
         loss=None if recipe.loss == "auto" else recipe.loss,
     )
     report |= {"lr_initial": first, "lr_last": last, "notes": [_rate_sentence(lr, first, last), *report["notes"]]}
-    run.write_json("stability.json", {"epoch": stored.epoch, "examples": len(parts[0]), **report})
+    store(run, "stability.json", {"epoch": stored.epoch, "examples": len(parts[0]), **report})
     run.close()
     return report
 

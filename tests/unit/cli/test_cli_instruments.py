@@ -1,6 +1,7 @@
 """`evenly measure` and `evenly stability` as a person runs them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,27 @@ def test_a_run_is_measured_in_plain_names_and_the_numbers_go_into_its_records(tr
     assert {"lambda_max", "lambda_ratio_5", "l1", "easy", "hard", "gini"} <= set(found)
     assert found["easy"] < found["hard"]
     assert json.loads((trained.path / "measurements" / "epoch-0003.json").read_text())["l1"] == found["l1"]
+
+
+def test_what_cannot_be_stored_is_shown_with_a_warning(
+    trained: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(trained.path, tmp_path / trained.id))
+    shutil.rmtree(copy / "measurements", ignore_errors=True)
+    (copy / "measurements").write_text("in the way")
+    assert main(["measure", str(copy), "rank", "--examples", "50", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "feature_rank" in json.loads(out)
+    assert "was not stored: cannot write" in err
+    # A folder that only others may write to, for a test that may run as root: the lock cannot be made.
+    (copy / "lock").unlink(missing_ok=True)
+    (copy / "lock").mkdir()
+    assert main(["measure", str(copy), "rank", "--examples", "50"]) == 0
+    assert "Written to" not in capsys.readouterr().err
+    assert main(["stability", "threshold", "--run", str(copy), "--examples", "20", "--draws", "1", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "methods" in json.loads(out)
+    assert "stability.json was not stored" in err
 
 
 def test_measurements_follow_the_epochs_whose_weights_were_kept(trained: Run) -> None:
