@@ -1,6 +1,7 @@
 """`evenly advise`: what to try first on your data, from two short early runs and the atlas of cures."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +107,7 @@ def _resolve(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple
     from dataclasses import replace
 
     from evenly import consent
+    from evenly.papers.atlas.early_run import FEWEST_EPOCHS
     from evenly.recipe import Resampling, Until
     from evenly.training.recorded_recipe import recorded_recipe
     from evenly.training.trained_model import data_of
@@ -115,6 +117,12 @@ def _resolve(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple
             word = f"{option} {given[name][0]}" if name == "changes" else option
             raise UsageError(f"{word}: run {run.id} has a recipe already. Leave it out, or give the data set instead.")
     made = recorded_recipe(run)
+    if made.epochs < FEWEST_EPOCHS:  # its epochs cannot be changed here, so advice to change them would not help
+        instead = ["evenly", "advise", made.data.name, "--model", made.model.name, "--epochs", str(FEWEST_EPOCHS)]
+        raise UsageError(
+            f"run {run.id} has {made.epochs} epoch{'s' * (made.epochs > 1)}, and advice looks at an early network. "
+            f"Give its data instead: {shlex.join(instead)}"
+        )
     consent.require(made.model.name, made.model.options, source=run.path)  # the folder may be a stranger's
     recipe = replace(made, resampling=Resampling(), until=Until(), keep_epochs=())
     return recipe, data_of(run, data_root=how["data_root"])
@@ -130,7 +138,11 @@ def _signs(seen: "Looks", named: "Run | None") -> "list[Sign]":
         of_run = [*signs_of_run(named), *of_run]
     separation = seen.early.separation
     checked = health(separation, seen.early.outputs_NC)
-    return [*of_run, *signs_of_separation(separation, checked, agreement=seen.features["agreement"])]
+    too_early = not seen.twin.summary().get("rule_fired", True)
+    of_separation = signs_of_separation(
+        separation, checked, agreement=seen.features["agreement"], too_early=too_early
+    )  # fmt: skip
+    return [*of_run, *of_separation]
 
 
 def _run(word: str | None, runs: str) -> Any:

@@ -108,6 +108,19 @@ def test_data_that_no_cure_is_for_are_refused_before_training(
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_run_too_short_for_advice_is_answered_with_a_command_that_can_be_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "runs")
+    few = ["--set", "size=200", "--set", "model.options.width=8"]
+    assert main(["train", "digit-dominoes", "--model", "mlp", "--epochs", "1", *few, "--runs", folder, "--json"]) == 0
+    run = json.loads(capsys.readouterr().out)["folder"]
+    assert main(["advise", run, "--runs", folder]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "has 1 epoch, and advice looks at an early network" in told
+    assert "evenly advise digit-dominoes --model mlp --epochs 4" in told
+
+
 def test_odd_data_are_remarked_on_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = np.array([0] * 30 + [1] * 30 + [2])
     inputs = np.random.default_rng(0).normal(labels[:, None], 1.0, (61, 4)).astype(np.float32)

@@ -17,6 +17,7 @@ from evenly.training.trained_model import load_trained, weights_at
 TWIN = 1000  # added to the seed
 MOST = 15  # epochs, as for the atlas's own networks
 FEWEST = 20  # with fewer examples in a class, its clusters say nothing
+FEWEST_EPOCHS = 4  # in a shorter training, no network is early
 
 
 @dataclass(frozen=True)
@@ -61,5 +62,7 @@ def refuse(recipe: Recipe, data: Splits) -> None:
             f"every class of {data.name} has fewer than {FEWEST} training examples: {', '.join(small[:3])}. Clusters "
             "of so few say nothing: give more examples."
         )
-    if recipe.epochs < 4:
-        raise UsageError(f"epochs={recipe.epochs}: advice looks at an early network. Give --epochs 4 or more.")
+    if recipe.epochs < FEWEST_EPOCHS:
+        raise UsageError(
+            f"epochs={recipe.epochs}: advice looks at an early network. Give --epochs {FEWEST_EPOCHS} or more."
+        )
