@@ -154,6 +154,8 @@ def _run(
             print_row(rows[-1])
     if json:
         print_json(rows)
+    if any(row["scale"] == "smoke" for row in rows):
+        say("Smoke only shows that an experiment runs: its numbers and verdicts mean nothing.")
     if failed is not None:
         raise failed
     if check:

@@ -43,14 +43,14 @@ def claimed_difference(claim: Mapping[str, Any]) -> str:
 def _signed(value: float) -> str:
     """A number with its sign and three digits.
 
-    >>> _signed(-1390.4), _signed(0.0213)
-    ('−1,390', '+0.0213')
+    >>> _signed(-1390.4), _signed(0.0213), _signed(-4.92e-05)
+    ('−1,390', '+0.0213', '−4.92e−05')
     """
     return _plain(f"{value:+,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:+.3g}")
 
 
 def _plain(number: str) -> str:
-    return number.replace("-", "−") if "e" not in number else number
+    return number.replace("-", "−")
 
 
 def duration(minutes: float) -> str:

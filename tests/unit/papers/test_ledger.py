@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evenly.cli import main
+from evenly.cli.verdicts import print_row
 from evenly.errors import DataError
 from evenly.papers import ledger as book
 from evenly.papers.catalogue import CATALOGUE, PAPERS
@@ -131,6 +132,21 @@ def test_checking_against_a_damaged_row_is_refused(folder: Path, tmp_path: Path,
     words = ["reproduce", "chang2025/mistake3", "--scale", "smoke", "--check", "--ledger", str(folder)]
     assert main([*words, "--runs", str(tmp_path / "runs"), "--on", "local:1"]) == 3
     assert "mistake3-smoke.json cannot be read" in capsys.readouterr().err
+
+
+def test_a_smoke_run_is_not_presented_as_a_finding(capsys: Any):
+    claim = ROW["claims"][0] | {"verdict": "inconclusive", "effect": -0.28, "seeds_needed": 24, "direction": "less",
+                                "difference": {"mean": 0.05, "low": -0.95, "high": 1.05, "n": 3}}  # fmt: skip
+    print_row(ROW | {"claims": [claim], "scale": "small"})
+    assert "about 24 seeds would settle it" in capsys.readouterr().out
+    print_row(ROW | {"claims": [claim], "scale": "smoke"})
+    assert "seeds would settle it" not in capsys.readouterr().out
+
+
+def test_reproducing_at_smoke_says_that_its_numbers_mean_nothing(tmp_path: Path, capsys: Any):
+    words = ["reproduce", "chang2025/mistake3", "--scale", "smoke", "--ledger", str(tmp_path)]
+    assert main([*words, "--runs", str(tmp_path / "runs"), "--on", "local:1"]) == 0
+    assert "Smoke only shows that an experiment runs" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_row_of_an_older_version_is_stale_and_not_damaged(folder: Path):
