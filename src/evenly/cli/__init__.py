@@ -17,7 +17,7 @@ from importlib import import_module
 from evenly import __version__
 from evenly.cli.parser import Parser
 from evenly.consent import trusting
-from evenly.errors import EvenlyError
+from evenly.errors import EvenlyError, SetupError
 from evenly.progress import tell, wrap_text
 
 EXAMPLES = """
@@ -65,8 +65,23 @@ def parser(verb: str | None = None) -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
     _speak_plainly()
+    code = 0
+    try:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        print(end="", flush=True)  # here, where it can still be reported that the output cannot be written
+    except OSError as error:
+        reason = _why_stdout_fails(error)
+        if reason is None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain at exit
+        if not isinstance(reason, BrokenPipeError):  # that the reader has gone (`evenly runs | head`) is no error
+            print(wrap_text(f"evenly: cannot write the output: {reason.strerror}"), file=sys.stderr)
+            return SetupError.exit_code
+    return code
+
+
+def _run(words: list[str]) -> int:
     try:
         arguments = vars(parser(next((word for word in words if word in VERBS), None)).parse_args(words))
         run = arguments.pop("run")
@@ -78,10 +93,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         print(wrap_text(f"evenly: {interrupt}" if str(interrupt) else "evenly: interrupted"), file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        # The reader has gone (`evenly data list | head`): that is no error. Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+
+
+def _why_stdout_fails(error: OSError) -> OSError | None:
+    """The reason why nothing can be written to stdout, if `error` may have come from there."""
+    try:
+        print(end="", flush=True)  # what could not be written is still in the buffer, and fails again
+    except OSError as again:
+        return again
+    return error if isinstance(error, BrokenPipeError) else None
 
 
 class _ToStderr(logging.Handler):

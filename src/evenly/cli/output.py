@@ -43,4 +43,8 @@ def print_table(
     for row in rows:
         table.add_row(*(escape(printable(str(row.get(column, "")))) for column in columns))
     # Without a terminal there is no width to respect: one row, one line, for grep.
-    Console(width=None if sys.stdout.isatty() else 10_000, soft_wrap=not sys.stdout.isatty()).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 10_000, soft_wrap=not sys.stdout.isatty())
+    # Printed by Python, since rich ends the process with an error if the reader has gone (`evenly runs | head`).
+    with console.capture() as rendered:
+        console.print(table)
+    print(rendered.get(), end="")

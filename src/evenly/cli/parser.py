@@ -53,6 +53,11 @@ class Parser(argparse.ArgumentParser):
         examples = textwrap.indent(textwrap.dedent(self.examples.strip("\n")).rstrip(), "  ")
         return f"examples:\n{examples}\n\n{body}" if examples else body
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Like argparse, but with the help written out: `evenly.cli.main` knows what to do if the reader has gone."""
+        print(end="", flush=True)
+        super().exit(status, message)
+
     def error(self, message: str) -> NoReturn:
         """One line that says what is wrong and what to do; exit code 2."""
         self.exit(2, f"{self.prog}: {self._suggestion(message)}\nSee `{self.prog} --help`.\n")

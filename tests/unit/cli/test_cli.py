@@ -339,11 +339,23 @@ def test_doctor_tells_versions_device_and_how_to_get_what_is_missing(tmp_path: P
     assert "cifar10" in evenly("doctor", EVENLY_DATA=str(tmp_path)).stdout
 
 
-def test_a_closed_pipe_is_no_error() -> None:
-    shell = f"{sys.executable} -m evenly data list --json | head -c 1; exit ${{PIPESTATUS[0]}}"
+@pytest.mark.parametrize("words", ["data list --json", "data list", "data --help"])
+def test_a_closed_pipe_is_no_error(words: str) -> None:
+    shell = f"{sys.executable} -m evenly {words} | true; exit ${{PIPESTATUS[0]}}"
     result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "BrokenPipe" not in result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_output_that_cannot_be_written_is_told_in_a_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "evenly", "data", "list"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert result.returncode == 4
+    assert "cannot write the output: No space left on device" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_real_cifar10_is_verified_file_by_file(published: Callable[[str], Path], tmp_path: Path) -> None:
