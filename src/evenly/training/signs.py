@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from evenly.records import Run, json_text
 from evenly.resampling.health import Health
+from evenly.resampling.moment import MAX_ACCURACY
 from evenly.resampling.separation import Separation
 
 HELD_OUT = ("test", "validation")
@@ -49,12 +50,28 @@ def signs_of_run(run: Run) -> list[Sign]:
     return [*_on_curve(run.metrics()), *_on_errors(summary), *_on_sharpness(run)]
 
 
-def signs_of_separation(separation: Separation, health_: Health, *, agreement: float | None = None) -> list[Sign]:
-    """The signs in an early network's outputs: wrong labels first, then whether there is a group to upsample.
+def signs_of_separation(
+    separation: Separation, health_: Health, *, agreement: float | None = None, too_early: bool = False
+) -> list[Sign]:
+    """The signs in an early network's outputs: a fit of everything, wrong labels, whether there is a group to upsample.
 
-    `agreement` is how well its hard examples match another network's, if known: 1 the same, 0 chance.
+    `agreement` is how well its hard examples match another network's, if known: 1 the same, 0 chance. `too_early` says
+    that hard examples cannot yet be told from examples not yet learned: then no group is claimed.
     """
     signs = []
+    fitted = separation.accuracy > MAX_ACCURACY
+    if fitted:
+        signs.append(
+            Sign(
+                f"The network fits {separation.accuracy:.2%} of the training set already when its outputs are "
+                "separated.",
+                "What it learned early can no longer be told from what it learned late, so USEFUL would repeat noise: "
+                "separate after an earlier epoch (`evenly separate DATA --at-epoch`), or try SAM, a smaller batch or "
+                "augmentation.",
+                ("sam", "batch"),
+                BY_CLUSTERS,
+            )
+        )
     if health_.noise:
         assert health_.noise.share is not None
         signs.append(
@@ -84,7 +101,7 @@ def signs_of_separation(separation: Separation, health_: Health, *, agreement: f
                 BY_CLUSTERS,
             )
         )
-    elif num:
+    elif num and not fitted and not too_early:
         signs.append(
             Sign(
                 f"{num - without} of {num} classes fall into two clusters; {separation.share:.0%} of the examples are "

@@ -104,3 +104,30 @@ def test_signs_that_see_no_group_rule_out_what_needs_one() -> None:
     (sign,) = signs_of_separation(separation, health(separation, cloud))
     assert "useful" in sign.against
     assert not set(sign.methods) & set(sign.against)
+
+
+def test_of_a_network_that_fits_everything_no_group_is_claimed_and_useful_is_ruled_out() -> None:
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.arange(600) % 2
+    far = 1 + 7.0 * (torch.rand(600, 1, generator=rng) < 0.7)
+    logits = 0.1 * torch.randn(600, 2, generator=rng) + far * torch.nn.functional.one_hot(labels, 2)
+    with pytest.warns(match="the network fits 100.00%"):
+        separation = separate(logits, labels)
+    assert separation.accuracy == 1
+    assert all(facts.distinct for facts in separation.distinctness.values()), "the clusters alone would suggest USEFUL"
+    first, *others = signs_of_separation(separation, health(separation, logits), agreement=0.9)
+    assert "fits 100.00% of the training set" in first.seen
+    assert "useful" in first.against
+    assert not any("useful" in method for sign in (first, *others) for method in sign.methods)
+    assert not any("has a group to upsample" in sign.advice for sign in others)
+
+
+def test_no_group_is_claimed_before_hard_examples_can_be_told_from_those_not_yet_learned() -> None:
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.arange(600) % 2
+    learned = torch.rand(600, 1, generator=rng) < 0.7
+    logits = 0.3 * torch.randn(600, 2, generator=rng) + 5 * learned * torch.nn.functional.one_hot(labels, 2)
+    separation = separate(logits, labels)
+    checked = health(separation, logits)
+    assert ["has a group" in sign.advice for sign in signs_of_separation(separation, checked)] == [True]
+    assert signs_of_separation(separation, checked, too_early=True) == []
