@@ -343,7 +343,7 @@ def test_reentrant_checkpointing_is_refused_with_the_way_out() -> None:
         (lambda m: evenly.SAM(m, m="some"), "m='some' is not a number of examples"),
         (lambda m: evenly.WSAM(m, gamma=1.0), "gamma=1.0"),
         (lambda m: evenly.VaSSO(m, theta=0.0), "theta=0.0"),
-        (lambda m: evenly.SAM(m, scaler=torch.amp.GradScaler("cpu"), backward=Tensor.backward), "drop scaler"),
+        (lambda m: evenly.SAM(m, scaler=torch.amp.GradScaler("cpu"), backward=Tensor.backward), "leave out scaler"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(made, message: str) -> None:
