@@ -7,7 +7,7 @@ import sys
 import textwrap
 from typing import Any, NoReturn
 
-from evenly.errors import UsageError, did_you_mean
+from evenly.errors import EvenlyError, UsageError, did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -144,10 +144,10 @@ def expand_data_options(changes: list[str], data: str | None) -> list[str]:
     ['data.options.dim=7', 'epochs=3']
     """
     from evenly.data.catalogue import options_of
-    from evenly.errors import EvenlyError
     from evenly.recipe import Recipe, settings
 
-    own = {row.path.partition(".")[0] for row in settings(Recipe)}
+    paths = [row.path for row in settings(Recipe)]
+    own, leaves = {path.partition(".")[0] for path in paths}, {path.rpartition(".")[2] for path in paths}
     names = [change.partition("=")[0].strip() for change in changes]
     if data is None or all("." in name or name in own for name in names):
         return changes
@@ -155,6 +155,15 @@ def expand_data_options(changes: list[str], data: str | None) -> list[str]:
         known = {*options_of(data), "held_out"}
     except EvenlyError:  # no such data: the error of loading is better
         return changes
+    for name in names:
+        if name and "." not in name and name not in own | leaves | known:
+            near = did_you_mean(name, known | leaves)
+            if near.startswith("Did you mean"):
+                raise UsageError(f"--set {name}: {data} has no such option, and a recipe no such setting. {near}")
+            raise UsageError(
+                f"--set {name}: {data} has no option {name}; it has {', '.join(sorted(known))}. The settings of a "
+                f"recipe are listed by `evenly train {data} --dry-run`."
+            )
     return [
         f"data.options.{change.strip()}" if name in known - own else change
         for name, change in zip(names, changes, strict=True)

@@ -1,5 +1,6 @@
 """`evenly train`: one recipe, trained in its own run folder; the same command continues it."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
@@ -10,6 +11,8 @@ from evenly.progress import duration as duration
 from evenly.rules import FORMER_NAMES, RULES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from evenly.recipe import Ascent, Recipe
 
 EXAMPLES = """
@@ -19,6 +22,13 @@ EXAMPLES = """
   torchrun --nproc-per-node 2 -m evenly train digits --model mlp --epochs 5
 """
 AUTO = "auto"  # of --lr
+#: Settings by the names of their options, where the two differ.
+_PATHS = {
+    "model": "model.name",
+    "rho": "ascent.rho",
+    "lr": "optimizer.lr",
+    "skip_broken": "data.options.skip_broken",
+}
 
 
 def fill(parser: Parser) -> None:
@@ -105,7 +115,7 @@ def resolve_recipe(
     runs: str = "runs",
     **named: str | None,
 ) -> "Recipe":
-    """The recipe that the arguments describe: a file, then the named options, then `--set`, the later winning.
+    """The recipe that the arguments describe: a file, changed by the named options and by `--set`.
 
     >>> recipe = resolve_recipe(data="digits", config=None, model=None, optimizer="sam", changes=[], epochs="3")
     >>> recipe.ascent.rule, recipe.optimizer.name, recipe.epochs
@@ -119,12 +129,15 @@ def resolve_recipe(
     if data is None and config is None:
         raise UsageError(f"which data? Give a data set or a path: evenly {verb} digits. `evenly data list` names them.")
     words = {"data.name": data, "model.name": model}
+    optimizer = FORMER_NAMES.get(optimizer, optimizer) if optimizer else None
+    changes = expand_data_options(changes, data or base.data.name)
+    typed = _typed_options({"model": model, "optimizer": optimizer, **named})
+    _refuse_two_values(typed, changes)
     if from_run is not None:
         from evenly.cli.fine_tuning import fine_tuning_settings
 
         asked = model or (base.model.name if config else None)
         changes = [*fine_tuning_settings(from_run, asked, runs=runs), *changes]
-    optimizer = FORMER_NAMES.get(optimizer, optimizer) if optimizer else None
     if optimizer in RULES:
         words |= {"ascent.rule": optimizer, "ascent.rho": "null"}
     elif optimizer is not None:
@@ -133,15 +146,59 @@ def resolve_recipe(
         words["optimizer.name"] = optimizer
     if named.get("rho") is not None and optimizer not in RULES and base.ascent.rule == "none":
         raise UsageError(f"--rho {named['rho']} is the radius of SAM and its family: give --optimizer sam too.")
-    paths = {"rho": "ascent.rho", "lr": "optimizer.lr", "skip_broken": "data.options.skip_broken"}
-    words |= {paths.get(name, name): value for name, value in named.items() if value not in (None, AUTO)}
-    changes = expand_data_options(changes, data or base.data.name)
+    words |= {_PATHS.get(name, name): value for name, value in named.items() if value not in (None, AUTO)}
     given = [f"{path}={_quote(path, value)}" for path, value in words.items() if value is not None]
-    recipe = recipes.override(base, [*given, *changes])
+    try:
+        recipe = recipes.override(base, [*given, *changes])
+    except UsageError as error:
+        rule = RULES.get(optimizer or base.ascent.rule, RULES["sam"])
+        raise UsageError(_as_typed(str(error), typed, radius=rule.rho)) from error
     if base.ascent.rule == "none" and verb not in ("compare", "useful"):  # whose methods may be of SAM's family
         _refuse_unused(recipe.ascent)
     _agree(recipe, config, [*given, *changes])
     return recipe
+
+
+def _typed_options(named: "Mapping[str, str | None]") -> dict[str, tuple[str, str]]:
+    """The settings that have an option of their own and were given by it: the option and its value, by path.
+
+    >>> _typed_options({"optimizer": "sam", "batch_size": "32", "lr": None})
+    {'ascent.rule': ('--optimizer', 'sam'), 'batch_size': ('--batch-size', '32')}
+    """
+    paths = _PATHS | {"optimizer": "ascent.rule" if named.get("optimizer") in RULES else "optimizer.name"}
+    options = {name: f"--{name.replace('_', '-')}" for name in named}
+    return {paths.get(name, name): (options[name], value) for name, value in named.items() if value is not None}
+
+
+def _refuse_two_values(typed: "Mapping[str, tuple[str, str]]", changes: list[str]) -> None:
+    """Raise if `--set` gives a setting another value than its own option does."""
+    from evenly.typed import yaml_text
+
+    for change in changes:
+        path, _, text = (part.strip() for part in change.partition("="))
+        if not (text and path in typed):
+            continue
+        option, value = typed[path]
+        values = [yaml_text.parse(word, source=f"--set {path}") for word in (_quote(path, value), text)]
+        if values[0] != values[1]:
+            raise UsageError(f"{option} {value} and --set {change} give {path} two values. Leave one of them out.")
+
+
+def _as_typed(message: str, typed: "Mapping[str, tuple[str, str]]", *, radius: float) -> str:
+    """An error about a setting, in terms of the option it was given by; `radius` is that of the rule.
+
+    >>> wrong = "epochs: expected a whole number of at least 1, not 0. For example: epochs=200"
+    >>> _as_typed(wrong, {"epochs": ("--epochs", "0")}, radius=0.05)
+    '--epochs 0: expected a whole number of at least 1. For example: --epochs 200'
+    """
+    for path, (option, value) in typed.items():
+        found = re.fullmatch(
+            rf"{re.escape(path)}: (expected .*), not .*\. For example: {re.escape(path)}=(.*)", message
+        )
+        if found:
+            example = f"{radius:g}" if found[2] == "null" else found[2]
+            return f"{option} {value}: {found[1]}. For example: {option} {example}"
+    return message
 
 
 def _refuse_unused(ascent: "Ascent") -> None:
@@ -234,8 +291,7 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
         else:
             rows = [{"metric": k, "value": metric_text(k, v)} for k, v in summary.items() if k != "collapsed"]
             print_table(rows, ["metric", "value"])
-            remark = f" It {summary['collapsed']}" if "collapsed" in summary else ""
-            say(f"\nRun {run.id} is done: {run.path}.{remark}")
+            say(f"\nRun {run.id} is done: {run.path}.")
 
 
 def leads() -> bool:

@@ -188,6 +188,8 @@ def build_optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
         raise UsageError(f"optimizer.weight_decay={chosen.weight_decay:g}: {chosen.name} has none. Set it to 0.")
     if "nesterov" not in takes and chosen.nesterov:
         raise UsageError(f"optimizer.nesterov=true: {chosen.name} has no such momentum. Set it to false.")
+    if "momentum" not in takes and chosen.momentum not in (0.0, Optimizer().momentum):
+        raise UsageError(f"optimizer.momentum={chosen.momentum:g}: {chosen.name} has no such setting. Leave it out.")
     named = ("lr", "weight_decay", "momentum", "nesterov")
     given: dict[str, Any] = {name: getattr(chosen, name) for name in named if name in takes}
     for option in chosen.options:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from evenly.cli import main
 from evenly.cli.train import resolve_recipe
@@ -61,3 +62,47 @@ def test_settings_of_sam_are_refused_for_ordinary_training(change: str, tmp_path
     file.write_text("ascent: {rule: sam, options: {m: 4}}")
     switched_off = {**given, "config": str(file), "changes": ["ascent.rule=none"]}
     assert resolve_recipe(**switched_off, optimizer=None).ascent.rule == "none"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--epochs 2 --set epochs=3", "--epochs 2 and --set epochs=3 give epochs two values"),
+        ("--lr 0.1 --set optimizer.lr=0.2", "two values"),
+        ("--lr auto --set optimizer.lr=0.2", "two values"),
+        ("--optimizer sam --set ascent.rule=asam", "two values"),
+        ("--optimizer sam --rho 0.1 --set ascent.rho=0.2", "two values"),
+        ("--model mlp --set model.name=convnet", "two values"),
+        ("--model mlp --optimizer adam --set optimizer.momentum=0.5", "adam has no such setting"),
+        ("--set sise=32", "Did you mean 'size'?"),
+        ("--set held_oot=0", "Did you mean 'held_out'?"),
+        ("--set lr=0.1", "Did you mean 'optimizer.lr'?"),
+        ("--set zzz=1", "has no option zzz; it has held_out, size, skip_broken."),
+        ("--epochs 0", "--epochs 0: expected a whole number of at least 1. For example: --epochs 200"),
+        ("--optimizer asam --rho -0.1", "For example: --rho 0.5"),
+        ("--set epochs=0", "For example: epochs=200"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_answered_in_the_form_they_were_given(
+    words: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for i in range(10):
+            Image.fromarray(rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(
+                tmp_path / "photos" / name / f"{i}.png"
+            )
+    photos, runs = str(tmp_path / "photos"), str(tmp_path / "runs")
+    assert main(["train", photos, "--device", "cpu", "--batch-size", "4", "--runs", runs, *words.split()]) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_option_that_data_do_not_have_is_named_with_those_they_have(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "digits", "--set", "size=32"]) == 2
+    assert "digits has no option size; it has held_out." in " ".join(capsys.readouterr().err.split())
+
+
+def test_one_value_given_twice_is_no_conflict() -> None:
+    recipe = resolve_recipe(data="digits", config=None, model=None, optimizer=None, changes=["epochs=3"], epochs="3")
+    assert recipe.epochs == 3
