@@ -1,10 +1,12 @@
 """Training that learned nothing or stopped learning, described with the setting to change and a value to try."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 NEAR_CHANCE = 0.95  # share of the error of guessing: above this a network has learned next to nothing
 LEARNED = 0.9  # share of the error of guessing: below this it had learned something
+EVIDENT = 0.7  # share of the error of guessing: a random network may be better by luck, but not as good as this
 HIGH = 0.5  # share of the error of guessing: a training error that stays above this is high
 STANDSTILL = 0.02  # share of the error of guessing: a smaller fall over the last third of training does not count
 FEWEST = 6  # with fewer epochs the last third says nothing
@@ -26,10 +28,14 @@ def describe(
 ) -> str | None:
     """A sentence if the training error ended near chance or stopped falling while high; None for a run that learned.
 
+    The training error is taken during an epoch, with augmentation and dropout; the errors of other splits, taken at its
+    end, can show that the network has learned nevertheless.
+
     Parameters
     ----------
     history
-        The metrics of every epoch: `train.error`, and `epoch` and `lr` where they are known.
+        The metrics of every epoch: `train.error`, and where they are known `epoch`, `lr` and the errors of other
+        splits, such as `test.error`.
     num_classes
         How many classes there are.
     chance
@@ -56,12 +62,23 @@ def describe(
         return None
     guessing = 1 - 1 / num_classes if chance is None else chance
     errors = [float(row["train.error"]) for row in rows]
-    what = _at_chance(errors, guessing) or _standstill(errors, _rates(rows), guessing)
+    best = _lowest_evaluated(rows[-1])
+    what = None
+    if best > EVIDENT * guessing:
+        what = _at_chance(errors, guessing)
+    if what is None and best > HIGH * guessing:
+        what = _standstill(errors, _rates(rows), guessing)
     if what is None:
         return None
     if steps is not None and steps < FEW_STEPS:
         return f"{what} {_more_steps(steps, len(history))}"
     return f"{what} {_advice(rows, rho, max(_rates(rows)) if lr is None else lr)}"
+
+
+def _lowest_evaluated(row: Mapping[str, Any]) -> float:
+    """The lowest error on a whole split that was evaluated at the end of an epoch; infinite if none was."""
+    names = [name for name in row if name.endswith(".error") and name.count(".") == 1 and name != "train.error"]
+    return min((float(row[name]) for name in names if isinstance(row[name], int | float)), default=math.inf)
 
 
 def _at_chance(errors: Sequence[float], guessing: float) -> str | None:

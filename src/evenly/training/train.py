@@ -140,8 +140,8 @@ def train_from(
     """Like `train`, but continue from the end of `early` if its epochs are the first epochs of this recipe.
 
     The result is that of training from scratch, bit for bit (`evenly.training.continuation`). With `keep_end` a run
-    keeps its final state, so that another one can continue from it. Without `remark` nothing is said about the data,
-    for a comparison that has said it.
+    keeps its final state, so that another one can continue from it. Without `remark` nothing is said about the data
+    or of a run that is done already, for a comparison that has said it.
     """
     allowed = frozenset(allow)
     for change in allowed:
@@ -163,6 +163,8 @@ def train_from(
         if world.leads:  # left if the process was killed between the end of training and this line
             with contextlib.suppress(OSError):
                 (run.path / LAST).unlink(missing_ok=True)
+            if remark:
+                _say(run, remarks(recipe, run.summary()))
         return run
     for sentence in on_last_layer(recipe, data) if remark and world.leads else ():
         _log.warning(sentence)
@@ -220,8 +222,7 @@ def train_from(
                 result = summarise(parts, loop, last, separation)
                 run.finish(result)
                 loop.path.unlink(missing_ok=True)
-                for sentence in remarks(recipe, result):
-                    _log.warning("run %s %s", run.id, sentence)
+                _say(run, remarks(recipe, result))
             world.wait()
     return run
 
@@ -284,6 +285,11 @@ def remarks(recipe: Recipe, result: dict[str, Any]) -> list[str]:
             "the epoch (--at-epoch)."
         )
     return sentences
+
+
+def _say(run: Run, sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        _log.warning("run %s %s", run.id, sentence)
 
 
 def _copy(enough: Enough | None) -> Enough | None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from evenly.cli import main
 from evenly.recipe import Data, Optimizer, Recipe, Until
 from evenly.training.build import load_data
 from evenly.training.collapse import describe
@@ -76,6 +77,26 @@ def test_a_short_run_and_a_rate_that_is_neither_large_nor_tiny_are_sent_to_the_t
     middling = describe(history([0.75] * 4, lr=0.001), num_classes=4)
     assert middling is not None
     assert middling.endswith("Try another learning rate than 0.001: --lr auto.")
+
+
+def test_a_run_whose_test_error_fell_has_learned_whatever_the_error_during_its_epoch() -> None:
+    rows = history([0.75])
+    assert describe([rows[0] | {"test.error": 0.0}], num_classes=4) is None
+    assert describe([rows[0] | {"test.error": 0.60}], num_classes=4) is not None, "luck"
+    assert describe([rows[0] | {"test.error": 0.74, "test.error.camera": 0.1}], num_classes=4) is not None
+    flat = history([0.7, 0.6, 0.55, 0.552, 0.551, 0.55, 0.55, 0.551, 0.55])
+    assert describe([*flat[:-1], flat[-1] | {"validation.error": 0.1}], num_classes=4) is None
+    assert describe([*flat[:-1], flat[-1] | {"validation.error": 0.5}], num_classes=4) is not None
+
+
+def test_the_command_says_once_that_a_run_learned_nothing_also_if_it_was_done_before(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = "train parity --set data.options.dim=5 --lr 1e-9 --epochs 2 --batch-size 50 --device cpu --runs"
+    for _ in range(2):
+        assert main([*words.split(), str(tmp_path)]) == 0
+        said = capfd.readouterr()
+        assert " ".join((said.out + said.err).split()).count("learned nothing") == 1
 
 
 def test_without_a_training_error_nothing_is_said() -> None:
