@@ -441,7 +441,7 @@ def test_resume_from_state_dict_is_bit_equal(build) -> None:
 
 def test_the_state_of_another_rule_is_refused() -> None:
     model, *_ = mlp()
-    with pytest.raises(evenly.errors.UsageError, match="build the same rule"):
+    with pytest.raises(evenly.errors.UsageError, match=r"state is of GSAM\(.*\), this is SAM\(\): build the same rule"):
         evenly.SAM(model).load_state_dict(evenly.GSAM(model).state_dict())
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
@@ -75,7 +76,7 @@ def show_forecast(made: "Design", how: Mapping[str, Any], where: "Where", *, run
     print_table(rows, ["method", "runs", "examples", "time"])
     guesses = {
         "share": f"{(forecast_['share'] or 0):.0%} of the examples are hard",
-        "wrong": f"{WRONG:.0%} of them are predicted wrongly",
+        "wrong": f"{WRONG:.0%} of the examples are predicted wrongly",
         "early_epochs": f"the gain shrinks after {forecast_['early_epochs']} epochs",
     }
     assumed = " and ".join(guesses[name] for name in forecast_["assumed"])
@@ -116,7 +117,20 @@ def say_networks(comparison: Mapping[str, Any], *, runs: str) -> None:
     place = "" if runs == "runs" else f" --runs {shlex.quote(runs)}"
     listed = ", ".join(f"{label} {run}" for label, run in named.items())
     first = next(iter(named.values()))
-    say(f"To use a network ({listed}):\n  evenly predict {first} PHOTOS{place} --out predictions.csv")
+    if _takes_images(first, runs):
+        line = f"evenly predict {first} PHOTOS{place} --out predictions.csv"
+    else:  # `evenly predict` reads image files
+        line = f'evenly.load_run("{first}"{"" if runs == "runs" else f", runs={runs!r}"}).predict(inputs)'
+    say(f"To use a network ({listed}):\n  {line}")
+
+
+def _takes_images(run: str, runs: str) -> bool:
+    """Whether the inputs of a run's network are pictures, as far as its record says."""
+    from evenly.records import json_text
+    from evenly.training.model_record import NAME, ModelRecord
+
+    path = Path(runs) / run / NAME
+    return not path.is_file() or ModelRecord.from_mapping(json_text.read(path), source=path).inputs.is_image
 
 
 def _is_usable(row: Mapping[str, Any]) -> bool:

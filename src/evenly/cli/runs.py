@@ -11,7 +11,7 @@ from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, verb
 from evenly.cli.run_rows import filter_rows, rows_of, shown_rows
 from evenly.cli.train import metric_text
-from evenly.errors import EvenlyError, UsageError
+from evenly.errors import EvenlyError, UsageError, did_you_mean
 from evenly.progress import printable
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def table(*, data: str | None, model: str | None, since: str | None, watch: bool
         if json:
             print_json(rows)
             return
+        if every and not rows:
+            _say_what_there_is(every, {"data": data, "model": model})
         plans = under_way(runs) if watch else []
         going_on = sum(row["state"] == "running" for row in rows) if watch else 0
         if not (going_on or plans) or sys.stdout.isatty():
@@ -122,6 +124,14 @@ def table(*, data: str | None, model: str | None, since: str | None, watch: bool
         count = f"{len(rows)} of {count} {'matches' if len(rows) == 1 else 'match'}"
     say(f"\n{count}. `evenly runs show ID` shows one in detail."
         + (f" Marks: {', '.join(letters)}." if letters else ""))  # fmt: skip
+
+
+def _say_what_there_is(rows: "Sequence[dict[str, Any]]", asked: dict[str, str | None]) -> None:
+    """Answer a filter that no run passes with the names that there are."""
+    for name, word in asked.items():
+        there = {str(row[name]) for row in rows}
+        if word is not None and not filter_rows(rows, **{"data": None, "model": None, "since": None, name: word}):
+            say(f"--{name} {word}: no run has it. {did_you_mean(word, there)}")
 
 
 def print_runs(rows: "Sequence[dict[str, Any]]") -> None:

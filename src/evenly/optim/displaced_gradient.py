@@ -26,6 +26,7 @@ from evenly.optim.scratch import Scratch
 from evenly.optim.select import Place, Where, as_reusable, group_radii, named_parameters, select
 from evenly.optim.statistics import RunningStatistics
 from evenly.optim.step import Collector, Step
+from evenly.rules import RULES
 
 Closure = Callable[..., Any]
 _HOOKS = attrgetter("_post_accumulate_grad_hooks")
@@ -349,7 +350,8 @@ class DisplacedGradient:
             )
         if state["settings"] != settings(self.rule):
             raise UsageError(
-                f"the state is of {state['settings']}, this is {settings(self.rule)}: build the same rule to resume"
+                f"the state is of {_in_words(state['settings'])}, this is {_in_words(settings(self.rule))}: build the "
+                "same rule to resume"
             )
         self.memory.load_state_dict(state["memory"], self.params)  # This may refuse, so it is first.
         self.num_steps, self.skipped = int(state["step"]), int(state["skipped"])
@@ -364,3 +366,12 @@ class DisplacedGradient:
     def __repr__(self) -> str:
         moved = f"{len(self.moved)} of {len(self.params)} parameters"
         return f"{type(self).__name__}(rho={self.rho:g}, displaces {moved}, {self.num_steps} steps)"
+
+
+def _in_words(given: Mapping[str, Any]) -> str:
+    """The settings of a rule in a state, under the name by which users know the rule."""
+    from evenly.optim.cost import rule_class
+
+    public = {(kind := rule_class(name)).rule_type.__name__: kind.__name__ for name in reversed(RULES)}
+    options = ", ".join(f"{name}={value!r}" for name, value in given.items() if name != "rule" and value is not None)
+    return f"{public.get(given.get('rule', ''), given.get('rule'))}({options})"

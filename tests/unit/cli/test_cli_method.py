@@ -337,6 +337,16 @@ def test_a_comparison_names_a_network_of_each_method_and_its_own_id_is_no_run(
     assert f"{comparison.stem} is a comparison, not a run" in capsys.readouterr().err
 
 
+def test_a_network_for_arrays_is_not_offered_for_photos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = np.arange(60) % 2
+    np.savez(tmp_path / "d.npz", inputs=labels[:, None] + np.zeros((60, 4), np.float32), labels=labels)
+    words = [str(tmp_path / "d.npz"), "--model", "mlp", "--epochs", "3", "--batch-size", "8", "--device", "cpu"]
+    assert main(["compare", *words, "--methods", "plain,sam", "--seeds", "0", "--runs", str(tmp_path / "r")]) == 0
+    said = capsys.readouterr().err
+    assert "evenly predict" not in said
+    assert 'evenly.load_run("' in said
+
+
 def test_a_network_that_learned_nothing_is_not_offered_for_use(capsys: pytest.CaptureFixture[str]) -> None:
     nothing = {"run": "a1", "state": "done", "collapsed": "learned nothing: …"}
     plain = {"label": "plain", "runs": {"0": nothing, "1": {"run": "b2", "state": "done", "collapsed": None}}}

@@ -73,6 +73,14 @@ def test_the_last_line_tells_how_many_runs_match_the_filters(root: Path, capsys:
         assert told in capsys.readouterr().err
 
 
+def test_a_filter_that_no_run_passes_is_answered_with_what_there_is(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runs", "--runs", str(root), "--data", "photo"]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert "--data photo: no run has it. Known: a/very/long/path/of/photographs." in told
+
+
 def test_a_run_that_stopped_early_shows_the_epochs_it_trained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,7 +96,7 @@ def test_label_names_may_be_longer_in_another_split(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ({"x": X}, "no array 'labels' or 'y'. It holds: x"),
-        ({"y": Y}, "no array 'inputs' or 'x'. It holds: y"),
+        ({"y": Y}, "no array 'inputs' or 'x'. It holds: y. Save it under that name"),
         ({"x": X, "y": Y, "x_test": X}, "no array 'labels_test' or 'y_test'"),
         ({"x": X, "y": Y / 2}, "train labels are float64 .* bin continuous targets"),
         ({"x": X, "y": Y.astype(float)}, r"train labels are float64 .* Save labels\.astype\(int\)\.$"),

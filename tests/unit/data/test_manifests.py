@@ -126,6 +126,7 @@ def test_columns_of_other_names_can_be_told(root: Path) -> None:
             "a,label\nx.png,a\n",
             r"its columns: a, label\. Name the column with path_column=, or --set path_column=NAME\.$",
         ),
+        ("x,y,label\n0.5,1.5,a\n", r"hold numbers: x, y, label\. A manifest lists image files.*\.npz"),
         ("path,label,split\nimages/0.png,a,train\nimages/1.png,a,trian\n", "'trian' in row 2.*Did you mean 'train'"),
         (
             "path,label,split\nimages/0.png,a,7\n",

@@ -107,7 +107,8 @@ def _check_names(
         ending = "" if split == "train" else f"_{split}"
         for name, other in (("inputs", "x"), ("labels", "y")):
             if name not in members and (members or split == "train"):
-                raise DataError(f"{path}: there is no array '{name}{ending}' or '{other}{ending}'. {has}")
+                remedy = f"Save it under that name: numpy.savez(…, {name}{ending}=…)."
+                raise DataError(f"{path}: there is no array '{name}{ending}' or '{other}{ending}'. {has} {remedy}")
 
 
 def _unread_remark(path: Path, names: Sequence[str]) -> str:

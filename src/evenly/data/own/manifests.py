@@ -1,6 +1,6 @@
 """Your own list of images: a CSV or Parquet file with a path and a label in every row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +64,11 @@ def manifest(
         if column not in columns:
             hint = did_you_mean(column, columns)
             near = f"{hint} " if hint.startswith("Did") else ""  # else the columns would be listed twice
+            if column == path_column and _is_of_numbers(columns):
+                raise DataError(
+                    f"{path}: there is no column {column!r}, and its columns hold numbers: {', '.join(columns)}. A "
+                    "manifest lists image files. Numbers go into an .npz file, with the arrays inputs and labels."
+                )
             raise DataError(
                 f"{path}: there is no column {column!r}; its columns: {', '.join(columns)}. "
                 f"{near}{_misread(path, list(columns))}"
@@ -101,6 +106,12 @@ def manifest(
 
 def _read_csv(path: Path) -> Table:
     return read_csv(path, delimiter=_separator(path), hint=lambda header: _misread(path, header))
+
+
+def _is_of_numbers(columns: Mapping[str, Column]) -> bool:
+    """Whether the first row holds numbers, but for a label at most, so that no column can name files."""
+    numeric = [is_number(next(iter(column))) for column in columns.values() if len(column)]
+    return sum(numeric) >= max(2, len(numeric) - 1)
 
 
 def _separator(path: Path) -> str:
