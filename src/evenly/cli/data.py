@@ -144,7 +144,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
     """Check files against their publication, decode every image, then check classes and values."""
     from evenly.data.catalogue import CATALOGUE, load, options_of
     from evenly.data.catalogue import data_root as root_of
-    from evenly.data.checks import duplicates, problems
+    from evenly.data.checks import duplicates, on_scale, problems
     from evenly.data.fetch.verify import verify as verify_files
     from evenly.data.formats.image_decoding import undecodable
     from evenly.data.formats.listing import list_dropped
@@ -176,6 +176,8 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
                 rows = [_row(part) for part in splits.values()]
         wrong += findings
         _say_remarks(splits)
+        if not findings and (scale := on_scale(splits.train)):
+            say(scale)
         examples = sum(len(part) for part in splits.values())
         done.append(f"{examples:,} {'images decoded' if decode else 'examples loaded'}")
     if json:

@@ -1,5 +1,6 @@
 """Checks of a data set before any training starts."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from evenly.errors import DataError
 from evenly.files.names import Names
 
 _CHUNK = 4096
+_LARGE = 10.0  # root mean square of inputs: networks are initialised for about 1
 
 
 def problems(splits: Splits) -> list[str]:
@@ -102,6 +104,29 @@ def duplicates(splits: Splits) -> list[str]:
             "Their error would be that of examples which were learned: keep one of each."
         )
     return sentences
+
+
+def on_scale(part: Labelled) -> str | None:
+    """A sentence if the inputs are numbers far larger than networks are initialised for; None of pixels in bytes.
+
+    >>> import torch
+    >>> on_scale(Labelled(torch.full((2, 3), 800.0), torch.tensor([0, 1]), ("cat", "dog")))
+    'The inputs are numbers of about ±800, and networks expect about ±1: scale them, --set augment=[normalise].'
+    """
+    if not len(part):
+        return None
+    squares, num = 0.0, 0
+    for _, values in _chunks(part):
+        if not values.is_floating_point():
+            return None  # bytes are divided by 255
+        squares, num = squares + float(values.double().square().sum()), num + values.numel()
+    size = math.sqrt(squares / max(num, 1))
+    if not _LARGE < size < math.inf:
+        return None
+    return (
+        f"The inputs are numbers of about ±{size:.3g}, and networks expect about ±1: scale them, --set "
+        "augment=[normalise]."
+    )
 
 
 class _Findings(NamedTuple):

@@ -225,7 +225,15 @@ class Loop:
     def _divergence(self, what: str, *, step: int | None = None) -> Diverged:
         parts = self.parts
         epoch = self.epoch + (self.batch > 0)
-        return divergence_error(what, parts.recipe, parts.model, step=step or self.step, epoch=epoch, path=self.path)
+        return divergence_error(
+            what,
+            parts.recipe,
+            parts.model,
+            step=step or self.step,
+            epoch=epoch,
+            path=self.path,
+            data=parts.splits.train,
+        )
 
     def save_weights(self, name: str = "weights.safetensors") -> None:
         """Keep the weights as they are now; on several devices all of them must call this."""

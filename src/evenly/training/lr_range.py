@@ -25,10 +25,11 @@ from evenly.recipe import Recipe, Resampling, Schedule, Until
 from evenly.records import json_text
 from evenly.training.build import default_lr, load_data
 from evenly.training.collapse import NEAR_CHANCE
-from evenly.training.divergence import Diverged
+from evenly.training.divergence import Diverged, on_unscaled
 from evenly.training.train import train
 
 FOLDER = "lr-tests"
+LOOK = "Look at the data (`evenly data verify`)."
 MOST_EXAMPLES = 5_000
 STEPS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)  # multiples of the optimizer's default rate, in falling order
 FEWEST_STEPS = 40  # of a trial; after fewer, networks without normalisation have hardly begun to learn
@@ -59,6 +60,8 @@ class RangeTest:
     epochs: int
     lr: float
     path: Path
+    #: What the data show, if no rate learned anything.
+    hint: str | None = None
 
     @property
     def any_learned(self) -> bool:
@@ -72,8 +75,8 @@ class RangeTest:
         if not self.any_learned:
             return (
                 f"--lr auto: no learning rate from {self.trials[-1].lr:g} to {self.trials[0].lr:g} learned anything in "
-                f"{length}; {self.lr:g} is kept, which fits the model. Train for longer (--epochs), or look at the "
-                f"data (`evenly data verify`). Training losses by learning rate: {tried}; {self.path}."
+                f"{length}; {self.lr:g} is kept, which fits the model. "
+                f"{self.hint or LOOK} Or train for longer (--epochs). Training losses by learning rate: {tried}; {self.path}."
             )
         return f"--lr auto chose {self.lr:g} (training loss after {length}, by learning rate: {tried}; {self.path})."
 
@@ -110,12 +113,13 @@ def range_test(
     while not any(trial.learned for trial in trials) and epochs < recipe.epochs:
         epochs = min(2 * epochs, recipe.epochs)
         trials = _try_rates(replace(short, epochs=epochs), data, folder, indices=indices, **running)
-    rate = choose(trials) or recipe.optimizer.lr
+    hint = on_unscaled(recipe, data.train) if not any(trial.learned for trial in trials) else None
+    rate = choose(trials, hint=hint) or recipe.optimizer.lr
     path = folder / f"{'-'.join(trial.run[:4] for trial in trials if trial.run)}.json"
     tried = [{"lr": trial.lr, "loss": trial.loss, "learned": trial.learned, "run": trial.run} for trial in trials]
     record = {"chosen": rate, "epochs": epochs, "trials": tried, "model": recipe.model.name}
     write_text(path, json_text.text(record, path=str(path)))
-    return RangeTest(tuple(trials), epochs, rate, path)
+    return RangeTest(tuple(trials), epochs, rate, path, hint)
 
 
 def _try_rates(short: Recipe, data: Splits, folder: Path, **running: Any) -> list[Trial]:
@@ -152,8 +156,10 @@ def discard_lucky_trials(trials: Sequence[Trial]) -> list[Trial]:
     return [replace(trial, learned=trial.learned and (trial.loss or 0.0) < nothing) for trial in trials]
 
 
-def choose(trials: list[Trial]) -> float | None:
+def choose(trials: list[Trial], *, hint: str | None = None) -> float | None:
     """The largest rate whose loss is within a twentieth of the lowest, of those that learned; None if none did.
+
+    If all diverged, that is an error, with what the data show (`hint`).
 
     >>> choose([Trial(1.0, None, None, False), Trial(0.3, 2.3, "a"), Trial(0.1, 0.51, "b"), Trial(0.03, 0.5, "c")])
     0.1
@@ -161,8 +167,8 @@ def choose(trials: list[Trial]) -> float | None:
     if all(trial.loss is None for trial in trials):
         raise UsageError(
             "--lr auto: training diverged at every learning rate from "
-            f"{min(trial.lr for trial in trials):g} to {max(trial.lr for trial in trials):g}. Look at the data "
-            "(`evenly data verify`), or give a smaller --lr."
+            f"{min(trial.lr for trial in trials):g} to {max(trial.lr for trial in trials):g}. "
+            f"{hint or LOOK} Or give a smaller --lr."
         )
     # Networks that have learned nothing have similar losses at any rate, even one that never learns.
     losses = {trial.lr: trial.loss for trial in trials if trial.learned and trial.loss is not None}

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from evenly.cli import main
 from evenly.data.checks import check, problems
 from evenly.data.labelled import Labelled
 from evenly.data.own.folders import folder
@@ -127,3 +129,11 @@ def test_check_decodes_no_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("evenly.data.formats.image_files.ImageFiles.read", refuse)
     assert check(splits) == []
+
+
+def test_verify_names_inputs_that_are_not_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    for name, size in (("large", 800), ("usual", 1)):
+        np.savez(tmp_path / f"{name}.npz", x=size * rng.normal(size=(40, 3)).astype("float32"), y=np.arange(40) % 2)
+        assert main(["data", "verify", str(tmp_path / f"{name}.npz")]) == 0
+        assert ("augment=[normalise]" in capsys.readouterr().err) == (name == "large")
