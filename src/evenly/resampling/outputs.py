@@ -23,6 +23,7 @@ _log = logging.getLogger(__name__)
 On = Literal["logits", "probabilities", "features"]
 PIECE = 2**17  # numbers that are worked on at once where a copy is made of them
 SMALL = 128  # rows up to which classes are worked on together
+SUMS_TO_ONE = 1e-3  # how far the sum of rounded probabilities may be from 1
 LARGEST = 1e15  # squares of larger outputs overflow in single precision when they are summed
 
 
@@ -174,6 +175,12 @@ class Outputs:
         """Softmax of the rows, or (1 − p, p) for a single logit."""
         both = torch.cat([torch.zeros_like(x_KD), x_KD], dim=1) if self.binary else x_KD
         return both.softmax(dim=1)
+
+    def look_like_probabilities(self, x_KD: Tensor) -> bool:
+        """Whether all rows are distributions, or single numbers from 0 to 1: logits are not."""
+        if self.binary:
+            return bool((x_KD.amin() >= 0) & (x_KD.amax() <= 1))
+        return bool((x_KD.amin() >= 0) & ((x_KD.sum(dim=1) - 1).abs().amax() < SUMS_TO_ONE))
 
     def points(self, x_KD: Tensor, scratch: Tensor) -> Tensor:
         """What is clustered, in the `scratch` memory into which the rows were read."""

@@ -19,7 +19,15 @@ from evenly.resampling.class_statistics import splits_by_loss
 from evenly.resampling.distinctness import Distinctness, distinctness
 from evenly.resampling.multiset import copies
 from evenly.resampling.outputs import On, Outputs, check_outputs
-from evenly.resampling.remarks import classes_to_judge, on_clusters, on_fit, on_right_only, on_unsplit, refuse_equal
+from evenly.resampling.remarks import (
+    classes_to_judge,
+    on_clusters,
+    on_fit,
+    on_probabilities,
+    on_right_only,
+    on_unsplit,
+    refuse_equal,
+)
 from evenly.resampling.separation import ClassSplit, Separation, SeparationWarning
 from evenly.resampling.silhouette import SAMPLE
 from evenly.rng import generator
@@ -116,6 +124,7 @@ def separate(
     hard_N = torch.zeros(len(outputs), dtype=torch.bool)
     loss_N = torch.empty(len(outputs))
     right = 0
+    probable = outputs.predict  # until a row is seen that is none
     splits: list[ClassSplit] = []
     distinct: dict[int, Distinctness] = {}
     clustered_num: dict[int, int] = {}  # examples of a class that are clustered: all, or those predicted correctly
@@ -124,6 +133,7 @@ def separate(
     for group in outputs.groups():
         members_M = torch.cat([members_K for _, members_K in group]) if len(group) > 1 else group[0][1]
         x_MD = outputs.read(members_M, scratch_ME)
+        probable = probable and outputs.look_like_probabilities(x_MD)
         loss_M, right_M = outputs.judge(x_MD, members_M)
         loss_N[members_M] = loss_M.float()
         left_out: dict[int, ClassSplit] = {}
@@ -156,17 +166,18 @@ def separate(
                     distinct[split.label] = facts
 
     accuracy = right / len(outputs) if outputs.predict else math.nan
-    remarks: tuple[str, ...] = ()
+    spoken = remarks = on_probabilities(probable, binary=outputs.binary)
     if method == "k-means":
         refuse_equal(outputs, splits, clustered_num, float(loss_N.mean()), accuracy)
         unsplit = on_unsplit(outputs, splits, clustered_num)
         clusters = on_clusters(outputs.name, distinct)
         fit = on_fit(accuracy, max_accuracy, distinct)
         wrong = on_right_only(len(outputs), right) if among == "right" else ()
-        remarks = (*unsplit, *wrong, *fit, *clusters)
-        spoken = (*unsplit, *wrong, *fit, *(clusters if not any(facts.distinct for facts in distinct.values()) else ()))
-        for remark in spoken:
-            warnings.warn(remark, SeparationWarning, stacklevel=2)
+        remarks = (*remarks, *unsplit, *wrong, *fit, *clusters)
+        clusterless = not any(facts.distinct for facts in distinct.values())
+        spoken = (*spoken, *unsplit, *wrong, *fit, *(clusters if clusterless else ()))
+    for remark in spoken:
+        warnings.warn(remark, SeparationWarning, stacklevel=2)
     return Separation(
         hard=hard_N,
         labels=outputs.labels,

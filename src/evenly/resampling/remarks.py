@@ -114,6 +114,17 @@ def on_fit(accuracy: float, max_accuracy: float, distinctness: Mapping[int, Dist
     )
 
 
+def on_probabilities(probable: bool, *, binary: bool) -> tuple[str, ...]:
+    """A sentence on outputs that look like probabilities, of which losses and clusters are others than of logits."""
+    if not probable:
+        return ()
+    log = "log(p) − log(1 − p)" if binary else "log(p)"
+    return (
+        f"all outputs {'are from 0 to 1' if binary else 'are at least 0 and sum to 1 for each example'}: these look "
+        f"like probabilities, and are taken for logits. Give logits (outputs before the softmax), or {log}.",
+    )
+
+
 def on_right_only(num: int, right: int) -> tuple[str, ...]:
     """A sentence on the examples left out by clustering only correctly predicted ones, if there are any."""
     if num == right:

@@ -10,7 +10,6 @@ from evenly.data.labelled import Labelled
 from evenly.errors import UsageError
 from evenly.recipe import Recipe
 
-
 MOST_WARMUP = 5  # epochs
 
 

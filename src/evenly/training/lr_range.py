@@ -76,7 +76,8 @@ class RangeTest:
             return (
                 f"--lr auto: no learning rate from {self.trials[-1].lr:g} to {self.trials[0].lr:g} learned anything in "
                 f"{length}; {self.lr:g} is kept, which fits the model. "
-                f"{self.hint or LOOK} Or train for longer (--epochs). Training losses by learning rate: {tried}; {self.path}."
+                f"{self.hint or LOOK} Or train for longer (--epochs). Training losses by learning rate: {tried}; "
+                f"{self.path}."
             )
         return f"--lr auto chose {self.lr:g} (training loss after {length}, by learning rate: {tried}; {self.path})."
 

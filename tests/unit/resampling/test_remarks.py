@@ -185,3 +185,27 @@ def test_of_very_many_classes_some_are_examined_evenly() -> None:
     assert len(classes_to_judge(labels)) == 64
     assert classes_to_judge(torch.arange(30) % 2) == frozenset()
     assert isinstance(separate(*two_groups()[:2]), Separation)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16])
+@pytest.mark.parametrize("binary", [False, True])
+def test_probabilities_given_as_logits_are_warned_of(kind: torch.dtype, binary: bool) -> None:
+    rng = torch.Generator().manual_seed(0)
+    labels = torch.arange(400) % 2
+    easy = torch.rand(400, 1, generator=rng) < 0.7
+    signs = torch.nn.functional.one_hot(labels, 2) - 0.5
+    logits = torch.randn(400, 2, generator=rng) + 4 * easy * signs - 2 * ~easy * signs
+    logits, p = (logits[:, 1:], logits[:, 1:].sigmoid()) if binary else (logits, logits.softmax(1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = separate(p.to(kind), labels)
+    assert any("look like probabilities" in str(each.message) for each in caught)
+    assert any("Give logits" in remark for remark in found.remarks)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        separate(logits, labels)
+        separate(logits, labels, on="probabilities")
+        if not binary:
+            separate(p.log(), labels)
+        separate(p, labels, on="features", losses=torch.rand(400, generator=rng))
+    assert not any("probabilities" in str(each.message) for each in caught)
