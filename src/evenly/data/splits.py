@@ -90,6 +90,21 @@ class Splits(Mapping[str, Labelled]):
         return Splits(self.name, {**self._parts, **more}, remarks=self.remarks, drawn_from=self.drawn_from)
 
 
+def require_splits(splits: Any) -> Splits:
+    """The same splits; a `UsageError` for anything else, such as a dict of data sets.
+
+    >>> require_splits({"train": [1, 2]})
+    Traceback (most recent call last):
+    evenly.errors.UsageError: splits= is a dict, not evenly.Splits. Give Splits("mine", {"train": …}), whose parts ...
+    """
+    if isinstance(splits, Splits):
+        return splits
+    raise UsageError(
+        f'splits= is a {type(splits).__name__}, not evenly.Splits. Give Splits("mine", {{"train": …}}), whose '
+        "parts are Labelled: evenly.data.own.foreign.foreign(dataset) makes one of any map-style data set."
+    )
+
+
 def _check_classes(data: str, parts: Mapping[str, Labelled]) -> None:
     """Refuse splits whose class numbers do not mean what those of the training examples do."""
     classes = parts["train"].classes

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from evenly.data.labelled import Labelled
-from evenly.data.own.foreign import foreign
+from evenly.data.own.foreign import as_dataset, foreign
 from evenly.errors import DataError, UsageError
 
 SPOT_CHECKS = 32  # items read from a data set that does not list its labels
@@ -49,6 +49,7 @@ def positions(dataset: Any, index_N: Tensor, label_N: Tensor, *, labels: Tensor 
     evenly.errors.DataError: the labels are those of TensorDataset in another order: ...
     """
     refuse_evaluation(dataset)
+    dataset = as_dataset(dataset)
     name = f"{dataset.name} {dataset.split}" if isinstance(dataset, Labelled) else type(dataset).__name__
     theirs_N = dataset.index.cpu() if isinstance(dataset, Labelled) else torch.arange(len(dataset))
     found_N = labels.cpu() if labels is not None else _labels(dataset)

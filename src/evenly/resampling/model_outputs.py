@@ -3,6 +3,7 @@
 Shapes: N examples, B of a batch, C outputs.
 """
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset
 
+from evenly.data.own.foreign import as_dataset
 from evenly.errors import DataError
 
 
@@ -20,11 +22,14 @@ class ModelOutputs(NamedTuple):
     labels: Tensor
 
 
-def outputs(model: nn.Module, data: Dataset[Any] | DataLoader[Any], *, batch_size: int = 256) -> ModelOutputs:
+def outputs(
+    model: nn.Module, data: Dataset[Any] | DataLoader[Any] | tuple[Tensor, Tensor], *, batch_size: int = 256
+) -> ModelOutputs:
     """Logits and labels of every example, in the order of the data set, on the CPU and on every process.
 
     The model runs in eval mode and without gradients. `data` is a data set of `(input, label)` pairs or of mappings
-    with `labels`, as in Transformers. A loader contributes its data set, batch size, workers and collate function, but
+    with `labels`, as in Transformers, or a pair of tensors. The other values of a mapping are given to the model by
+    name, or, if it does not know these names, the only tensor among them. A loader contributes its data set, batch size, workers and collate function, but
     not its order. Under `torch.distributed` each process takes a share.
 
     >>> from torch.utils.data import TensorDataset
@@ -41,6 +46,7 @@ def outputs(model: nn.Module, data: Dataset[Any] | DataLoader[Any], *, batch_siz
             "num_workers": data.num_workers,
             "collate_fn": data.collate_fn,
         }
+    dataset = as_dataset(dataset)
     num = len(dataset)
     if not num:
         raise DataError("the data have no examples")
@@ -67,13 +73,13 @@ def outputs(model: nn.Module, data: Dataset[Any] | DataLoader[Any], *, batch_siz
 def _evaluate(model: nn.Module, batch: Any, device: torch.device) -> tuple[Tensor, Tensor]:
     if isinstance(batch, Mapping):
         moved = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in batch.items()}
-        named = [name for name in ("labels", "label") if name in moved]
+        named = [name for name in ("labels", "label", "target") if name in moved]
         if not named:
             raise DataError(
                 f"the batches are mappings of {', '.join(moved)}: without `labels` there is nothing to match"
             )
         label_B = moved.pop(named[0])
-        out = model(**moved)
+        out = _call(model, moved)
     elif isinstance(batch, list | tuple) and len(batch) >= 2:
         x, label_B = batch[0].to(device), batch[1]
         out = model(x)
@@ -85,6 +91,24 @@ def _evaluate(model: nn.Module, batch: Any, device: torch.device) -> tuple[Tenso
             f"the model returns {type(out).__name__}: expected a tensor of logits, or something with `.logits`"
         )
     return outputs, label_B
+
+
+def _call(model: nn.Module, moved: dict[str, Any]) -> Any:
+    """The model's outputs on inputs by name; a single tensor is given as it is where the model does not know its name."""
+    try:
+        inspect.signature(model.forward).bind(**moved)
+    except ValueError:  # of a compiled model: its names are not known
+        pass
+    except TypeError as error:
+        tensors = [value for value in moved.values() if isinstance(value, Tensor)]
+        if len(tensors) != 1:
+            names = ", ".join(inspect.signature(model.forward).parameters)
+            raise DataError(
+                f"the batches are mappings of {', '.join(moved)} beside the label, and {type(model).__name__} takes "
+                f"{names} ({error}): give items with these names, or (input, label) pairs."
+            ) from error
+        return model(tensors[0])
+    return model(**moved)
 
 
 def _place() -> tuple[int, int]:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, Subset
 
+from evenly.data.own.foreign import as_dataset
 from evenly.errors import UsageError
 from evenly.resampling import matching, multiset
 from evenly.resampling.agreement import Agreement, agreement
@@ -169,7 +170,7 @@ class Separation:
     ) -> Subset[T]:
         """The training set in which hard examples occur `factor` times: an ordinary `torch.utils.data.Subset`.
 
-        The data set must be the one that was separated; if it does not list its labels (`targets`, `labels`), pass
+        The data set, or a pair of tensors (inputs, labels), must be the one that was separated; if it does not list its labels (`targets`, `labels`), pass
         them as `labels` to have this checked.
 
         >>> from torch.utils.data import TensorDataset
@@ -178,6 +179,7 @@ class Separation:
         >>> len(separate(*data.tensors).subset(data))
         6
         """
+        dataset = as_dataset(dataset)
         return Subset(dataset, self.positions(dataset, factor, once=once, labels=labels).tolist())
 
     def sampler(

@@ -14,6 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from evenly.data import Splits
+from evenly.data.splits import require_splits
 from evenly.errors import UsageError
 from evenly.recipe import Resampling, to_mapping
 from evenly.records import comparison as stored
@@ -70,6 +71,8 @@ def compare(
     ([('plain', 1.0), ('sam', 2.0)], 'done')
     """
     design.check()
+    if splits is not None:
+        require_splits(splits)
     if splits is not None and where != ONE_AT_ONCE:
         raise UsageError("data that are only in memory can be trained on in this process only: leave `where` out.")
     with data_loaded_once(splits):

@@ -13,6 +13,7 @@ from torch import Tensor
 from evenly import rng
 from evenly.cpu_bfloat16 import check_bfloat16_on_cpu, has_native_bfloat16
 from evenly.data import Splits
+from evenly.data.splits import require_splits
 from evenly.device import repeatable
 from evenly.environment import stamp
 from evenly.errors import UsageError
@@ -154,7 +155,7 @@ def train_from(
     positions = None if indices is None else torch.as_tensor(indices)
     factors = None if weights is None else torch.as_tensor(weights)
     world = World.join(device)
-    data = splits if splits is not None else load_data(recipe, data_root=data_root)
+    data = require_splits(splits) if splits is not None else load_data(recipe, data_root=data_root)
     check_last_layer(recipe, data)
     identity = agree(world, lambda: identify(recipe, data, indices=positions, weights=factors, enough=enough))
     run = Run(os.path.join(runs, identity.id))

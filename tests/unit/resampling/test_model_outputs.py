@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 import evenly
-from evenly.errors import DataError
+from evenly.errors import DataError, UsageError
 
 
 def network() -> nn.Sequential:
@@ -45,6 +45,51 @@ def test_data_without_labels_or_examples_say_so() -> None:
         evenly.outputs(network(), [torch.zeros(3)])
     with pytest.raises(DataError, match="without `labels`"):
         evenly.outputs(network(), [{"x": torch.zeros(3)}])
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        yield torch.zeros(3), 0
+
+
+class Named(Dataset):
+    """Items as people name them."""
+
+    def __init__(self, **more: object) -> None:
+        self.more = more
+
+    def __len__(self) -> int:
+        return 25
+
+    def __getitem__(self, i: int) -> dict:
+        x, y = data()[i]
+        return {"image": x, "label": int(y), "file": f"{i}.png", **self.more}
+
+
+def test_streams_and_loaders_are_refused_where_items_need_numbers() -> None:
+    found, train = separation()
+    for call in (lambda: evenly.outputs(network(), Stream()), lambda: found.subset(Stream())):
+        with pytest.raises(UsageError, match="Stream cannot be indexed: give a map-style data set"):
+            call()
+    with pytest.raises(UsageError, match="give its data set, loader.dataset"):
+        found.subset(DataLoader(train))
+
+
+def test_a_pair_of_tensors_is_a_data_set() -> None:
+    model, train = network(), data()
+    torch.testing.assert_close(evenly.outputs(model, train.tensors).logits, evenly.outputs(model, train).logits)
+    found, pairs = separation()
+    chosen = found.subset(pairs.tensors)
+    assert [int(chosen[i][1]) for i in range(len(chosen))] == [int(y) for _, y in found.subset(pairs)]
+    with pytest.raises(DataError, match="24 labels for 25 inputs"):
+        evenly.outputs(model, (train.tensors[0], train.tensors[1][:-1]))
+
+
+def test_items_by_name_reach_a_model_that_knows_other_names() -> None:
+    model = network()
+    torch.testing.assert_close(evenly.outputs(model, Named()).logits, evenly.outputs(model, data()).logits)
+    with pytest.raises(DataError, match=r"mappings of image, file, mask beside the label, and Sequential takes input"):
+        evenly.outputs(model, Named(mask=torch.ones(3)))
 
 
 def separation():

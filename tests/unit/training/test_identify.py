@@ -329,3 +329,10 @@ def test_splits_say_what_they_were_drawn_from_whatever_the_seed() -> None:
     assert one.fingerprint != other.fingerprint
     assert load("digits").identity()["drawn_from"] is None
     assert Splits("mine", dict(one)).identity()["drawn_from"] is None
+
+
+@pytest.mark.parametrize("start", [train, train_useful])
+def test_a_dict_of_data_sets_is_refused_in_words(start: Any, tmp_path: Path) -> None:
+    sets = {"train": torch.utils.data.TensorDataset(torch.zeros(4, 3), torch.arange(4) % 2)}
+    with pytest.raises(UsageError, match=r"splits= is a dict, not evenly.Splits.*foreign"):
+        start(Recipe(model=TINY, epochs=4), splits=sets, runs=tmp_path)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 from evenly.data.labelled import Labelled, has_channels_last
 from evenly.errors import DataError, UsageError
@@ -40,8 +40,7 @@ def foreign(
     kind = type(dataset).__name__
     if hasattr(dataset, "features") and hasattr(dataset, "column_names"):
         return _of_table(dataset, labels, classes, key)
-    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
-        raise UsageError(f"{kind} cannot be indexed: give a map-style data set, with __len__ and __getitem__.")
+    require_indexable(dataset)
     class_labels = _labels_of(dataset) if labels is None else labels
     if class_labels is None:
         raise DataError(
@@ -63,6 +62,35 @@ def foreign(
         names = [str(number) for number in range(int(numbers.max()) + 1)]
     inputs = ForeignInputs(dataset, range(len(dataset)), key)
     return Labelled(inputs, numbers.long(), tuple(map(str, names)), name=kind)
+
+
+def require_indexable(dataset: Any) -> None:
+    """Raise a `UsageError` for what has no numbered items: a stream, or the batches of a loader.
+
+    >>> require_indexable(iter([1, 2]))
+    Traceback (most recent call last):
+    evenly.errors.UsageError: list_iterator cannot be indexed: give a map-style data set, with __len__ and __getitem__.
+    """
+    kind = type(dataset).__name__
+    if isinstance(dataset, DataLoader):
+        raise UsageError(f"{kind} gives batches, not items: give its data set, loader.dataset.")
+    if isinstance(dataset, IterableDataset) or not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+        raise UsageError(f"{kind} cannot be indexed: give a map-style data set, with __len__ and __getitem__.")
+
+
+def as_dataset(data: Any) -> Any:
+    """A pair of tensors (inputs, labels) as a data set, and data sets as they are; anything else is refused.
+
+    >>> as_dataset((torch.zeros(3, 2), torch.tensor([0, 1, 1])))[2]
+    (tensor([0., 0.]), tensor(1))
+    """
+    if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
+        inputs, labels = data
+        if len(inputs) != len(labels):
+            raise DataError(f"{len(labels):,} labels for {len(inputs):,} inputs: give one per input.")
+        return TensorDataset(inputs, labels)
+    require_indexable(data)
+    return data
 
 
 @dataclass(frozen=True, eq=False)
