@@ -29,8 +29,8 @@ def outputs(
 
     The model runs in eval mode and without gradients. `data` is a data set of `(input, label)` pairs or of mappings
     with `labels`, as in Transformers, or a pair of tensors. The other values of a mapping are given to the model by
-    name, or, if it does not know these names, the only tensor among them. A loader contributes its data set, batch size, workers and collate function, but
-    not its order. Under `torch.distributed` each process takes a share.
+    name, or, if it does not know these names, the only tensor among them. A loader contributes its data set, batch
+    size, workers and collate function, but not its order. Under `torch.distributed` each process takes a share.
 
     >>> from torch.utils.data import TensorDataset
     >>> data = TensorDataset(torch.eye(3), torch.tensor([2, 0, 1]))
@@ -94,7 +94,7 @@ def _evaluate(model: nn.Module, batch: Any, device: torch.device) -> tuple[Tenso
 
 
 def _call(model: nn.Module, moved: dict[str, Any]) -> Any:
-    """The model's outputs on inputs by name; a single tensor is given as it is where the model does not know its name."""
+    """The model's outputs on inputs by name; a single tensor goes without its name if the model does not know it."""
     try:
         inspect.signature(model.forward).bind(**moved)
     except ValueError:  # of a compiled model: its names are not known

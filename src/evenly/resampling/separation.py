@@ -170,8 +170,8 @@ class Separation:
     ) -> Subset[T]:
         """The training set in which hard examples occur `factor` times: an ordinary `torch.utils.data.Subset`.
 
-        The data set, or a pair of tensors (inputs, labels), must be the one that was separated; if it does not list its labels (`targets`, `labels`), pass
-        them as `labels` to have this checked.
+        The data set, or a pair of tensors (inputs, labels), must be the one that was separated; if it does not list
+        its labels (`targets`, `labels`), pass them as `labels` to have this checked.
 
         >>> from torch.utils.data import TensorDataset
         >>> from evenly.resampling import separate

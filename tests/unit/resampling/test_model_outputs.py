@@ -71,7 +71,7 @@ def test_streams_and_loaders_are_refused_where_items_need_numbers() -> None:
     for call in (lambda: evenly.outputs(network(), Stream()), lambda: found.subset(Stream())):
         with pytest.raises(UsageError, match="Stream cannot be indexed: give a map-style data set"):
             call()
-    with pytest.raises(UsageError, match="give its data set, loader.dataset"):
+    with pytest.raises(UsageError, match=r"give its data set, loader\.dataset"):
         found.subset(DataLoader(train))
 
 

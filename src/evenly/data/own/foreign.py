@@ -40,14 +40,14 @@ def foreign(
     kind = type(dataset).__name__
     if hasattr(dataset, "features") and hasattr(dataset, "column_names"):
         return _of_table(dataset, labels, classes, key)
-    require_indexable(dataset)
+    items = require_indexable(dataset)
     class_labels = _labels_of(dataset) if labels is None else labels
     if class_labels is None:
         raise DataError(
             f"{kind}: no labels found. Looked at labels=, .targets and .labels of it (and of what it is a subset of), "
             "and the last tensor of a TensorDataset. Give labels=[…], one class number per item."
         )
-    if len(dataset) == 0:
+    if len(items) == 0:
         raise DataError(f"{kind} has no items.")
     numbers = torch.as_tensor(class_labels)
     if numbers.is_floating_point() or numbers.ndim != 1:
@@ -55,17 +55,17 @@ def foreign(
             f"{kind}: labels are {numbers.dtype} of shape {tuple(numbers.shape)}, expected one class number per item. "
             "Bin a continuous target into classes; take the argmax of one-hot labels."
         )
-    if len(numbers) != len(dataset):
-        raise DataError(f"{kind}: {len(numbers):,} labels for {len(dataset):,} items: give one per item.")
+    if len(numbers) != len(items):
+        raise DataError(f"{kind}: {len(numbers):,} labels for {len(items):,} items: give one per item.")
     names = classes if classes is not None else _classes_of(dataset)
     if names is None:
         names = [str(number) for number in range(int(numbers.max()) + 1)]
-    inputs = ForeignInputs(dataset, range(len(dataset)), key)
+    inputs = ForeignInputs(dataset, range(len(items)), key)
     return Labelled(inputs, numbers.long(), tuple(map(str, names)), name=kind)
 
 
-def require_indexable(dataset: Any) -> None:
-    """Raise a `UsageError` for what has no numbered items: a stream, or the batches of a loader.
+def require_indexable(dataset: Any) -> Any:
+    """The same data set; a `UsageError` for what has no numbered items: a stream, or the batches of a loader.
 
     >>> require_indexable(iter([1, 2]))
     Traceback (most recent call last):
@@ -76,6 +76,7 @@ def require_indexable(dataset: Any) -> None:
         raise UsageError(f"{kind} gives batches, not items: give its data set, loader.dataset.")
     if isinstance(dataset, IterableDataset) or not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         raise UsageError(f"{kind} cannot be indexed: give a map-style data set, with __len__ and __getitem__.")
+    return dataset
 
 
 def as_dataset(data: Any) -> Any:
@@ -89,8 +90,7 @@ def as_dataset(data: Any) -> Any:
         if len(inputs) != len(labels):
             raise DataError(f"{len(labels):,} labels for {len(inputs):,} inputs: give one per input.")
         return TensorDataset(inputs, labels)
-    require_indexable(data)
-    return data
+    return require_indexable(data)
 
 
 @dataclass(frozen=True, eq=False)
