@@ -1,18 +1,18 @@
 """`evenly train`: one recipe, trained in its own run folder; the same command continues it."""
 
-import re
+import os
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root, add_trust, expand_data_options
+from evenly.cli.setting_options import PATHS, as_typed, quote_name, refuse_two_values, typed_options
+from evenly.cli.small_data import fitting_batch
 from evenly.errors import UsageError
 from evenly.models.catalogue import CATALOGUE as MODELS
 from evenly.progress import duration as duration
 from evenly.rules import FORMER_NAMES, RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from evenly.recipe import Ascent, Recipe
 
 EXAMPLES = """
@@ -22,13 +22,6 @@ EXAMPLES = """
   torchrun --nproc-per-node 2 -m evenly train digits --model mlp --epochs 5
 """
 AUTO = "auto"  # of --lr
-#: Settings by the names of their options, where the two differ.
-_PATHS = {
-    "model": "model.name",
-    "rho": "ascent.rho",
-    "lr": "optimizer.lr",
-    "skip_broken": "data.options.skip_broken",
-}
 
 
 def fill(parser: Parser) -> None:
@@ -131,8 +124,8 @@ def resolve_recipe(
     words = {"data.name": data, "model.name": model}
     optimizer = FORMER_NAMES.get(optimizer, optimizer) if optimizer else None
     changes = expand_data_options(changes, data or base.data.name)
-    typed = _typed_options({"model": model, "optimizer": optimizer, **named})
-    _refuse_two_values(typed, changes)
+    typed = typed_options({"model": model, "optimizer": optimizer, **named})
+    refuse_two_values(typed, changes)
     if from_run is not None:
         from evenly.cli.fine_tuning import fine_tuning_settings
 
@@ -146,59 +139,17 @@ def resolve_recipe(
         words["optimizer.name"] = optimizer
     if named.get("rho") is not None and optimizer not in RULES and base.ascent.rule == "none":
         raise UsageError(f"--rho {named['rho']} is the radius of SAM and its family: give --optimizer sam too.")
-    words |= {_PATHS.get(name, name): value for name, value in named.items() if value not in (None, AUTO)}
-    given = [f"{path}={_quote(path, value)}" for path, value in words.items() if value is not None]
+    words |= {PATHS.get(name, name): value for name, value in named.items() if value not in (None, AUTO)}
+    given = [f"{path}={quote_name(path, value)}" for path, value in words.items() if value is not None]
     try:
         recipe = recipes.override(base, [*given, *changes])
     except UsageError as error:
         rule = RULES.get(optimizer or base.ascent.rule, RULES["sam"])
-        raise UsageError(_as_typed(str(error), typed, radius=rule.rho)) from error
+        raise UsageError(as_typed(str(error), typed, radius=rule.rho)) from error
     if base.ascent.rule == "none" and verb not in ("compare", "useful"):  # whose methods may be of SAM's family
         _refuse_unused(recipe.ascent)
     _agree(recipe, config, [*given, *changes])
     return recipe
-
-
-def _typed_options(named: "Mapping[str, str | None]") -> dict[str, tuple[str, str]]:
-    """The settings that have an option of their own and were given by it: the option and its value, by path.
-
-    >>> _typed_options({"optimizer": "sam", "batch_size": "32", "lr": None})
-    {'ascent.rule': ('--optimizer', 'sam'), 'batch_size': ('--batch-size', '32')}
-    """
-    paths = _PATHS | {"optimizer": "ascent.rule" if named.get("optimizer") in RULES else "optimizer.name"}
-    options = {name: f"--{name.replace('_', '-')}" for name in named}
-    return {paths.get(name, name): (options[name], value) for name, value in named.items() if value is not None}
-
-
-def _refuse_two_values(typed: "Mapping[str, tuple[str, str]]", changes: list[str]) -> None:
-    """Raise if `--set` gives a setting another value than its own option does."""
-    from evenly.typed import yaml_text
-
-    for change in changes:
-        path, _, text = (part.strip() for part in change.partition("="))
-        if not (text and path in typed):
-            continue
-        option, value = typed[path]
-        values = [yaml_text.parse(word, source=f"--set {path}") for word in (_quote(path, value), text)]
-        if values[0] != values[1]:
-            raise UsageError(f"{option} {value} and --set {change} give {path} two values. Leave one of them out.")
-
-
-def _as_typed(message: str, typed: "Mapping[str, tuple[str, str]]", *, radius: float) -> str:
-    """An error about a setting, in terms of the option it was given by; `radius` is that of the rule.
-
-    >>> wrong = "epochs: expected a whole number of at least 1, not 0. For example: epochs=200"
-    >>> _as_typed(wrong, {"epochs": ("--epochs", "0")}, radius=0.05)
-    '--epochs 0: expected a whole number of at least 1. For example: --epochs 200'
-    """
-    for path, (option, value) in typed.items():
-        found = re.fullmatch(
-            rf"{re.escape(path)}: (expected .*), not .*\. For example: {re.escape(path)}=(.*)", message
-        )
-        if found:
-            example = f"{radius:g}" if found[2] == "null" else found[2]
-            return f"{option} {value}: {found[1]}. For example: {option} {example}"
-    return message
 
 
 def _refuse_unused(ascent: "Ascent") -> None:
@@ -228,6 +179,8 @@ def _agree(recipe: "Recipe", config: str | None, words: list[str]) -> None:
 
 def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str) -> "Recipe":
     """The recipe with defaults that suit its model and device, except for settings in a file or an option."""
+    from dataclasses import replace
+
     from evenly.device import choose_device
     from evenly.training.defaults import with_gpu_defaults, with_model_defaults
     from evenly.typed import yaml_text
@@ -237,6 +190,11 @@ def fast_where_possible(recipe: "Recipe", given: dict[str, Any], *, device: str)
         named |= set(yaml_text.read(given["config"]))
     if given.get("lr") not in (None, AUTO):
         named.add("optimizer.lr")
+    if given.get("batch_size") is None and "batch_size" not in named:
+        size, remark = fitting_batch(recipe)
+        recipe = replace(recipe, batch_size=size)
+        if remark and leads():
+            say(remark)
     return with_gpu_defaults(with_model_defaults(recipe, given=named), choose_device(device), given=named)
 
 
@@ -296,8 +254,6 @@ def train(*, dry_run: bool, runs: str, json: bool, **given: Any) -> None:
 
 def leads() -> bool:
     """Whether this process prints for all of them."""
-    import os
-
     return int(os.environ.get("RANK", 0)) == 0
 
 
@@ -314,12 +270,3 @@ def metric_text(name: str, value: Any) -> str:
 def short_number(value: Any) -> str:
     """A number in short form."""
     return f"{value:.5g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _quote(path: str, value: str) -> str:
-    """Quote names, which are text even if they look like numbers; numbers stay YAML."""
-    import json
-
-    if value != value.encode("utf-8", "replace").decode():
-        raise UsageError(f"{value!a} is not UTF-8, which a recipe is written in. Rename the file or folder.")
-    return json.dumps(value) if path.endswith("name") else value

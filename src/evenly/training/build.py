@@ -75,11 +75,9 @@ def build_parts(
     if workers < 0:
         raise UsageError(f"--workers {workers}: give 0 or more processes.")
     if recipe.batch_size > (num := len(train) if indices is None else len(indices)):
-        # Aim for a few steps an epoch, with at least one example for every process.
-        usual = max(1 << max(0, (num // 4).bit_length() - 1), world.size)
         raise UsageError(
             f"batch_size={recipe.batch_size} is more than the {num} training examples: give {num} or less, such as "
-            f"--batch-size {min(usual, num)}."
+            f"--batch-size {fitting_batch_size(num, processes=world.size)}."
         )
     _check_groups(recipe, num, world)
     check_accumulation(recipe, world)
@@ -133,6 +131,16 @@ def build_parts(
         hard_N=hard,
         world=world,
     )
+
+
+def fitting_batch_size(num: int, *, processes: int = 1) -> int:
+    """A batch size for a few steps an epoch of `num` examples, with at least one example for every process.
+
+    >>> fitting_batch_size(64), fitting_batch_size(3), fitting_batch_size(3, processes=2)
+    (16, 1, 2)
+    """
+    usual = max(1 << max(0, (num // 4).bit_length() - 1), processes)
+    return min(usual, num)
 
 
 def load_data(recipe: Recipe, *, data_root: str | None = None, remark: bool = True) -> Splits:

@@ -120,7 +120,7 @@ def data_of(run: Run, *, data_root: str | None = None) -> Splits:
     """The data that a run was trained on, from any working directory; refused if they have changed since."""
     recipe = recorded_recipe(run)
     recipe = replace(recipe, data=replace(recipe.data, name=data_source(run, recipe)))
-    splits = load_data(recipe, data_root=data_root)
+    splits = load_data(recipe, data_root=data_root, remark=False)  # training has remarked on them
     check_data(run.path, splits.identity())
     return splits
 

@@ -62,11 +62,30 @@ def test_the_example_of_measure_works_for_a_run_on_ones_own_images(photos: str, 
 @pytest.mark.parametrize("verb", ["train", "useful"])
 def test_a_batch_larger_than_the_data_is_answered_with_one_that_works(verb: str, photos: str, capsys: Captured) -> None:
     words = [verb, photos, "--model", "mlp", "--epochs", "2", "--set", "data.validation=0.2"]
-    assert main(words) == 2
+    assert main([*words, "--batch-size", "128"]) == 2
     told = capsys.readouterr().err
     assert "128 is more than the 64 training examples" in told
     size = told.partition("--batch-size ")[2].split()[0].rstrip(".,")
     assert main([*words, "--batch-size", size, "--dry-run"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--dry-run"]) == 0  # nobody asked for 128
+    told = " ".join(capsys.readouterr().err.split())
+    assert (
+        f"The 64 training examples do not fill a batch of 128, the default: batches of {size} are used (--batch-size)."
+        in told
+    )
+    Path("recipe.yaml").write_text("batch_size: 128\n")
+    assert main([*words, "--config", "recipe.yaml"]) == 2
+
+
+def test_remarks_on_the_data_are_made_where_they_can_be_acted_on(photos: str, capsys: Captured) -> None:
+    assert main(["train", *small(photos, "--json")]) == 0
+    out, err = capsys.readouterr()
+    assert "has no test split" in err
+    run = json.loads(out)["id"]
+    assert main(["measure", run, "rank", "--examples", "20"]) == 0
+    assert main(["stability", "threshold", "--run", run, "--examples", "10", "--draws", "1"]) == 0
+    assert "has no test split" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", [["--split", "validation"], ["--split", "train"], ["--split", "tset"]])
