@@ -72,13 +72,15 @@ def export(
     from evenly.resampling import exports, load
 
     path, run = _separation_of(source, runs)
-    separation, files, once = load(path), None, None
+    separation, files = load(path), None
+    chosen: int | Tensor = 2 if factor is None else factor
+    once: Tensor | None = None
     held_out: dict[str, Labelled] = {}
     if run is not None:
-        factor, once = _as_trained(run, separation, factor)
+        chosen, once = _as_trained(run, separation, factor, data_root)
     if form != "indices" or data is not None:
         separation, files, held_out = _with_data(separation, run, data, data_root)
-    how: dict[str, Any] = {"factor": 2 if factor is None else factor, "once": once}
+    how: dict[str, Any] = {"factor": chosen, "once": once}
     if form == "indices":
         exports.write_indices(separation, out, **how)
     elif form == "csv":
@@ -94,7 +96,9 @@ def export(
         print_json(facts | {"repeated": more})
     else:
         print(out)
-        say(f"{len(separation):,} examples, {more:,} of them {how['factor']} times: {num:,} in all.")
+        often = sorted(set(repeat_N[repeat_N > 1].tolist()))
+        times = f"{often[0]} to {often[-1]}" if len(often) > 1 else often[0] if often else chosen
+        say(f"{len(separation):,} examples, {more:,} of them {times} times: {num:,} in all.")
         if held_out and form != "indices":
             what = " and ".join(f"the {len(part):,} of {split}" for split, part in held_out.items())
             say(f"Beside these, in {out / 'train' if form == 'folder' else 'the split train'}, {what}, once each.")
@@ -161,18 +165,24 @@ def _separation_of(source: str, runs: str) -> "tuple[Path, Run | None]":
     return path, run
 
 
-def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tuple[int, Tensor | None]":
+def _as_trained(
+    run: "Run", separation: "Separation", factor: int | None, data_root: str | None
+) -> "tuple[int | Tensor, Tensor | None]":
     """How often the run showed a hard example, unless `factor` overrides it, and the hard rows that it showed once."""
     from evenly.records import Run
     from evenly.training.recorded_recipe import recorded_recipe
+    from evenly.training.selection import WEIGHING
     from evenly.training.separations import suspect_rows
 
     wanted = recorded_recipe(run).resampling
-    if wanted.method == "upweight" and factor is None:
+    if wanted.method in WEIGHING and factor is None:
         raise UsageError(
-            f"run {run.id} saw every example once and multiplied the losses of hard ones by {wanted.factor}. To repeat "
-            f"them instead, say so: --factor {wanted.factor}."
+            f"run {run.id} saw every example once and multiplied the losses of hard ones by {wanted.factor}"
+            f"{' (before all were divided by their mean)' * (wanted.method == 'reweight')}. To repeat them instead, "
+            f"say so: --factor {wanted.factor}."
         )
+    if wanted.copies == "balance" and factor is None:
+        return _repeats_in_training(run, separation, data_root), None
     factor = wanted.factor if factor is None else factor
     if wanted.keep_suspects:
         return factor, None
@@ -183,6 +193,23 @@ def _as_trained(run: "Run", separation: "Separation", factor: int | None) -> "tu
             f"run {run.id} did not repeat suspect examples, and the early run that identified them is gone: {error}"
         ) from error
     return factor, suspect_rows(early, separation)
+
+
+def _repeats_in_training(run: "Run", separation: "Separation", data_root: str | None) -> "Tensor":
+    """How often the run showed each row, where that differs between clusters: by its early run, as in training."""
+    import torch
+
+    from evenly.resampling import matching
+    from evenly.training.recorded_recipe import recorded_recipe
+    from evenly.training.selection import select
+    from evenly.training.trained_model import data_of
+
+    train = data_of(run, data_root=data_root).train
+    position_M = select(recorded_recipe(run), runs=run.path.parent, data=train).indices
+    assert position_M is not None  # only weights have none
+    return torch.bincount(position_M, minlength=len(train))[
+        matching.positions(train, separation.index, separation.labels)
+    ]
 
 
 def _with_data(

@@ -131,6 +131,29 @@ def test_a_run_that_weighted_losses_repeats_nothing_unless_told(
     told(capsys, *words, "--factor", 2)
 
 
+@pytest.mark.parametrize("method", ["balance:8", "random:8+like-balance"])
+def test_a_run_with_factors_that_differ_is_exported_as_it_was_trained(
+    method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["compare", "digit-dominoes", *QUICK, "--methods", f"plain,{method}", "--seeds", 0]
+    told(capsys, *words, "--at-epoch", 2, "--set", "data.options.size=300", "--runs", tmp_path / "runs")
+    run = run_of(tmp_path, method.partition(":")[0])
+    told(capsys, "export", run.path, "--as", "indices", "--out", tmp_path / "up.npy")
+    times = Counter(Counter(np.load(tmp_path / "up.npy").tolist()).values())
+    assert sum(often * num for often, num in times.items()) * EPOCHS == run.summary()["examples_seen"]
+    assert len(times) > 2, "one factor for all would be another training set"
+
+
+def test_a_run_that_divided_weights_by_their_mean_repeats_nothing_unless_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["compare", "digit-dominoes", *QUICK, "--methods", "plain,reweight", "--seeds", 0, "--at-epoch", 2]
+    told(capsys, *words, "--set", "data.options.size=300", "--runs", tmp_path / "runs")
+    words = ["export", run_of(tmp_path, "reweight").path, "--as", "indices", "--out", tmp_path / "up.npy"]
+    assert "saw every example once" in told(capsys, *words, code=2)
+    assert not (tmp_path / "up.npy").exists()
+
+
 def test_a_run_whose_early_run_is_gone_cannot_tell_its_suspects(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
