@@ -15,6 +15,8 @@ from evenly.data.fingerprints import fingerprint
 from evenly.data.positions import check_positions
 from evenly.errors import DataError, UsageError, did_you_mean
 
+MOST_VALUES = 32  # an attribute with more values than this is a number, not a grouping
+EMPTY = "(empty)"  # the name of an attribute's value that is an empty text
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch stores these and computes next to nothing with them
 
 

@@ -14,7 +14,7 @@ from evenly.cpu_bfloat16 import check_bfloat16_on_cpu
 from evenly.data import Splits
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
-from evenly.data.labelled import Labelled
+from evenly.data.labelled import EMPTY, MOST_VALUES, Labelled
 from evenly.errors import UsageError
 from evenly.progress import track
 from evenly.training.objective import Objective, predictions
@@ -22,7 +22,6 @@ from evenly.training.objective import Objective, predictions
 #: The number formats of half precision, by the words of `precision`.
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _UNREAD = 1 << 26  # bytes of outputs
-MOST_VALUES = 32  # an attribute with more values than this is a number, not a grouping
 
 
 @contextlib.contextmanager
@@ -82,7 +81,7 @@ def scores(
     """Loss and error of outputs on `data`; for every attribute the error of each value, the worst and the adjusted one.
 
     `error` is the average over examples, `worst.class` that of the worst class. `error.group.VALUE` is that of the
-    examples whose attribute `group` has the value, `worst.group` the largest of these, and `adjusted.group` their mean
+    examples whose attribute `group` has the value (`(empty)` if it is no text), `worst.group` the largest of these, and `adjusted.group` their mean
     weighted as in `reference`, the training set (Sagawa et al., 2020): the average error if the groups were as
     frequent as in training. Of an attribute called `class`, all but the worst are recorded.
 
@@ -135,7 +134,7 @@ def to_memory_format(x: Tensor, memory_format: torch.memory_format) -> Tensor:
 
 def _name(values: Mapping[str, tuple[str, ...]], attribute: str, value: int) -> str:
     names = values.get(attribute, ())
-    return names[value] if 0 <= value < len(names) else str(value)
+    return (names[value] or EMPTY) if 0 <= value < len(names) else str(value)
 
 
 def evaluation_split(data: Splits, split: str | None) -> str:

@@ -52,6 +52,15 @@ def test_rows_labels_splits_and_attributes_are_kept(root: Path) -> None:
     assert "repeat" not in train.attributes
 
 
+def test_empty_cells_of_an_attribute_are_remarked_on_as_a_group(root: Path) -> None:
+    text = "path,label,camera,split\nimages/0.png,a,,train\nimages/1.png,b,x,train\nimages/2.png,a,,test\n"
+    (remark,) = manifest(write(root, text)).remarks
+    assert remark == "column 'camera' is empty in 1 row: it forms a group '(empty)'."  # `test` does not have it at all
+    assert manifest(write(root, text.replace("a,,train", "a,y,train"))).remarks == ()
+    (remark,) = manifest(write(root, text + "images/3.png,b,x,test\n")).remarks
+    assert remark == "column 'camera' is empty in 2 rows: they form a group '(empty)'."
+
+
 def test_parquet_and_tsv_give_what_csv_gives(root: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -68,3 +70,10 @@ def test_an_attribute_called_class_leaves_the_worst_class_alone() -> None:
     found = scores(out, named, objective=Objective())
     assert found["worst.class"] == plain == pytest.approx(3 / 5)
     assert found["error.class.1"] == pytest.approx(2 / 3)
+
+
+def test_a_group_without_a_name_is_called_empty() -> None:
+    out, data = made([True, False, False, False], [0, 0, 1, 1])
+    metrics = scores(out, replace(data, values={"group": ("", "water")}), objective=Objective())
+    assert metrics["error.group.(empty)"] == 0.5
+    assert not any(key.endswith(".") for key in metrics)

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from evenly.data.formats.class_folders import quote_names, require_files
 from evenly.data.formats.image_files import SUFFIXES, Size
-from evenly.data.formats.listing import Listing, by_split
+from evenly.data.formats.listing import Listing, by_split, members
 from evenly.data.formats.locate import Missing
+from evenly.data.labelled import EMPTY, MOST_VALUES
 from evenly.data.own.columns import number_words, whole_numbers
 from evenly.data.own.folders import SPLIT_NAMES
 from evenly.data.own.parquet import read_parquet
@@ -43,7 +44,7 @@ def manifest(
     column all is `train`; `val` and `valid` mean `validation`; `probe`, `balanced`, `target_train` and `target_test`
     are splits too. A training row with `repeat` 2 is there twice, as `evenly export --as csv` means it: its copies are
     numbered after all rows and augmented each on its own. Any further column of whole numbers or of text becomes an
-    attribute (text sorted and numbered, an empty cell is a value of its own); columns of other numbers are ignored.
+    attribute (text sorted and numbered; empty cells are a group `(empty)`, and remarked on); columns of other numbers are ignored.
     A row's number is the example's `index`. `size` and `skip_broken` are as for `folder`.
 
     >>> import tempfile
@@ -86,10 +87,12 @@ def manifest(
     del often
     attributes: dict[str, Tensor] = {}
     values: dict[str, tuple[str, ...]] = {}
+    remarks: list[str] = []
     for name in [each for each in columns if each != path_column]:  # each is freed as soon as it is converted
         if (coded := _attribute(columns.pop(name))) is not None:
             attributes[name], words = coded
             values |= {} if words is None else {name: words}
+            remarks += _on_empty(name, attributes[name], words or (), split_of)
             del coded
     require_files(path, path.parent, columns[path_column])
     names = Names(columns.pop(path_column))
@@ -97,11 +100,13 @@ def manifest(
     listing = Listing(path.parent, names, label_N, classes, attributes, values)
     labelled = listing.to_labelled(size=size, skip_broken=skip_broken)
     del listing, attributes
-    return (
+    splits = (
         by_split(path.name, labelled, split_of)
         if repeat is None
         else with_copies(path.name, labelled, repeat, split_of)
     )
+    splits.remarks = (*splits.remarks, *remarks)
+    return splits
 
 
 def _read_csv(path: Path) -> Table:
@@ -157,6 +162,20 @@ def _attribute(cells: Column) -> tuple[Tensor, tuple[str, ...] | None] | None:
     if all(is_number(cell) for cell in cells if cell) and not all(is_integer(cell) for cell in cells if cell):
         return None
     return number_words(cells)
+
+
+def _on_empty(name: str, number_N: Tensor, words: Sequence[str], split_of: Sequence[str]) -> list[str]:
+    """A sentence on the empty cells of an attribute that makes groups, except in splits that do not have it at all."""
+    if "" not in words or len(words) > MOST_VALUES:
+        return []
+    empty_N = number_N == words.index("")
+    rows = sum(int((empty_N & in_N).sum()) for in_N in members(split_of).values() if not bool(empty_N[in_N].all()))
+    if not rows:
+        return []
+    return [
+        f"column {name!r} is empty in {f'{rows:,} rows: they form' if rows > 1 else '1 row: it forms'} a group "
+        f"{EMPTY!r}."
+    ]
 
 
 def _splits(path: Path, column: str, cells: Column) -> Sequence[str]:
