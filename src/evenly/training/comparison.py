@@ -16,7 +16,7 @@ from torch import Tensor
 from evenly.data import Splits
 from evenly.data.splits import require_splits
 from evenly.errors import UsageError
-from evenly.recipe import Resampling, to_mapping
+from evenly.recipe import to_mapping
 from evenly.records import comparison as stored
 from evenly.sweep import Job, Plan, Where, check_available, launch
 from evenly.sweep.launch import JobsFailed, is_here
@@ -85,8 +85,8 @@ def compare(
             _log.warning(remark)
         data.identity()
         world = World.join(running.get("device", "auto"))
-        plain = replace(first, resampling=Resampling())
-        build_parts(plain, world=world, splits=data, workers=running.get("workers", 0))
+        for recipe in design.networks:
+            build_parts(recipe, world=world, splits=data, workers=running.get("workers", 0))
         plan = plan_runs(design, split=split, refuse=refuse, running=running)
         if running.get("device") == "cpu" and where.gpus is None:
             where = replace(where, gpus=0)

@@ -100,6 +100,18 @@ class Design:
         plain, factor = self.plain(0), self.factor
         return [each.recipe(plain, early=UNKNOWN, share=0.4, factor=factor) for each in self.parsed_methods]
 
+    @property
+    def networks(self) -> list[Recipe]:
+        """What is trained, plain training first; recipes that differ only in examples and their number count once."""
+        plain = replace(self.plain(self.seeds[0]), resampling=Resampling())
+        early = [self.early(self.seeds[0])] if self.needs_early else []
+        found = [plain]
+        for recipe in (*early, *self._recipes()):
+            same = {name: getattr(plain, name) for name in ("seed", "epochs", "schedule", "until", "resampling")}
+            if (alike := replace(recipe, **same)) not in found:
+                found.append(alike)
+        return found
+
     def check(self) -> None:
         """Raise, before anything is trained, for methods whose recipes cannot be made."""
         methods, recipes = self.parsed_methods, self._recipes()

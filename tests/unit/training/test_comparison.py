@@ -239,6 +239,21 @@ def test_going_on_with_another_early_network_is_refused_before_training(tmp_path
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("design", "words"),
+    [
+        (replace(DESIGN, early_model=Model("nonsense")), "there is no model 'nonsense'"),
+        (replace(DESIGN, early_optimizer=Optimizer("nonsense")), "there is no optimizer 'nonsense'"),
+    ],
+)
+def test_what_only_a_later_run_would_use_is_refused_before_the_first(
+    design: Design, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        compare(design, runs=tmp_path, device="cpu")
+    assert not list(tmp_path.iterdir())
+
+
 def test_training_can_go_on_where_the_early_run_ended(tmp_path: Path) -> None:
     found = compare(Design(SMALL, ("plain", "useful+continue"), (0,), until=Until("epoch", 1)), runs=tmp_path)
     run = Run(tmp_path / method(found, "useful+continue")["runs"]["0"]["run"])
