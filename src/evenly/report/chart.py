@@ -174,6 +174,13 @@ class Chart:
                 f"the chart {self.title!r} has no sentence: say what it shows, for those who cannot see it."
             )
 
+    @property
+    def y_limits(self) -> tuple[float, float] | None:
+        """The given range along y, or 0 to 1 if all values are zero: errors and counts have nothing below."""
+        if self.y_range is None and not self.y_log and not self.labels("y") and extent(self) == (0, 0):
+            return 0.0, 1.0
+        return self.y_range
+
     def labels(self, axis: Literal["x", "y"]) -> list[str]:
         """The labels along an axis, in order; none for a numeric axis."""
         layers = [layer for layer in self.layers if not isinstance(layer, Rule)]

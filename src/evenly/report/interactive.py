@@ -52,7 +52,9 @@ def finite(values: Sequence[Any]) -> list[Any]:
 
 
 def _axis(chart: Chart, axis: Literal["x", "y"]) -> dict[str, Any]:
-    label, log, limits = (chart.x, chart.x_log, chart.x_range) if axis == "x" else (chart.y, chart.y_log, chart.y_range)
+    label, log, limits = (
+        (chart.x, chart.x_log, chart.x_range) if axis == "x" else (chart.y, chart.y_log, chart.y_limits)
+    )
     numbers = [v for layer in chart.layers if not isinstance(layer, Rule | Histogram) for v in getattr(layer, axis)]
     return {
         "label": label,

@@ -150,6 +150,8 @@ def _panel(axes: "Axes", chart: Chart) -> None:
         )
     if heights:
         axes.set_yticks(list(heights.values()), list(heights))
+    if chart.y_limits:
+        axes.set_ylim(*chart.y_limits)
     _dress(axes, chart)
 
 
@@ -173,9 +175,9 @@ def _rows(axes: "Axes", chart: Chart) -> None:
             _row_marks(axes, layer, bar_colours(chart, layer, colour), [places[label] for label in layer.x])
     axes.set_yticks(range(len(places)), list(places))
     axes.set_ylim(len(places) + 0.1, -0.6)  # with a line for the names of rules
-    if chart.y_range:
-        axes.set_xlim(*chart.y_range)
-    _dress(axes, replace(chart, x=chart.y, y=chart.x, x_range=None, y_range=None))
+    if chart.y_limits:
+        axes.set_xlim(*chart.y_limits)
+    _dress(axes, replace(chart, x=chart.y, y=chart.x, x_range=None))
 
 
 def _row_marks(axes: "Axes", layer: Bars, colours: list[str], rows: list[int]) -> None:
@@ -311,8 +313,6 @@ def _dress(axes: "Axes", chart: Chart) -> None:
         axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))  # epochs have no fractions
     if chart.x_range:
         axes.set_xlim(*chart.x_range)
-    if chart.y_range:
-        axes.set_ylim(*chart.y_range)
     handles, names = axes.get_legend_handles_labels()
     if len(names) > 1:
         axes.legend(handles, names, fontsize=8, frameon=False)

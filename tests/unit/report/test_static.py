@@ -7,6 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from evenly.papers.catalogue import CATALOGUE
 from evenly.report.chart import Bars, Chart, Line, Rule, extent, share_y_axes
+from evenly.report.interactive import plot
 from evenly.report.static import figure
 
 LONGEST = sorted({experiment.title for experiment in CATALOGUE.values()}, key=lambda title: (len(title), title))[-6:]
@@ -74,3 +75,20 @@ def test_many_long_labels_stand_in_rows_and_none_lies_on_another() -> None:
     for axes in others:
         shown = [text for text in axes.get_yticklabels() if text.get_visible()]
         assert not shown, "the panel to the left names the rows"
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("layer", ["bars", "line"])
+def test_an_axis_of_errors_that_are_all_zero_has_nothing_below_zero(layer: str, rows: bool) -> None:
+    names = [f"method of a long name {i}" for i in range(12 if rows else 3)]
+    zeros = [0.0] * len(names)
+    marks = Bars("error", names, zeros, low=zeros, high=zeros) if layer == "bars" else Line("a", [*range(3)], [0.0] * 3)
+    chart = Chart("Error", "", "error %", [marks], "There are no errors.")
+    assert chart.y_limits == (0, 1)
+    assert plot(chart)["y"]["range"] == [0, 1]
+    (axes,) = figure([chart]).axes
+    assert (axes.get_xlim() if rows and layer == "bars" else axes.get_ylim()) == (0, 1)
+    if rows and layer == "bars":
+        assert abs(axes.get_ylim()[0] - axes.get_ylim()[1]) > 11, "a row for each method"
+    points = Chart("Where", "", "", [Rule(y=0.0, name="zero"), Line("a", [0, 1], [0.0, 2.0])], "It rises.")
+    assert points.y_limits is None

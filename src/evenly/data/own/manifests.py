@@ -44,8 +44,8 @@ def manifest(
     column all is `train`; `val` and `valid` mean `validation`; `probe`, `balanced`, `target_train` and `target_test`
     are splits too. A training row with `repeat` 2 is there twice, as `evenly export --as csv` means it: its copies are
     numbered after all rows and augmented each on its own. Any further column of whole numbers or of text becomes an
-    attribute (text sorted and numbered; empty cells are a group `(empty)`, and remarked on); columns of other numbers are ignored.
-    A row's number is the example's `index`. `size` and `skip_broken` are as for `folder`.
+    attribute (text sorted and numbered; empty cells are a group `(empty)`, and remarked on); columns of other numbers
+    are ignored. A row's number is the example's `index`. `size` and `skip_broken` are as for `folder`.
 
     >>> import tempfile
     >>> from PIL import Image
