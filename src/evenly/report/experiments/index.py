@@ -46,7 +46,8 @@ def _row(name: str, record: Stored, shown: Mapping[str, Link]) -> list[Any]:
     main = main_method(record) or next(iter(record["methods"]), {})
     error, difference = interval_of(main.get("error")), interval_of(main.get("difference"))
     state = record.get("state")
-    badge = "running" if state == "running" else (record.get("recommendation") or {}).get("badge") or state or "new"
+    over = state not in ("running", "stopped")
+    badge = (over and (record.get("recommendation") or {}).get("badge")) or state or "new"
     return [
         link,
         Badge(str(badge)),

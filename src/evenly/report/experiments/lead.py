@@ -14,7 +14,7 @@ from evenly.report.wording import duration, percent
 
 def lead(experiment: Experiment) -> Lead:
     """The lead of an experiment, no stronger than its numbers."""
-    if experiment.record and (experiment.shown is not None or experiment.state == "running"):
+    if experiment.record and (experiment.shown is not None or experiment.state in ("running", "stopped")):
         return _of_comparison(experiment)
     if experiment.shown is None:
         advice = experiment.record.get("recommendation") or {} if experiment.record else {}
@@ -81,7 +81,7 @@ def _of_comparison(experiment: Experiment) -> Lead:
         known = " The numbers are of the runs that are done." if any(m.get("error") for m in record["methods"]) else ""
         badge, finding = "running", f"Training: {progress(experiment)}.{known}"
     elif experiment.state == "stopped":
-        finding = f"Stopped with {progress(experiment)}: the command below continues it. {finding}".strip()
+        badge, finding = "stopped", f"Stopped with {progress(experiment)}. {finding}".strip()
     main = main_method(record)
     difference = (main or {}).get("difference") or {}
     settle, following = difference.get("seeds_to_settle"), advice.get("next")
@@ -92,6 +92,9 @@ def _of_comparison(experiment: Experiment) -> Lead:
         words = "more seeds tell a gain from chance; five are usual."
     if badge == "running":  # nothing to do before it is over
         words, following = "", None
+    elif badge == "stopped":
+        following = record.get("command")
+        words = "this continues it:" if following else ""
     if badge == "helped" and not words and not following:
         words, following = _use(experiment, main)
     return Lead(
@@ -100,7 +103,7 @@ def _of_comparison(experiment: Experiment) -> Lead:
         facts=_facts(record, main),
         advice=words or ("run this:" if following else ""),
         next_command=stored_command(following),
-        command=stored_command(record.get("command")),
+        command=stored_command(record.get("command")) if badge != "stopped" else "",  # it is the next one
     )
 
 

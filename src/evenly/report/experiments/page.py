@@ -107,7 +107,9 @@ def page_of(
     badges = [_IN_A_COUNT.get(chapter.lead.badge, chapter.lead.badge) for chapter, _ in chapters if chapter.lead.badge]
     counts = ", ".join(f"{badges.count(badge)} {badge}" for badge in dict.fromkeys(badges))
     kind = "runs" if all(len(experiment.members) == 1 for experiment in experiments) and not left else "experiments"
-    finding = f"{total:,} {kind}{f': {counts}' if counts else ''}."
+    # The badges are known of the chapters alone; the index has those of all.
+    among = f". Of the latest {len(chapters)}" if left else ""
+    finding = f"{total:,} {kind}{f'{among}: {counts}' if counts else ''}."
     finding += "".join(f" {sentence}" for sentence in conclusions[:MOST_CONCLUSIONS])
     finding += " The index has the other pairs." if len(conclusions) > MOST_CONCLUSIONS else ""
     finding += f" The latest {len(chapters)} are shown below the index." if left else ""

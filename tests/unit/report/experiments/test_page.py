@@ -11,7 +11,7 @@ import pytest
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Data, Recipe, Resampling, Until, digest, to_mapping
 from evenly.records import Run
-from evenly.report.blocks import Gallery, Listing, Plot, Switch, Table, iterate_blocks
+from evenly.report.blocks import Badge, Gallery, Listing, Plot, Switch, Table, iterate_blocks
 from evenly.report.experiments import Page, page_of
 
 Made = dict[tuple[str, int], Run]
@@ -189,6 +189,14 @@ def test_more_experiments_than_fit_are_in_the_index(tmp_path: Path) -> None:
     assert len(page.chapters) == 12
     assert len(tables(page, "index")[0].rows) == 15
     assert page.lead.finding.startswith("15 experiments. The latest 12 are shown below the index. ")
+
+
+def test_badges_of_the_chapters_are_not_counted_as_those_of_all(tmp_path: Path) -> None:
+    for seed in range(15):
+        recipe = Recipe(epochs=1, seed=seed)
+        with Run.create(tmp_path, to_mapping(recipe), digest(recipe)) as run:
+            run.log(epoch=1, **{"test.error": 0.5})
+    assert page_of([tmp_path]).lead.finding.startswith("15 experiments. Of the latest 12: 12 stopped. ")
 
 
 def test_a_run_alone_is_told_as_one_and_led_to_a_comparison(tmp_path: Path) -> None:
@@ -418,6 +426,26 @@ def test_the_page_of_a_command_follows_the_first_early_run_before_any_method_has
     assert page.lead.finding == "Training: run 1 of 12, early run, seed 0."
     assert page.state == "run 1 of 12, early run, seed 0"
     assert all(section.blocks for section in page.sections)
+
+
+@pytest.mark.parametrize("num", [0, 12])
+def test_a_comparison_that_was_stopped_says_so_and_how_to_continue(num: int, comparison: Maker, tmp_path: Path) -> None:
+    comparison()
+    path = tmp_path / "runs" / "comparisons" / f"{ID}.json"
+    record = json.loads(path.read_text()) | {"state": "stopped", "num_runs": 16}
+    if not num:
+        record |= {"early": {}, "recommendation": None}
+        for method in record["methods"]:
+            method |= {"error": None, "difference": None, "runs": {s: {"run": None, "state": "planned"} for s in "012"}}
+    path.write_text(json.dumps(record))
+    page = page_of([ID], runs=tmp_path / "runs")
+    assert page.lead.badge == "stopped"
+    assert page.lead.finding.startswith(f"Stopped with {num} of 16 runs done.")
+    assert (page.lead.advice, page.lead.next_command) == ("this continues it:", record["command"])
+    assert record["command"] in page.html()
+    if not num:  # its runs are loose, so that there is an index
+        (row,) = tables(page_of([tmp_path / "runs"]), "index")[0].rows
+        assert row[1] == Badge("stopped")  # type: ignore[index]
 
 
 def test_no_advice_is_given_before_the_end(comparison: Maker, tmp_path: Path) -> None:
