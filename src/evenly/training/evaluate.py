@@ -82,8 +82,8 @@ def scores(
 
     `error` is the average over examples, `worst.class` that of the worst class. `error.group.VALUE` is that of the
     examples whose attribute `group` has the value (`(empty)` for an empty text), `worst.group` the largest of these,
-    and `adjusted.group` their mean weighted as in `reference`, the training set (Sagawa et al., 2020): the average error
-    if the groups were as frequent as in training. Of an attribute called `class`, all but the worst are recorded.
+    and `adjusted.group` their mean weighted as in `reference`, the training set (Sagawa et al., 2020): the average
+    error if the groups were as frequent as in training. Of an attribute called `class`, all but the worst are recorded.
 
     >>> group = torch.tensor([0, 1, 1, 1])
     >>> data = Labelled(torch.zeros(4, 1), torch.tensor([0, 0, 1, 1]), ("a", "b"), {"group": group})
