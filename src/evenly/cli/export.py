@@ -100,8 +100,9 @@ def export(
         times = f"{often[0]} to {often[-1]}" if len(often) > 1 else often[0] if often else chosen
         say(f"{len(separation):,} examples, {more:,} of them {times} times: {num:,} in all.")
         if held_out and form != "indices":
-            what = " and ".join(f"the {len(part):,} of {split}" for split, part in held_out.items())
-            say(f"Beside these, in {out / 'train' if form == 'folder' else 'the split train'}, {what}, once each.")
+            others = " and ".join(f"{split} ({len(part):,})" for split, part in held_out.items())
+            there = f"in {out / 'train'}; beside it" if form == "folder" else "the split train; after it"
+            say(f"They are {there} comes {others}, each example once.")
 
 
 def _export_network(source: str, form: str, out: Path, *, runs: str, json: bool) -> None:

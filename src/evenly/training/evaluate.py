@@ -102,6 +102,8 @@ def scores(
         present = sorted(set(values_N.tolist()))
         if not 1 < len(present) <= MOST_VALUES or torch.equal(values_N, labels_N):
             continue
+        if len(present) == len(values_N):  # a number of each example, such as `index` in an exported manifest
+            continue
         errors = {value: float(wrong_N[values_N == value].mean()) for value in present}
         metrics |= {f"error.{name}.{_name(data.values, name, value)}": error for value, error in errors.items()}
         metrics.setdefault(f"worst.{name}", max(errors.values()))  # `worst.class` is that of the labels

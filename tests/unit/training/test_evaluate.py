@@ -77,3 +77,11 @@ def test_a_group_without_a_name_is_called_empty() -> None:
     metrics = scores(out, replace(data, values={"group": ("", "water")}), objective=Objective())
     assert metrics["error.group.(empty)"] == 0.5
     assert not any(key.endswith(".") for key in metrics)
+
+
+def test_a_value_for_each_example_makes_no_groups() -> None:
+    out, data = made([True, False, False], [0, 1, 1])
+    numbered = replace(data, attributes={**data.attributes, "index": torch.tensor([7, 3, 9])})
+    found = scores(out, numbered, objective=Objective())
+    assert found == scores(out, data, objective=Objective())
+    assert "error.group.water" in found
