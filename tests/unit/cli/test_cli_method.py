@@ -127,7 +127,7 @@ def test_a_folder_of_links_and_indices_hold_every_copy(tmp_path: Path) -> None:
     links = evenly("export", run, "--as", "folder", "--json", cwd=tmp_path)
     assert links.returncode == 0, links.stderr
     num = json.loads(links.stdout)["with_repeats"]
-    assert len(list((tmp_path / "upsampled").glob("*/*"))) == num
+    assert len(list((tmp_path / "upsampled" / "train").glob("*/*"))) == num
     assert evenly("export", run, "--as", "indices", cwd=tmp_path).returncode == 0
     assert len(np.load(tmp_path / "indices.npy")) == num
     often = json.loads(
@@ -234,7 +234,7 @@ def test_seeds_are_read_as_people_write_them() -> None:
     assert numbers("0-2,7") == [0, 1, 2, 7]
     with pytest.raises(UsageError, match="5-2 goes down; a range goes up, as 2-5"):
         numbers("0,5-2")
-    with pytest.raises(UsageError, match="each seed once"):
+    with pytest.raises(UsageError, match="each only once"):
         numbers("0-2,1")
 
 

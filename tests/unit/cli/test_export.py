@@ -201,4 +201,4 @@ def test_outputs_numbered_from_zero_belong_to_the_training_rows_of_a_manifest(
     with Path("up.csv").open() as file:
         rows = [(row["path"], row["label"], row["split"], row["repeat"]) for row in csv.DictReader(file)]
     train = [("3.png", "dog", "train", "2"), ("1.png", "cat", "train", "1"), ("2.png", "dog", "train", "1")]
-    assert rows == [*train, ("0.png", "cat", "test", "1")]
+    assert rows == [*train, ("0.png", "cat", "test", "0")]

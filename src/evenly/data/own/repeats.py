@@ -39,9 +39,12 @@ def repeats(
 ) -> Tensor:
     """How often each row occurs; a `DataError` names the place of the first invalid number.
 
-    >>> split_of = ["train", "test", "test"]
-    >>> repeats("up.csv", "repeat", ["2", "1.0", ""], split_of=split_of, place="line {}".format).tolist()
-    [2, 1, 1]
+    Rows outside `train` occur once. They may say 0, how often they are trained on: a loop that looks at nothing but this
+    column then never trains on them.
+
+    >>> split_of = ["train", "test", "test", "test"]
+    >>> repeats("up.csv", "repeat", ["2", "1.0", "", "0"], split_of=split_of, place="line {}".format).tolist()
+    [2, 1, 1, 1]
     >>> repeats("up.csv", "repeat", ["0"], split_of=["train"], place=lambda row: f"line {row + 2}")
     Traceback (most recent call last):
     evenly.errors.DataError: up.csv, line 2: 'repeat' is '0': an example occurs a whole number of times, at least ...
@@ -49,8 +52,9 @@ def repeats(
     numbers = array.array("i")
     most, total = min(_COPIES_PER_ROW * len(split_of) + _COPIES, 2**31 - 1), 0
     for row, (cell, split) in enumerate(zip(cells, split_of, strict=True)):
-        # Rows outside `train` occur once, said or not.
-        number = 1 if not cell and split != "train" else whole_number(cell)
+        number = whole_number(cell) if cell or split == "train" else 1
+        if number == 0 and split != "train":
+            number = 1
         if number is None or number < 1:
             raise DataError(
                 f"{source}, {place(row)}: {column!r} is {cell!r}: an example occurs a whole number of times, at least "
@@ -60,7 +64,7 @@ def repeats(
         if number > 1 and split != "train":
             raise DataError(
                 f"{source}, {place(row)}: {column!r} is {cell} in the split {split}: repeating examples there would "
-                "change what is measured. Write 1."
+                "change what is measured. Write 1, or 0."
             )
         total += number
         if total > most:
