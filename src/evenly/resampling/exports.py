@@ -52,11 +52,11 @@ def write_csv(
 ) -> None:
     """Write a row per example with the columns `[path,]index,label,[split,]hard,loss,repeat`.
 
-    `repeat` is how often the example is trained on, 1 for most, and `label` the name of the class where names are known. With
-    `files`, one per row of the separation, the first column is the file relative to the manifest, so that the manifest
-    alone is a data set (`evenly.data.own.manifests` reads it too, repeats and all). `held_out` are the other splits of
-    the same image files: their rows follow, so that training on the manifest has the same test set. Their `repeat` is
-    0, so that a loop that knows only this column does not train on them.
+    `repeat` is how often the example is trained on, 1 for most, and `label` the name of the class where names are
+    known. With `files`, one per row of the separation, the first column is the file relative to the manifest, so that
+    the manifest alone is a data set (`evenly.data.own.manifests` reads it too, repeats and all). `held_out` are the
+    other splits of the same image files: their rows follow, so that training on the manifest has the same test set.
+    Their `repeat` is 0, so that a loop that knows only this column does not train on them.
     """
     path = Path(path)
     repeat_N = separation.repeats(factor, once=once).tolist()

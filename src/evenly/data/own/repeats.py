@@ -39,8 +39,8 @@ def repeats(
 ) -> Tensor:
     """How often each row occurs; a `DataError` names the place of the first invalid number.
 
-    Rows outside `train` occur once. They may say 0, how often they are trained on: a loop that looks at nothing but this
-    column then never trains on them.
+    Rows outside `train` occur once. They may say 0, how often they are trained on: a loop that looks at nothing but
+    this column then never trains on them.
 
     >>> split_of = ["train", "test", "test", "test"]
     >>> repeats("up.csv", "repeat", ["2", "1.0", "", "0"], split_of=split_of, place="line {}".format).tolist()
