@@ -149,6 +149,11 @@ def _alarm(hours: float | None) -> Iterator[None]:
                 return
         os.kill(os.getpid(), signal.SIGINT)
 
+    previous = signal.getsignal(signal.SIGINT)
+    # A shell without job control, as that of `make campaign`, starts background processes that ignore SIGINT.
+    ignored = previous == signal.SIG_IGN and threading.current_thread() is threading.main_thread()
+    if ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         threading.Thread(target=wait, daemon=True).start()
         yield
@@ -158,6 +163,8 @@ def _alarm(hours: float | None) -> Iterator[None]:
         raise Stopped("the time given by --hours is up. The same command continues where this one stopped.") from None
     finally:
         ended.set()
+        if ignored:
+            signal.signal(signal.SIGINT, previous)
 
 
 def summary(steps_: Sequence[Step]) -> str:

@@ -1,9 +1,11 @@
 """A campaign does what is worth most, passes over what it cannot do, and says so."""
 
 import logging
+import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,7 +146,18 @@ def test_more_hours_than_a_clock_can_wait_for_are_as_many_as_it_takes(
     assert failed == []
 
 
-def test_the_time_that_is_up_stops_a_campaign(catalogue, tmp_path: Path):
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_the_time_that_is_up_stops_a_campaign_also_in_the_background(catalogue, tmp_path: Path, handler: Any):
+    """A shell starts a process in the background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        _stops_when_the_time_is_up(tmp_path)
+        assert signal.getsignal(signal.SIGINT) == handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _stops_when_the_time_is_up(tmp_path: Path) -> None:
     with pytest.raises(Stopped, match="--hours is up"):
         for _ in campaign.run(ledger=tmp_path, runs=tmp_path / "runs", hours=1e-6, where=Where(at_once=1)):
             pass

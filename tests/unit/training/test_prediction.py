@@ -193,7 +193,7 @@ def test_a_network_of_one_logit_gives_two_probabilities(tmp_path: Path) -> None:
     found = trained.predict(torch.ones(4, 5)).probabilities
     assert found.shape == (4, 2)
     torch.testing.assert_close(found.sum(1), torch.ones(4))
-    with pytest.raises(UsageError, match="no images"):
+    with pytest.raises(UsageError, match="not images"):
         trained.predict(Image.new("RGB", (4, 4)))
 
 
