@@ -35,7 +35,7 @@ def fill(parser: Parser) -> None:
         choices=sorted(OUT),
         required=True,
         help="of the training set: csv, rows with a column `repeat`, which `evenly train FILE` reads; folder, links in "
-        "a folder per class (both with the test and validation images too, once each); indices, positions. Of the "
+        "a folder per class (both list the test and validation images too); indices, positions. Of the "
         "network: torchscript; onnx; hub, a folder with safetensors, config and model card (nothing is uploaded)",
     )
     parser.add_argument("--out", type=Path, help=f"where to write (default: {', '.join(OUT.values())})")
@@ -100,9 +100,9 @@ def export(
         times = f"{often[0]} to {often[-1]}" if len(often) > 1 else often[0] if often else chosen
         say(f"{len(separation):,} examples, {more:,} of them {times} times: {num:,} in all.")
         if held_out and form != "indices":
-            others = " and ".join(f"{split} ({len(part):,})" for split, part in held_out.items())
-            there = f"in {out / 'train'}; beside it" if form == "folder" else "the split train; after it"
-            say(f"They are {there} comes {others}, each example once.")
+            others = " and ".join(f"{len(part):,} of {split}" for split, part in held_out.items())
+            where = f"in folders beside {out / 'train'}" if form == "folder" else "in rows with repeat 0"
+            say(f"The examples that are held out ({others}) are {where}.")
 
 
 def _export_network(source: str, form: str, out: Path, *, runs: str, json: bool) -> None:

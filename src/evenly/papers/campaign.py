@@ -147,7 +147,8 @@ def _alarm(hours: float | None) -> Iterator[None]:
         while (left := until - time.monotonic()) > 0:
             if ended.wait(min(left, threading.TIMEOUT_MAX)):
                 return
-        os.kill(os.getpid(), signal.SIGINT)
+        if not ended.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
 
     previous = signal.getsignal(signal.SIGINT)
     # A shell without job control, as that of `make campaign`, starts background processes that ignore SIGINT.

@@ -57,6 +57,8 @@ def explains(control: Method, method: Method, base: Recipe, *, factor: int) -> b
     [True, True, True]
     >>> [explains(parse(name), cure, Recipe(), factor=2) for name in ("random", "random:8+noise:0.4", "steps:2")]
     [False, False, False]
+    >>> explains(parse("label-smoothing"), parse("logit-penalty"), Recipe(), factor=2)  # its rival
+    False
     """
     needed = _needed_values(method, base, factor)
     own = {word: _value(word, value, base, factor) for word, value in method.words}

@@ -135,7 +135,10 @@ def _controls(method: Mapping[str, Any]) -> set[str]:
 
 
 def _explanation(method: Mapping[str, Any], comparison: Mapping[str, Any]) -> str | None:
-    """The label of a control that does as well, if there is one; two methods do not explain each other away."""
+    """The label of a control that does as well, if there is one.
+
+    Records of earlier versions name rivals as controls of each other: two methods do not explain each other away.
+    """
     for control in comparison["methods"]:
         if control["name"] not in _controls(method) or method["name"] in _controls(control):
             continue
