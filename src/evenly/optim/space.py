@@ -137,9 +137,8 @@ class Lists:
             if any(a.is_complex() for a in td):  # T is real
                 ttd = list(torch._foreach_mul(td, t))
             else:
-                torch._foreach_mul_(
-                    t, td
-                )  # in place: T is not needed any more, and new memory costs as much as a product
+                # In place: T is not needed any more, and new memory costs as much as a product.
+                torch._foreach_mul_(t, td)
                 ttd = list(t)
             for i, a, b in zip(where, td, ttd, strict=True):
                 once[i], twice[i] = a, b

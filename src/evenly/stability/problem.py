@@ -75,9 +75,8 @@ class Problem:
         if not float(flat.diagonal().max()) > 0:
             _check_some(flat.diagonal() > 0)
         lam_R, factors_NCR, lost = leading_factors(flat, num=num, width=width, rank=rank)
-        traces_NN = torch.stack(
-            [row.double().square().sum((0, 2)) for row in flat.view(num, width, num, width)]
-        )  # a row at a time: all squares in double would take three times the memory of the Gram matrix
+        # A row at a time: all squares in double would take three times the memory of the Gram matrix.
+        traces_NN = torch.stack([row.double().square().sum((0, 2)) for row in flat.view(num, width, num, width)])
         blocks_NCC = flat.view(num, width, num, width).diagonal(dim1=0, dim2=2).permute(2, 0, 1).double()
         largest_N = torch.linalg.eigvalsh(blocks_NCC)[:, -1]
         return cls(lam_R, Factored(factors_NCR, traces_NN, largest_N), truncation=lost)
