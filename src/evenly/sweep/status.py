@@ -96,7 +96,11 @@ class Status:
     def sentence(self) -> str:
         """The progress in one line."""
         ended, total = len(self.outcomes), len(self.plan)
-        words = [f"{ended} of {total} runs done"]
+        states = [outcome.state for outcome in self.outcomes.values()]
+        words = [f"{states.count('done')} of {total} runs done"]
+        words += [
+            f"{states.count(state)} {state}" for state in ("failed", "skipped", "stopped", "lost") if state in states
+        ]
         if len(self.running) > 1:
             words.append(f"{len(self.running)} running")
         if self._cost and ended < total:

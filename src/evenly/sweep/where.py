@@ -1,5 +1,6 @@
 """Where a plan is carried out: `--on local:4`, `--on ray`, `--on slurm:gpu`, and the resources of each job."""
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -96,17 +97,22 @@ def parse(
 
 
 def _minutes(time: str | None) -> int | None:
-    """The minutes of a time limit in Slurm's notation: minutes, hours:minutes:seconds, days-hours:minutes:seconds.
+    """The minutes of a time limit in Slurm's notation, begun minutes counted in full.
 
-    >>> _minutes("90"), _minutes("4:00:00"), _minutes("1-00:00:00"), _minutes("30:00")
-    (90, 240, 1440, 30)
+    It is minutes[:seconds] or hours:minutes:seconds, and after days days-hours[:minutes[:seconds]].
+
+    >>> _minutes("90"), _minutes("30:00"), _minutes("4:00:00"), _minutes("1-12"), _minutes("1-12:30")
+    (90, 30, 240, 2160, 2190)
     """
     if time is None:
         return None
-    match = re.fullmatch(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)", time)
-    if match is None:
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+(?::\d+){0,2})", time)
+    limit = 0
+    if match is not None:
+        fields = [int(field) for field in match[2].split(":")]
+        begins_with_hours = match[1] is not None or len(fields) == 3
+        hours, minutes, seconds = (*fields, 0, 0)[:3] if begins_with_hours else (0, *fields, 0)[:3]
+        limit = int(match[1] or 0) * 1440 + hours * 60 + minutes + math.ceil(seconds / 60)
+    if not limit:
         raise UsageError(f"--time {time!r}: expected a limit such as 4:00:00, 90 (minutes) or 1-00:00:00.")
-    days, hours, minutes, last = (int(part or 0) for part in match.groups())
-    if ":" not in time:
-        return days * 1440 + last * (60 if days else 1)
-    return max(1, days * 1440 + hours * 60 + minutes + (last > 0))
+    return limit

@@ -108,10 +108,7 @@ def call(job: Job, runs: str, threads: int | None) -> Any:
 
 def _torchrun(job: Job, runs: str, threads: int | None, devices: int) -> Any:
     """Do the job by a torchrun of several processes on this machine; return the result, which the first one writes."""
-    folder = Path(runs) / "sweep"
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / f".{socket.gethostname()}-{os.getpid()}-{time.monotonic_ns()}"
-    order, answer = stem.with_suffix(".job"), stem.with_suffix(".answer")
+    order, answer = _exchange_files(Path(runs) / "sweep")
     try:
         atomic.write_json(order, asdict(job))
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
@@ -131,6 +128,14 @@ def _torchrun(job: Job, runs: str, threads: int | None, devices: int) -> Any:
         error.exit_code = outcome["exit_code"]
         raise error
     return outcome["result"]
+
+
+def _exchange_files(folder: Path) -> tuple[Path, Path]:
+    """Where a torchrun finds its job and puts the result: names that no other process on any machine uses."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # Not by with_suffix, which would cut the name of a host such as node1.cluster.org, and the numbers after it.
+    stem = f".{socket.gethostname()}-{os.getpid()}-{time.monotonic_ns()}"
+    return folder / f"{stem}.job", folder / f"{stem}.answer"
 
 
 def _wait_for(process: "subprocess.Popen[bytes]") -> int:

@@ -13,7 +13,7 @@ import torch
 from evenly import memory
 from evenly.errors import EvenlyError, SetupError
 from evenly.records import Run
-from evenly.sweep import Job, Plan, Where, launch, local
+from evenly.sweep import Job, Plan, Where, launch, local, worker
 from evenly.sweep.launch import JobsFailed
 
 JOBS = "tests.cluster.jobs"
@@ -117,6 +117,13 @@ def test_two_commands_with_overlapping_plans_train_each_run_once(tmp_path):
     assert told[0]["seed 1"] == told[1]["seed 1"]
     found = [Run(path.parent) for path in runs.glob("*/done")]
     assert [len(run.stamps()) for run in found] == [1, 1, 1, 1]
+
+
+def test_jobs_of_several_processes_do_not_share_files_on_a_host_with_a_dotted_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "node1.cluster.org")
+    first, second = worker._exchange_files(tmp_path), worker._exchange_files(tmp_path)
+    assert len({*first, *second}) == 4
+    assert all(path.name.startswith(".node1.cluster.org-") for path in (*first, *second))
 
 
 def test_a_run_of_two_processes_ends_like_one_and_tells_its_errors(tmp_path):

@@ -91,6 +91,14 @@ def test_a_job_that_only_collects_says_nothing_about_the_time_left() -> None:
         assert progress_of.sentence() == "1 of 4 runs done"
 
 
+def test_failed_and_skipped_jobs_do_not_count_as_done() -> None:
+    plan = Plan([Job(f"seed {n}", NOTHING) for n in range(4)])
+    with Status(plan, Where(), None, "runs") as progress_of:
+        for number, state in enumerate(["done", "failed", "skipped"]):
+            progress_of.end(Outcome(f"seed {number}", state))
+        assert progress_of.sentence() == "1 of 4 runs done, 1 failed, 1 skipped"
+
+
 def test_a_running_job_that_only_collects_does_not_slow_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(status.time, "time", lambda: now[0])

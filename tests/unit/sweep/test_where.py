@@ -43,7 +43,23 @@ def test_what_cannot_be_meant_is_answered_with_what_can(given, told):
 
 @pytest.mark.parametrize(
     ("time", "minutes"),
-    [("90", 90), ("4:00:00", 240), ("1-00:00:00", 1440), ("30:00", 30), ("2-12", 3600), ("0:30", 1)],
+    [
+        ("90", 90),
+        ("4:00:00", 240),
+        ("1-00:00:00", 1440),
+        ("30:00", 30),
+        ("2-12", 3600),
+        ("0:30", 1),
+        ("1-12:30", 2190),
+        ("1-12:30:01", 2191),
+        ("0-01", 60),
+    ],
 )
 def test_time_limits_are_read_as_slurm_reads_them(time, minutes):
     assert parse("slurm", time=time).minutes == minutes
+
+
+@pytest.mark.parametrize("time", ["0", "0:00", "4h", "1:2:3:4", "-5", ""])
+def test_what_is_no_time_limit_is_refused(time):
+    with pytest.raises(UsageError, match="expected a limit such as"):
+        parse("slurm", time=time)
