@@ -16,7 +16,9 @@ Errors are shares (0.12), not per cent. Nothing here imports torch.
 
 import contextlib
 import logging
+import math
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,6 +32,7 @@ from evenly.records.lock import Busy, Lock, is_locked
 _log = logging.getLogger(__name__)
 FOLDER = "comparisons"  # in a folder of runs
 FORMAT = 1
+_LAST = 253402300800.0  # seconds since 1970 to the year 10000, beyond which no calendar goes
 STATES = ("planned", "running", "done", "failed", "stopped")
 Comparison = dict[str, Any]
 _KINDS = {
@@ -43,6 +46,7 @@ _KINDS = {
     "methods": list,
 }
 _OF_A_METHOD = {"name": str, "runs": dict, "settings": dict}
+_RUN = re.compile(r"[\w.-]{1,100}", re.ASCII)  # the ID of a run, which is also the name of its folder
 _REMEDY = "Repeat the command that made it: what is trained is found again."
 
 
@@ -174,14 +178,47 @@ def _check(path: Path, stored: Any) -> None:
             f"{path} has format {stored.get('format')!r}, and this version of evenly reads {FORMAT}. {_REMEDY}"
         )
     _require(path, stored, _KINDS, "")
+    for name in ("created", "updated"):
+        if not _is_number_or_none(stored.get(name)) or not abs(stored.get(name) or 0) < _LAST:
+            raise DataError(f"{path} is damaged: {name} is {stored[name]!r:.40}, expected seconds. {_REMEDY}")
+    if not isinstance(stored.get("recommendation") or {}, dict):
+        raise DataError(f"{path} is damaged: recommendation is not a JSON object. {_REMEDY}")
+    for seed, row in stored["early"].items():
+        _check_run(path, row, f"early.{seed}")
     for number, method in enumerate(stored["methods"]):
         where = f"methods[{number}]"
         if not isinstance(method, dict):
             raise DataError(f"{path} is damaged: {where} is not a JSON object. {_REMEDY}")
         _require(path, method, _OF_A_METHOD, f"{where}.")
         for seed, row in method["runs"].items():
-            if not isinstance(row, dict) or row.get("state") not in STATES:
+            _check_run(path, row, f"{where}.runs.{seed}")
+            if row.get("state") not in STATES:
                 raise DataError(f"{path} is damaged: {where}.runs.{seed} has no known state. {_REMEDY}")
+        for name in ("error", "difference"):
+            _check_interval(path, method.get(name), f"{where}.{name}")
+
+
+def _check_run(path: Path, row: Any, where: str) -> None:
+    if not isinstance(row, dict):
+        raise DataError(f"{path} is damaged: {where} is not a JSON object. {_REMEDY}")
+    run = row.get("run")
+    if run is not None and not (isinstance(run, str) and _RUN.fullmatch(run)):
+        raise DataError(f"{path} is damaged: {where}.run is {run!r:.40}, expected the ID of a run. {_REMEDY}")
+
+
+def _check_interval(path: Path, interval: Any, where: str) -> None:
+    if interval is None:
+        return
+    if not isinstance(interval, dict):
+        raise DataError(f"{path} is damaged: {where} is {interval!r:.40}, expected a JSON object. {_REMEDY}")
+    for name in ("mean", "low", "high", "n"):
+        value = interval.get(name)
+        if not _is_number_or_none(value) or (name == "n" and not math.isfinite(value or 0)):
+            raise DataError(f"{path} is damaged: {where}.{name} is {value!r:.40}, expected a number. {_REMEDY}")
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _require(path: Path, mapping: Mapping[str, Any], kinds: Mapping[str, Any], under: str) -> None:

@@ -26,6 +26,10 @@ SOUND: dict[str, Any] = {
 }
 
 
+def damaged(**changes: Any) -> bytes:
+    return json.dumps(SOUND | {"format": 1} | changes).encode()
+
+
 def test_what_is_written_is_read_back_by_the_beginning_of_its_id(tmp_path: Path) -> None:
     path = stored.write(tmp_path, SOUND)
     assert path == tmp_path / "comparisons" / "c0ffee123456.json"
@@ -54,6 +58,16 @@ def test_what_is_written_is_read_back_by_the_beginning_of_its_id(tmp_path: Path)
             ).encode(),
             r"runs.0 has no known state",
         ),
+        (damaged(early={"0": None}), "early.0 is not a JSON object"),
+        (damaged(early={"0": {"run": 5}}), "early.0.run is 5, expected the ID of a run"),
+        (damaged(early={"0": {"run": "a" * 300}}), "expected the ID of a run"),
+        (damaged(early={"0": {"run": "/etc"}}), "expected the ID of a run"),
+        (damaged(created=1e300), "created is 1e\\+300, expected seconds"),
+        (damaged(created="NaN"), "created is nan, expected seconds"),
+        (damaged(recommendation="x"), "recommendation is not a JSON object"),
+        (damaged(methods=[{**SOUND["methods"][0], "error": {"mean": 0.1, "n": "x"}}]), "error.n is 'x'"),
+        (damaged(methods=[{**SOUND["methods"][0], "difference": "x"}]), "difference is 'x', expected a JSON object"),
+        (damaged(methods=[{**SOUND["methods"][0], "runs": {"0": {"run": "a\0b"}}}]), "expected the ID of a run"),
     ],
 )
 def test_damage_is_named_with_its_file_and_left_out_of_the_list(

@@ -11,6 +11,7 @@ from evenly.report.blocks import Badge, Block, Link, Section, Table
 from evenly.report.experiments.experiment import label_of
 from evenly.report.experiments.lead import interval_of, main_method
 from evenly.report.experiments.lookup import Folder, Stored
+from evenly.report.experiments.run_records import DAMAGE
 from evenly.report.wording import percent
 
 MOST_ROWS = 2000
@@ -21,7 +22,7 @@ def index_section(folder: Folder, shown: Mapping[str, Link], paired: Sequence[Ta
 
     `paired` are the tables of runs that were trained one by one.
     """
-    rows = [_row(name, record, shown) for name, record in folder.comparisons.items()]
+    rows = [_row_or_damage(name, record, shown) for name, record in folder.comparisons.items()]
     blocks: list[Block] = []
     if rows:
         columns = ["data", "result", "model", "method", "error %", "difference, points", "seeds", "date", "comparison"]
@@ -36,6 +37,14 @@ def index_section(folder: Folder, shown: Mapping[str, Link], paired: Sequence[Ta
         caption = f"{num} to no comparison.{more}{pair}"
         blocks.append(Table(["run", "state", "error %", "experiment"], cells, caption))
     return Section("index", "Index", blocks)
+
+
+def _row_or_damage(name: str, record: Stored, shown: Mapping[str, Link]) -> list[Any]:
+    """The row of a comparison; damage to one does not hide the others."""
+    try:
+        return _row(name, record, shown)
+    except DAMAGE as error:
+        return _row(name, str(error), shown)
 
 
 def _row(name: str, record: Stored, shown: Mapping[str, Link]) -> list[Any]:

@@ -11,6 +11,7 @@ from evenly.errors import DataError, SetupError, UsageError
 from evenly.records import Run, comparison
 from evenly.records.run import RECIPE, RESERVED
 from evenly.report.experiments.experiment import Experiment, of_comparison, of_run
+from evenly.report.experiments.run_records import DAMAGE
 
 MOST = 12  # experiments with their own sections; the index lists all
 Stored = Mapping[str, Any] | str  # a comparison, or why it cannot be read
@@ -59,7 +60,10 @@ class Folder:
         record = self.comparisons[name]
         if isinstance(record, str):
             return Experiment(name, f"Comparison {name}", [], None, remarks=[record])
-        return of_comparison(record, self.path, name=name, named_runs=named_runs)
+        try:
+            return of_comparison(record, self.path, name=name, named_runs=named_runs)
+        except DAMAGE as error:
+            return Experiment(name, f"Comparison {name}", [], None, remarks=[f"It cannot be read: {error}."])
 
 
 def _is_run(folder: str) -> bool:
@@ -75,7 +79,15 @@ def members(record: Stored) -> set[str]:
 def comparison_files(runs: Path) -> list[Path]:
     """The files of the comparisons in a folder of runs, the newest first."""
     files = [path for path in (runs / comparison.FOLDER).glob("*.json") if not path.name.startswith(".")]
-    return sorted(files, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+    return sorted(files, key=lambda path: (_changed(path), path.name), reverse=True)
+
+
+def _changed(path: Path) -> int:
+    """When a file was changed last, in nanoseconds; 0 for a link to nowhere, which is reported when it is read."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def find(
