@@ -74,10 +74,11 @@ def show_forecast(made: "Design", how: Mapping[str, Any], where: "Where", *, run
         for line in forecast_["lines"]
     ]
     print_table(rows, ["method", "runs", "examples", "time"])
+    early = forecast_["early_epochs"]
     guesses = {
         "share": f"{(forecast_['share'] or 0):.0%} of the examples are hard",
         "wrong": f"{WRONG:.0%} of the examples are predicted wrongly",
-        "early_epochs": f"the gain shrinks after {forecast_['early_epochs']} epochs",
+        "early_epochs": f"the gain shrinks after {early} epoch{'s' * (early != 1)}",
     }
     assumed = " and ".join(guesses[name] for name in forecast_["assumed"])
     order = "one run after the other" if at_once == 1 else f"on one device after the other; --on {where} shares them"

@@ -115,7 +115,7 @@ def _claims(row: Row) -> Table:
         for claim in row["claims"]
     ]
     columns = [name for name in lines[0] if any(line[name] for line in lines)]
-    text = f"Every claim, over {len(row['seeds'])} seeds. " + (
+    text = f"Every claim, over {len(row['seeds'])} seed{'s' * (len(row['seeds']) != 1)}. " + (
         "The verdict of the experiment is the worst of those that decide. " if "decides" in columns else ""
     )
     text += "Where two numbers stand, the first is compared with the second."
@@ -156,7 +156,10 @@ def _origins(row: Row) -> dict[str, str]:
     by_origin: dict[tuple[str, str], list[str]] = {}
     for seed, origin in row["origins"].items():
         by_origin.setdefault((origin["revision"], origin["cpu"]), []).append(seed)
-    return {f"seeds {', '.join(seeds)}": f"revision {who} on {cpu}" for (who, cpu), seeds in by_origin.items()}
+    return {
+        f"seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}": f"revision {who} on {cpu}"
+        for (who, cpu), seeds in by_origin.items()
+    }
 
 
 def _verdict(claim: Mapping[str, Any], row: Row) -> str:

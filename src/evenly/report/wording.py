@@ -9,10 +9,10 @@ from evenly.intervals import Interval
 def pair(value: float | None, against: float | None) -> str:
     """The numbers compared, in this order; empty if there is none.
 
-    >>> pair(4.79, 5.07), pair(0.5, None), pair(None, None)
-    ('4.79 / 5.07', '0.5', '')
+    >>> pair(4.79, 5.07), pair(0.5, None), pair(None, None), pair(4405, 16_540)
+    ('4.79 / 5.07', '0.5', '', '4,405 / 16,540')
     """
-    words = ["…" if number is None else _plain(f"{number:.4g}") for number in (value, against)]
+    words = ["…" if number is None else _number(number, ".4g") for number in (value, against)]
     if value is None:
         return "" if against is None else " / ".join(words)
     return words[0] if against is None else " / ".join(words)
@@ -43,14 +43,26 @@ def claimed_difference(claim: Mapping[str, Any]) -> str:
 def _signed(value: float) -> str:
     """A number with its sign and three digits.
 
-    >>> _signed(-1390.4), _signed(0.0213), _signed(-4.92e-05)
-    ('−1,390', '+0.0213', '−4.92e−05')
+    >>> _signed(-1390.4), _signed(0.0213), _signed(-4.92e-05), _signed(999.7), _signed(-0.0)
+    ('−1,390', '+0.0213', '−4.92e−05', '+1,000', '+0')
     """
-    return _plain(f"{value:+,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:+.3g}")
+    return _number(value + 0.0, "+.3g")  # −0.0 + 0.0 is 0.0
 
 
-def _plain(number: str) -> str:
-    return number.replace("-", "−")
+def _number(value: float, form: str) -> str:
+    """A number in this form, but in full from a thousand to a million, and with a proper minus sign."""
+    if 999.5 <= abs(value) < 999_999.5:
+        form = f"{form.partition('.')[0]},.0f"
+    return f"{value:{form}}".replace("-", "−")
+
+
+def capital(text: str) -> str:
+    """The text with a capital first letter and all others as they are, unlike `str.capitalize`.
+
+    >>> capital("run 3f2a (USEFUL, seed 0)")
+    'Run 3f2a (USEFUL, seed 0)'
+    """
+    return text[:1].upper() + text[1:]
 
 
 def duration(minutes: float) -> str:

@@ -9,7 +9,7 @@ from evenly.report import palette
 from evenly.report.blocks import Lead
 from evenly.report.experiments.command import compare_command, shell_line, stored_command, train_command
 from evenly.report.experiments.experiment import EARLY, Experiment, Member, label_of
-from evenly.report.wording import duration, percent
+from evenly.report.wording import capital, duration, percent
 
 
 def lead(experiment: Experiment) -> Lead:
@@ -34,13 +34,11 @@ def progress(experiment: Experiment) -> str:
         for method in experiment.record.get("methods", [])
         for seed, cell in method["runs"].items()
     ]
-    early = {member.early.path: member.early for member in experiment.members if member.early is not None}
-    begun = experiment.record.get("early") or {}
-    waiting = len(begun) - sum(run.state == "done" for run in early.values())
+    early = experiment.record.get("early") or {}  # a run is stored here when it is done
     done = [member for member in experiment.members if member.summary]
-    finished = len(done) + len(begun) - waiting
+    finished = len(done) + len(early)
     planned = experiment.record.get("num_runs")
-    total = planned if isinstance(planned, int) else len(cells) + len(begun)
+    total = planned if isinstance(planned, int) else len(cells) + len(early)
     text = f"{finished} of {total} runs done"
     running = next((member for member in experiment.members if member.run.state == "running"), None)
     over = {member.id for member in done}
@@ -52,8 +50,7 @@ def progress(experiment: Experiment) -> str:
     elif training and experiment.state == "running":
         text = f"run {finished + 1} of {total}, {training[0][0]}, seed {training[0][1]}"
     elif experiment.state == "running" and total > len(cells):
-        # An early run is stored when it is done: the next one is that of the first seed without.
-        for seed in [seed for seed in experiment.record["seeds"] if str(seed) not in begun][:1]:
+        for seed in [seed for seed in experiment.record["seeds"] if str(seed) not in early][:1]:
             text = f"run {finished + 1} of {total}, {EARLY}, seed {seed}"
     times = [member.summary["seconds"] for member in done if isinstance(member.summary.get("seconds"), int | float)]
     left = len(cells) - len(done) - part
@@ -151,26 +148,34 @@ def _of_run(member: Member, split: str) -> Lead:
     last = member.metrics[-1] if member.metrics else {}
     state = member.run.state
     error = member.summary.get(f"{split}.error")
+    collapsed = member.summary.get("collapsed")
     facts = []
     if not member.summary:
-        words = {"running": "is running", "failed": "failed", "stopped": "was stopped"}.get(state, "has not begun")
+        states = {"running": "is running", "failed": "failed", "stopped": "was stopped", "done": "is done"}
+        words = states.get(state, "has not begun")
         at = f" after epoch {member.epochs}" if "epoch" in last else ""
         now = last.get(f"{split}.error")
         facts = [("epoch", member.epochs)] if last else []
         facts += [(f"{split} error now", f"{now * 100:.2f}%")] if isinstance(now, float) else []
-        finding = f"{member.description.capitalize()} {words}{at}: what is shown is what is known so far."
-    elif error is None:
-        finding = f"{member.description.capitalize()} is done, and recorded no error."
+        known = "it recorded no result" if state == "done" else "what is shown is what is known so far"
+        finding = f"{capital(member.description)} {words}{at}: {known}."
+    elif error is None or not math.isfinite(error):
+        what = "no error" if error is None else f"no number as its error on {split}"
+        finding = f"{capital(member.description)} is done, and recorded {what}."
     else:
         facts = [(f"error on {split}", f"{error * 100:.2f}%"), ("seed", str(member.seed))]
         finding = (
-            f"{member.label[:1].upper()}{member.label[1:]} reaches {error * 100:.2f}% error on {split} with seed "
-            f"{member.seed}. It is a single run: a comparison with several seeds says whether anything helps."
+            f"{capital(member.label)} reaches {error * 100:.2f}% error on {split} with seed {member.seed}. It is a "
+            "single run: a comparison with several seeds says whether anything helps."
         )
-    done = bool(member.summary) and member.method != EARLY
+    if collapsed is not None:
+        finding = f"{capital(member.description)} {collapsed}"
+    # Of one epoch, no network is early: `evenly useful` would refuse the recipe.
+    several = member.recipe.get("epochs") != 1
+    done = bool(member.summary) and member.method != EARLY and collapsed is None and several
     return Lead(
         finding,
-        badge="" if state == "done" else state,
+        badge="learned nothing" if collapsed is not None else "" if state == "done" else state,
         facts=facts,
         advice="compare it with USEFUL and its controls." if done else "",
         next_command=compare_command(member.run.recipe) if done else "",

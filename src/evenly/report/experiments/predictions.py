@@ -41,6 +41,8 @@ def predictions_section(experiment: Experiment, names: Mapping[int, str], reader
 def confusion(seeds: Sequence[Columns], names: Mapping[int, str], *, label: str, split: str) -> Chart:
     """How often each class was predicted as each other one, in per cent of the class, over all seeds.
 
+    Of many classes those with most errors are shown, and those that they are taken for share a last column.
+
     >>> columns = {"label": np.array([0, 0, 1]), "predicted": np.array([0, 1, 1])}
     >>> confusion([columns], {0: "cat", 1: "dog"}, label="plain", split="test").layers[0].z
     ((50.0, 50.0), (0.0, 100.0))
@@ -52,26 +54,44 @@ def confusion(seeds: Sequence[Columns], names: Mapping[int, str], *, label: str,
     shown = (
         sorted(wrong) if len(wrong) <= MOST_CLASSES else sorted(sorted(wrong, key=lambda c: -wrong[c])[:MOST_CLASSES])
     )
-    table = [
-        [
-            round(100 * float(((labels == row) & (predicted == column)).sum() / (labels == row).sum()), 1)
-            for column in shown
+    others = sorted({int(c) for c in np.unique(predicted)} - set(wrong))  # predicted, but with no example here
+    columns = sorted([*shown, *others]) if len(wrong) <= MOST_CLASSES else shown
+    shares = {row: {column: float((predicted[labels == row] == column).mean()) for column in columns} for row in shown}
+    table = [[round(100 * shares[row][column], 1) for column in columns] for row in shown]
+    called = [names.get(c, str(c)) for c in columns]
+    if len(wrong) > MOST_CLASSES:
+        table = [
+            [*cells, max(0.0, round(100 * (1 - sum(shares[row].values())), 1))]
+            for row, cells in zip(shown, table, strict=True)
         ]
-        for row in shown
-    ]
-    called = [names.get(c, str(c)) for c in shown]
-    off = [(table[i][j], called[i], called[j]) for i in range(len(shown)) for j in range(len(shown)) if i != j]
-    most = max(off, default=(0.0, "", ""))
-    remark = (
-        f" Most often {most[1]} is taken for {most[2]}: {most[0]:.1f}%." if most[0] > 0 else " Nothing is confused."
-    )
+        called.append("all others")
+    pairs, counts = np.unique(np.stack([labels, predicted])[:, labels != predicted], axis=1, return_counts=True)
+    remark = " Nothing is confused."
+    if len(counts):
+        rates = [count / int((labels == true).sum()) for count, true in zip(counts, pairs[0], strict=True)]
+        true, taken = (int(c) for c in pairs[:, int(np.argmax(rates))])
+        share = 100 * max(rates)
+        remark = (
+            f" Most often {names.get(true, str(true))} is taken for {names.get(taken, str(taken))}: "
+            f"{share:.{1 if share >= 0.1 else 4}f}%."
+        )
     some = f" The {MOST_CLASSES} classes with most errors are shown." if len(wrong) > MOST_CLASSES else ""
     num = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
     return Chart(
         f"Confusion matrix, {label}",
         "predicted",
         "true class",
-        [Heat(called, called, table, "% of the class", low=0.0, high=100.0, show_values=len(shown) <= 12)],
+        [
+            Heat(
+                called,
+                [names.get(c, str(c)) for c in shown],
+                table,
+                "% of the class",
+                low=0.0,
+                high=100.0,
+                show_values=len(called) <= 12,
+            )
+        ],
         f"How the {int(sizes.sum()) // len(seeds):,} examples of {split} were classified, n = {num}.{remark}{some}",
     )
 

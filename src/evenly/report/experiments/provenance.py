@@ -5,8 +5,9 @@ from typing import Any
 
 from evenly import environment
 from evenly.report.blocks import Block, Listing, Prose, Section, Table
-from evenly.report.experiments.experiment import Experiment, Member
+from evenly.report.experiments.experiment import Experiment
 from evenly.report.experiments.run_records import Reader
+from evenly.report.wording import capital
 from evenly.typed import yaml_text
 
 
@@ -41,7 +42,7 @@ def warnings(experiment: Experiment, reader: Reader) -> list[str]:
         lines.append(f"The runs were not all made in the same environment. What differs: {', '.join(sorted(names))}.")
     for member in experiment.members:
         if failure := reader.failure(member.run):
-            lines.append(f"{_capital(member)} failed: {failure}")
+            lines.append(f"{capital(member.description)} failed: {failure}")
     waiting = [member for member in experiment.members if member.run.state in ("stopped", "new")]
     if waiting:
         words = ", ".join(member.description for member in waiting)
@@ -55,10 +56,6 @@ def _facts(stamp: Mapping[str, Any]) -> list[list[str]]:
     libraries = stamp.get("libraries")
     known = libraries if isinstance(libraries, Mapping) else {}
     return facts + [[name, str(version)] for name, version in known.items() if version]
-
-
-def _capital(member: Member) -> str:
-    return member.description[:1].upper() + member.description[1:]
 
 
 def _words(value: Any) -> str:

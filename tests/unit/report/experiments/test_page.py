@@ -294,6 +294,46 @@ def test_a_run_in_progress_shows_what_is_known(tmp_path: Path) -> None:
     assert page.lead.command == "evenly train digits --epochs 5 --lr 0.1 --set schedule.kind=step"
 
 
+@pytest.mark.parametrize(
+    ("summary", "badge", "told", "advised"),
+    [
+        ({"test.error": 0.25}, "", "Plain reaches 25.00% error on test with seed 0.", True),
+        (
+            {"test.error": 0.5, "collapsed": "learned nothing: error 50.0%, guessing gives 50.0%. Try --lr 0.01."},
+            "learned nothing", "learned nothing: error 50.0%, guessing gives 50.0%. Try --lr 0.01.", False,
+        ),
+        ({"test.error": float("nan")}, "", "is done, and recorded no number as its error on test.", True),
+        ({}, "", "is done after epoch 1 of 5: it recorded no result.", False),
+    ],
+)  # fmt: skip
+def test_the_page_of_a_single_run_says_what_came_of_it(
+    summary: dict[str, Any], badge: str, told: str, advised: bool, tmp_path: Path
+) -> None:
+    recipe = Recipe(epochs=5)
+    with Run.create(tmp_path, to_mapping(recipe), digest(recipe)) as run:
+        run.log(epoch=1, **{"test.error": 0.5})
+        run.finish(summary)
+    lead = page_of([run.path]).lead
+    assert lead.badge == badge
+    assert told in lead.finding
+    assert bool(lead.next_command) is advised
+
+
+def test_a_run_of_one_epoch_is_not_told_to_separate_early(tmp_path: Path) -> None:
+    recipe = Recipe(epochs=1)
+    with Run.create(tmp_path, to_mapping(recipe), digest(recipe)) as run:
+        run.log(epoch=1, **{"test.error": 0.5})
+        run.finish({"test.error": 0.5})
+    assert page_of([run.path]).lead.next_command == ""
+
+
+def test_the_name_of_a_method_keeps_its_capitals(tmp_path: Path) -> None:
+    recipe = Recipe(epochs=5, resampling=Resampling("useful", early="e"))
+    with Run.create(tmp_path, to_mapping(recipe), digest(recipe)) as run:
+        run.log(epoch=1, **{"test.error": 0.5})
+    assert page_of([run.path]).lead.finding.startswith(f"Run {run.id} (USEFUL, seed 0) ")
+
+
 def test_a_run_that_has_only_begun_or_failed_renders(tmp_path: Path) -> None:
     recipe = Recipe(epochs=5)
     run = Run.create(tmp_path, to_mapping(recipe), digest(recipe))
@@ -409,6 +449,16 @@ def test_progress_counts_the_early_runs_that_are_still_to_come(comparison: Maker
     record["methods"][1]["runs"]["3"] = {"run": None, "state": "running"}
     path.write_text(json.dumps(record))
     assert "run 13 of 16, USEFUL, seed 3" in page_of([tmp_path / "runs"]).lead.finding
+
+
+def test_early_runs_count_before_any_run_of_their_seed_has_begun(comparison: Maker, tmp_path: Path) -> None:
+    comparison()
+    path = tmp_path / "runs" / "comparisons" / f"{ID}.json"
+    record = json.loads(path.read_text()) | {"state": "running", "num_runs": 12}
+    for method in record["methods"]:
+        method |= {"error": None, "difference": None, "runs": {s: {"run": None, "state": "planned"} for s in "012"}}
+    path.write_text(json.dumps(record))
+    assert page_of([path]).state.startswith("3 of 12 runs done")
 
 
 def test_the_page_of_a_command_follows_the_first_early_run_before_any_method_has_begun(
