@@ -17,6 +17,7 @@ EXAMPLES = """
   evenly stability threshold --gram gram.npy --batch 32 --momentum 0.9
 """
 SCHEMES = ["bernoulli", "without", "with"]
+NUM_EXAMPLES, NUM_DRAWS = 500, 3
 
 
 def fill(parser: Parser) -> None:
@@ -47,13 +48,15 @@ def fill(parser: Parser) -> None:
     bound.add_argument(
         "--sampling", choices=SCHEMES, help="how batches are drawn (default: without; --gram: bernoulli)"
     )
-    bound.add_argument("--examples", type=int, default=500, metavar="N", help="training examples (default: 500)")
-    bound.add_argument("--draws", type=int, default=3, metavar="N", help="random draws of them (default: 3)")
+    bound.add_argument("--examples", type=int, metavar="N", help=f"training examples (default: {NUM_EXAMPLES})")
+    bound.add_argument("--draws", type=int, metavar="N", help=f"random draws of them (default: {NUM_DRAWS})")
     bound.add_argument("--optimizer", choices=["sgd", "adamw"], help="judge the run as if trained with this optimizer")
     bound.add_argument("--ascent", choices=["none", "sam"], help="judge the run as trained with this ascent")
     bound.add_argument("--momentum", type=float, metavar="B", help="SGD's momentum (--gram only; default: 0)")
     bound.add_argument("--weight-decay", type=float, metavar="L", help="SGD's weight decay (--gram only; default: 0)")
-    bound.add_argument("--ratio", type=float, metavar="R", help="ρ/α of SAM (default: the run's; --gram: 0.1)")
+    bound.add_argument(
+        "--ratio", type=float, metavar="R", help="ρ/α of SAM (default: measured from the run's ρ; --gram: 0.1)"
+    )
     bound.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
     add_trust(bound, "RUN")
     add_root(bound)
@@ -117,8 +120,8 @@ def threshold(
     batch: int | None,
     lr: float | None,
     sampling: str | None,
-    examples: int,
-    draws: int,
+    examples: int | None,
+    draws: int | None,
     optimizer: str | None,
     ascent: str | None,
     momentum: float | None,
@@ -132,12 +135,20 @@ def threshold(
     if (run_id is None) == (gram is None):
         raise UsageError("give either --run RUN or --gram FILE.")
     if gram is not None:
+        of_runs = {"--examples": examples, "--draws": draws, "--optimizer": optimizer, "--ascent": ascent,
+                   "--data-root": data_root}  # fmt: skip
+        for name, given in of_runs.items():
+            if given is not None:
+                raise UsageError(
+                    f"{name} {given}: a Gram matrix has no run to apply it to. Leave it out, or give --run."
+                )
         report = _of_gram(gram, batch, lr, ratio, sampling, momentum, weight_decay)
     else:
         for name, value in (("--momentum", momentum), ("--weight-decay", weight_decay)):
             if value is not None:
                 raise UsageError(f"{name} {value:g}: it is read from the run's recipe. Leave it out, or give --gram.")
-        report = _of_run(str(run_id), batch, lr, ratio, sampling, examples, draws, (optimizer, ascent), runs, data_root)
+        num, repeats = NUM_EXAMPLES if examples is None else examples, NUM_DRAWS if draws is None else draws
+        report = _of_run(str(run_id), batch, lr, ratio, sampling, num, repeats, (optimizer, ascent), runs, data_root)
     if json:
         print_json(report)
         return
@@ -184,10 +195,11 @@ def _of_run(
 ) -> dict[str, Any]:
     from dataclasses import replace
 
-    from evenly.diagnostics.measurement_data import even_part
+    from evenly.diagnostics.measurement_data import random_part
+    from evenly.memory import explain
     from evenly.rng import generator
     from evenly.stability.recipe_method import method_of
-    from evenly.stability.run_report import run_report
+    from evenly.stability.run_thresholds import run_report
     from evenly.training.trained_model import load_trained, open_run
 
     for option, value in (("--examples", examples), ("--draws", draws)):
@@ -197,13 +209,10 @@ def _of_run(
     stored = load_trained(run, epoch=epoch, data_root=data_root)
     train, recipe = stored.splits.train, stored.recipe
     optimizer, ascent = judged
-    method = method_of(recipe, optimizer=optimizer, ascent=ascent)  # type: ignore[arg-type]  # argparse knows the choices
+    method = method_of(recipe, optimizer=optimizer, ascent=ascent, ratio=ratio)  # type: ignore[arg-type]  # argparse knows the choices
     settings: Any = dict(method.settings)
     if sampling is not None:
         settings["sampling"] = sampling
-    if ratio is not None:
-        settings |= {"rho_over_alpha": ratio, "ascent": "batch"}
-        method = replace(method, rho=None)
     method = replace(method, settings=settings, batch=recipe.batch_size if batch is None else batch)
     if method.batch > len(train) and settings["sampling"] != "with":
         whose = f"the run's batch of {method.batch}" if batch is None else f"--batch {batch}"
@@ -212,18 +221,19 @@ def _of_run(
             "--sampling with."
         )
     num = draws if examples < len(train) else 1
-    parts = [even_part(train, examples, generator(recipe.seed, "examples", draw)) for draw in range(num)]
+    parts = [random_part(train, examples, generator(recipe.seed, "examples", draw)) for draw in range(num)]
     first = recipe.optimizer.lr
     last = next((float(row["lr"]) for row in run.metrics() if row["epoch"] == stored.epoch and "lr" in row), None)
-    report = run_report(
-        stored.model,
-        train,
-        parts,
-        method,
-        lr=first if lr is None else lr,
-        rng=generator(recipe.seed, "stability"),
-        loss=None if recipe.loss == "auto" else recipe.loss,
-    )
+    with explain("cpu", f"Judge the run by fewer examples, such as --examples {max(1, examples // 2)}."):
+        report = run_report(
+            stored.model,
+            train,
+            parts,
+            method,
+            lr=first if lr is None else lr,
+            rng=generator(recipe.seed, "stability"),
+            loss=None if recipe.loss == "auto" else recipe.loss,
+        )
     report |= {"lr_initial": first, "lr_last": last, "notes": [_rate_sentence(lr, first, last), *report["notes"]]}
     store(run, "stability.json", {"epoch": stored.epoch, "examples": len(parts[0]), **report})
     run.close()
@@ -253,20 +263,22 @@ def _of_gram(
 ) -> dict[str, Any]:
     import torch
 
+    from evenly.memory import explain
     from evenly.stability import threshold_report
 
-    matrix = torch.from_numpy(_matrix(path))
-    if batch is None:
-        raise UsageError(f"--gram {path}: give --batch too: there is no run to read it from. Try --batch 32")
-    return threshold_report(
-        matrix,
-        batch=batch,
-        lr=lr,
-        rho_over_alpha=0.1 if ratio is None else ratio,
-        sampling=sampling or "bernoulli",  # type: ignore[arg-type]  # argparse knows the choices
-        momentum=momentum or 0.0,
-        weight_decay=weight_decay or 0.0,
-    )
+    with explain("cpu", f"Give the Gram matrix of fewer examples than that in {path}."):
+        matrix = torch.from_numpy(_matrix(path))
+        if batch is None:
+            raise UsageError(f"--gram {path}: give --batch too: there is no run to read it from. Try --batch 32")
+        return threshold_report(
+            matrix,
+            batch=batch,
+            lr=lr,
+            rho_over_alpha=0.1 if ratio is None else ratio,
+            sampling=sampling or "bernoulli",  # type: ignore[arg-type]  # argparse knows the choices
+            momentum=momentum or 0.0,
+            weight_decay=weight_decay or 0.0,
+        )
 
 
 def _matrix(path: Path) -> Any:

@@ -23,6 +23,18 @@ def even_part(data: Labelled, examples: int, rng: torch.Generator) -> Labelled:
     return data.subset(evenly_over(data.labels, examples, rng=rng))
 
 
+def random_part(data: Labelled, examples: int, rng: torch.Generator) -> Labelled:
+    """At most `examples` examples, each equally likely, in the order of the data: means over them are unbiased.
+
+    >>> data = Labelled(torch.zeros(10, 1), torch.tensor([0] * 8 + [1] * 2), ("many", "few"))
+    >>> len(random_part(data, 4, torch.Generator().manual_seed(0)))
+    4
+    """
+    if len(data) <= examples:
+        return data
+    return data.subset(torch.randperm(len(data), generator=rng)[:examples].sort().values)
+
+
 def as_splits(data: Splits | Data, model: nn.Module) -> Splits:
     """Data of any form as splits, checked against the model's inputs and its number of classes.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evenly.stability.optimizer import LinearOptimizer as LinearOptimizer
     from evenly.stability.problem import Problem as Problem
     from evenly.stability.recipe_method import method_of as method_of
-    from evenly.stability.run_report import run_report as run_report
+    from evenly.stability.run_thresholds import run_report as run_report
     from evenly.stability.simulation import simulate as simulate
     from evenly.stability.solutions import feature_solution as feature_solution
     from evenly.stability.solutions import memorising_solution as memorising_solution
@@ -56,7 +56,7 @@ __getattr__, __dir__, __all__ = attach(
         "network_report": "evenly.stability.networks",
         "overlapping_set": "evenly.stability.maps",
         "per_example_hessians": "evenly.stability.networks",
-        "run_report": "evenly.stability.run_report",
+        "run_report": "evenly.stability.run_thresholds",
         "simulate": "evenly.stability.simulation",
         "solutions_table": "evenly.stability.tables",
         "stability_map": "evenly.stability.maps",

@@ -7,6 +7,7 @@ from evenly.errors import UsageError
 from evenly.recipe import Recipe
 from evenly.rules import FORMER_NAMES
 from evenly.stability.method import Method
+from evenly.stability.problem import check_ratio
 
 JudgedOptimizer = Literal["sgd", "adamw"]
 JudgedAscent = Literal["none", "sam"]
@@ -22,7 +23,9 @@ class RunMethod:
     """The linear model of a run's method.
 
     `rho` is set where ρ/α needs α, the mean norm of a batch's gradient, still to be measured; `adam_eps` where
-    gradients are divided by √v + eps with v frozen.
+    gradients are divided by √v + eps with v frozen. Both at once are refused. SAM climbs along the gradient as it is
+    and Adam descends along the divided one, D = √v + eps: in the weights where Adam is SGD the map is H̃ + (ρ/α)H̃DH̃,
+    and not H̃ + (ρ/α)H̃².
     """
 
     name: str
@@ -32,20 +35,32 @@ class RunMethod:
     adam_eps: float | None = None
     notes: tuple[str, ...] = field(default=())
 
+    def __post_init__(self) -> None:
+        if self.adam_eps is not None and (self.rho or self.settings.get("rho_over_alpha")):
+            raise UsageError(
+                f"{self.name!r} has no threshold: SAM climbs along the gradient as it is, Adam descends along the "
+                "gradient divided by √v. Give --ascent none to judge Adam alone, or --optimizer sgd to judge SAM with "
+                "SGD."
+            )
+
 
 def method_of(
-    recipe: Recipe, *, optimizer: JudgedOptimizer | None = None, ascent: JudgedAscent | None = None
+    recipe: Recipe,
+    *,
+    optimizer: JudgedOptimizer | None = None,
+    ascent: JudgedAscent | None = None,
+    ratio: float | None = None,
 ) -> RunMethod:
     """The linear model of a recipe's optimizer and ascent; a method without one is refused, with the nearest one.
 
-    `optimizer` and `ascent` replace the recipe's.
+    `optimizer` and `ascent` replace the recipe's, and `ratio` is SAM's ρ/α in place of the one to be measured.
 
     >>> method_of(Recipe()).name
     'SGD, momentum 0.9, weight decay 0.0005'
     """
     name, settings, adam_eps, notes = _optimizer(recipe, optimizer)
     settings["sampling"] = "without"
-    rho, ascent_name, ascent_notes = _ascent(recipe, settings, ascent)
+    rho, ascent_name, ascent_notes = _ascent(recipe, settings, ascent, ratio)
     notes += ascent_notes
     if recipe.clip_norm is not None:
         notes.append(f"Gradients were clipped at {recipe.clip_norm:g}; the model clips none.")
@@ -93,12 +108,23 @@ def _optimizer(recipe: Recipe, judged: JudgedOptimizer | None) -> tuple[str, Met
     )
 
 
-def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tuple[float | None, str, list[str]]:
+def _ascent(
+    recipe: Recipe, settings: Method, judged: JudgedAscent | None, ratio: float | None
+) -> tuple[float | None, str, list[str]]:
     """Add the ascent to the settings; return the ρ still to be divided by α, the ascent's name, and notes."""
     chosen = recipe.ascent
     rule = FORMER_NAMES.get(judged or chosen.rule, judged or chosen.rule)
     notes = [] if rule == chosen.rule else [f"The run's ascent was {chosen.rule!r}; it is judged as {rule!r}."]
-    if rule == "none" or chosen.radius == 0:
+    if ratio is not None:
+        check_ratio(ratio)
+        if rule not in ("sam", "usam"):
+            raise UsageError(
+                f"--ratio {ratio:g} is ρ/α of SAM, but the run is judged with the ascent {rule!r}. Leave --ratio out, "
+                "or give --ascent sam too, to judge the run as if trained with SAM."
+            )
+    if judged == "sam" and chosen.radius == 0 and ratio is None:
+        raise UsageError("--ascent sam: the run has no ρ to judge it by. Give ρ/α too, such as --ratio 0.1.")
+    if rule == "none" or (chosen.radius == 0 and ratio is None):
         return None, "", notes
     if rule == "random":
         notes.append("A random perturbation has the threshold of SGD; below it the weights hover and do not converge.")
@@ -118,7 +144,7 @@ def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tu
                 "step, with all weights and on the whole batch: give --ascent sam."
             )
         notes.append(f"The run had {name}={value}; the model climbs at every step, with all weights, on the batch.")
-    if chosen.schedule != "constant":
+    if chosen.schedule != "constant" and ratio is None:
         notes.append(
             f"The run's ρ began with {chosen.radius:g} and went to {chosen.rho_end:g} ({chosen.schedule}); it is "
             f"judged at {chosen.radius:g}: give --ratio for another ρ/α."
@@ -128,7 +154,11 @@ def _ascent(recipe: Recipe, settings: Method, judged: JudgedAscent | None) -> tu
     m = None if m == "all" else m
     if m is not None:
         settings["m"] = int(m)
-    words = f"SAM ρ={chosen.radius:g} on {'its own batch' if m is None else f'groups of {m}'} with "
+    radius = f"ρ={chosen.radius:g}" if ratio is None else f"ρ/α={ratio:g}"
+    words = f"SAM {radius} on {'its own batch' if m is None else f'groups of {m}'} with "
+    if ratio is not None:
+        settings["rho_over_alpha"] = ratio
+        return None, words, notes
     if rule == "usam":
         settings["rho_over_alpha"] = chosen.radius
         return None, f"unnormalised {words}", notes

@@ -131,6 +131,44 @@ def test_a_run_with_momentum_is_judged_with_it_and_with_the_noise_of_the_whole_s
     assert "None" not in out
 
 
+def test_a_run_is_judged_by_examples_that_are_drawn_with_equal_chances(
+    trained: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from evenly.stability import run_thresholds
+
+    seen = []
+    report = run_thresholds.run_report
+
+    def look(model, train, parts, method, **settings):  # type: ignore[no-untyped-def]
+        seen.extend(parts)
+        return report(model, train, parts, method, **settings)
+
+    monkeypatch.setattr(run_thresholds, "run_report", look)
+    words = ["stability", "threshold", "--run", str(trained.path), "--examples", "20", "--json"]
+    assert main(words) == 0
+    capsys.readouterr()
+    counts = [torch.bincount(part.labels, minlength=len(part.classes)) for part in seen]
+    assert max(int(count.max() - count.min()) for count in counts) > 1  # equal classes would be 2 of each
+
+
+def test_a_ratio_for_a_run_without_sam_is_refused(trained: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["stability", "threshold", "--run", str(trained.path), "--examples", "20", "--draws", "1", "--json"]
+    assert main([*words, "--ratio", "0.3"]) == 2
+    assert "--ratio 0.3 is ρ/α of SAM" in capsys.readouterr().err
+    assert main([*words, "--ratio", "0.3", "--ascent", "sam"]) == 0
+    name = "SAM ρ/α=0.3 on its own batch with SGD, momentum 0.9, weight decay 0.0005"
+    assert list(json.loads(capsys.readouterr().out)["methods"]) == [name, "plain SGD"]
+
+
+@pytest.mark.parametrize("option", ["--examples 9", "--draws 2", "--optimizer sgd", "--ascent none"])
+def test_an_option_of_runs_is_refused_for_a_gram_file(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "gram.npy", np.eye(4))
+    assert main(["stability", "threshold", "--gram", str(tmp_path / "gram.npy"), "--batch", "2", *option.split()]) == 2
+    assert f"{option}: a Gram matrix has no run to apply it to" in capsys.readouterr().err
+
+
 def test_an_adamw_run_is_never_judged_as_sgd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = Recipe(
         data=Data("spirals", {"num_train": 60}), model=Model("mlp", {"width": 8}), epochs=2, batch_size=20,

@@ -9,12 +9,13 @@ from torch import nn
 
 from evenly.curvature import block_gram
 from evenly.data import Labelled
+from evenly.diagnostics.measurement_data import even_part, random_part
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Optimizer, Recipe
 from evenly.stability import Problem, mean_square_threshold
 from evenly.stability.batch_gradients import mean_gradient_norm, mean_square_gradient
 from evenly.stability.recipe_method import method_of
-from evenly.stability.run_report import run_report
+from evenly.stability.run_thresholds import run_report
 from evenly.stability.scaled_model import ScaledModel
 
 
@@ -49,6 +50,8 @@ def test_unnormalised_sam_needs_no_gradient_norm() -> None:
         (Recipe(ascent=Ascent("sam", 0.1, {"adaptive": True})), "adaptive=True.*--ascent sam"),
         (Recipe(ascent=Ascent("sam", 0.1, {"where": "head*"})), r"where=head\*.*--ascent sam"),
         (Recipe(ascent=Ascent("sam", 0.1, {"weight_decay": 0.01})), "weight_decay=0.01.*--ascent sam"),
+        (Recipe(optimizer=Optimizer("adamw"), ascent=Ascent("sam", 0.1)), "SAM ρ=0.1.*AdamW.*--ascent none"),
+        (Recipe(optimizer=Optimizer("adam"), ascent=Ascent("usam", 0.1)), "SAM ρ=0.1.*Adam.*--ascent none"),
     ],
 )
 def test_a_method_without_an_answer_is_refused_by_name_with_the_nearest(recipe: Recipe, said: str) -> None:
@@ -72,6 +75,72 @@ def test_the_nearest_answers_when_it_is_asked_for() -> None:
     )
     assert method.name.startswith("SAM ρ=0.1 on its own batch with SGD")
     assert any("it is judged as sgd" in note for note in method.notes)
+
+
+def test_sam_with_adam_is_judged_without_its_ascent_on_request() -> None:
+    recipe = Recipe(optimizer=Optimizer("adamw", weight_decay=0), ascent=Ascent("sam", 0.1))
+    assert method_of(recipe, ascent="none").name == "AdamW, beta1 0.9, second moments frozen"
+    assert method_of(recipe, optimizer="sgd").name.startswith("SAM ρ=0.1 on its own batch with SGD")
+
+
+def test_sgd_of_the_rescaled_weights_is_not_sam_with_adam() -> None:
+    """Why it is refused: on a quadratic, frozen Adam with SAM diverges at 2(1 + β)/((1 − β)λmax(D⁻¹H(I + cH)))."""
+    h, d, c = torch.diag(torch.tensor([1.0, 4.0])).double(), torch.tensor([4.0, 0.25]).double(), 2.0
+    h[0, 1] = h[1, 0] = 0.5
+    step = torch.diag(1 / d) @ h @ (torch.eye(2).double() + c * h)
+    threshold = 3.8 / (0.1 * float(torch.linalg.eigvals(step).real.max()))
+    rescaled = Problem.from_dense((h / d.sqrt() / d.sqrt()[:, None])[None])
+    computed = mean_square_threshold(
+        rescaled, batch=1, sampling="without", rho_over_alpha=c, ascent="batch", momentum=0.9, dampening=0.9
+    )
+    assert computed < 0.5 * threshold
+
+    def norm_after(lr: float) -> float:
+        w, velocity = torch.ones(2).double(), torch.zeros(2).double()
+        for _ in range(3000):
+            velocity = 0.9 * velocity + 0.1 * h @ (w + c * h @ w)
+            w = w - lr * velocity / d
+        return float(w.norm())
+
+    assert norm_after(0.98 * threshold) < 1e-3 < 1e3 < norm_after(1.02 * threshold)
+
+
+def test_a_ratio_needs_sam_and_stands_in_the_name() -> None:
+    plain = Recipe(optimizer=Optimizer(momentum=0, weight_decay=0))
+    with pytest.raises(UsageError, match=r"--ratio 0.3 is ρ/α of SAM.*'none'.*--ascent sam"):
+        method_of(plain, ratio=0.3)
+    with pytest.raises(UsageError, match=r"no ρ to judge it by.*--ratio"):
+        method_of(plain, ascent="sam")
+    method = method_of(plain, ascent="sam", ratio=0.3)
+    assert method.name == "SAM ρ/α=0.3 on its own batch with SGD"
+    model, data = toy()
+    rng = torch.Generator().manual_seed(0)
+    report = run_report(model, data, [data], replace(method, batch=8), lr=0.1, rng=rng, loss="squared")
+    assert list(report["methods"]) == [method.name, "plain SGD"]
+    own, sgd = report["methods"].values()
+    by_hand = Problem.from_factors(data.inputs)
+    settings: Any = {"batch": 8, "sampling": "without"}
+    exact = mean_square_threshold(by_hand, rho_over_alpha=0.3, ascent="batch", **settings)
+    assert own["eta_exact"] == pytest.approx(exact, rel=1e-9)
+    assert own["eta_exact"] < sgd["eta_exact"]
+
+
+def test_samples_of_imbalanced_data_give_the_threshold_of_all() -> None:
+    """A rare class of large inputs: equally many of each class would make the threshold several times too low."""
+    rng = torch.Generator().manual_seed(1)
+    labels = (torch.arange(2000) < 200).long()
+    x = torch.randn(2000, 3, generator=rng, dtype=torch.float64) * (1 + 3 * labels[:, None])
+    model, data = toy()[0], Labelled(x, labels, ("common", "rare"))
+    method = method_of(Recipe(optimizer=Optimizer(momentum=0, weight_decay=0), batch_size=50))
+    parts = [random_part(data, 200, torch.Generator().manual_seed(seed)) for seed in range(8)]
+    report = run_report(model, data, parts, method, lr=0.1, rng=rng, loss="squared")["methods"]["SGD"]
+    exact = mean_square_threshold(Problem.from_factors(x), batch=50, sampling="without")
+    assert report["eta_exact"] == pytest.approx(exact, rel=0.2)
+    even = [even_part(data, 200, torch.Generator().manual_seed(0))]
+    biased = run_report(model, data, even, method, lr=0.1, rng=rng, loss="squared")["methods"]["SGD"]["eta_exact"]
+    assert biased < 0.5 * exact
+    shares = [float(part.labels.double().mean()) for part in parts]
+    assert sum(shares) / 8 == pytest.approx(0.1, abs=0.03)
 
 
 def toy(num: int = 40) -> tuple[nn.Module, Labelled]:
