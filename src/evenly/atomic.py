@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import IO, Any
 
 from evenly.errors import SetupError, UsageError
 
+# Flags of `os.open` that Windows does not have.
+CLOEXEC, NOFOLLOW, NONBLOCK = (getattr(os, f"O_{name}", 0) for name in ("CLOEXEC", "NOFOLLOW", "NONBLOCK"))
 _PART = ".part"  # how the name of a file ends while it is being written
 _SLOTS = 64  # processes that may write one file at the same time
 _REMEDIES = {
@@ -22,11 +25,14 @@ _REMEDIES = {
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str], mode: str = "wb", *, parents: bool = True) -> Iterator[IO[Any]]:
+def replacing(
+    path: str | os.PathLike[str], mode: str = "wb", *, parents: bool = True, errors: str = "strict"
+) -> Iterator[IO[Any]]:
     """Open a temporary file beside `path`; it is renamed to `path` on success and removed on failure.
 
     A reader sees the old file or the new one, never a part, even after a power cut: the bytes reach the disk before
-    the rename. Missing parent folders are created, unless `parents` is false.
+    the rename. Missing parent folders are created, unless `parents` is false. Text is UTF-8; `errors` says what becomes
+    of characters that it does not have, as for `open`: a file name may hold bytes that are no text.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -36,6 +42,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", *, parents: bool =
     (['a.txt'], 'whole')
     """
     path = _named(path)
+    _refuse_special(path)
     try:
         if parents:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +50,8 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", *, parents: bool =
     except OSError as error:
         raise unwritable(path, error) from error
     try:
-        with os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8") as file:
+        text = {} if "b" in mode else {"encoding": "utf-8", "errors": errors}
+        with os.fdopen(handle, mode, **text) as file:  # type: ignore[call-overload]  # the mode decides
             try:
                 yield file
                 file.flush()
@@ -86,7 +94,11 @@ def replacing_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
         _to_disk(work / "new")
         if path.is_dir() and not path.is_symlink():
             os.replace(path, work / "old")
-        os.replace(work / "new" / path.name, path)
+        try:
+            os.replace(work / "new" / path.name, path)
+        except OSError:
+            _put_back(work / "old", path)
+            raise
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
@@ -102,20 +114,37 @@ def _named(path: str | os.PathLike[str]) -> Path:
     return path
 
 
+def _refuse_special(path: Path) -> None:
+    """Refuse a pipe, a socket or a device: a file of the same name would replace it."""
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return  # it is not there, or cannot be
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise UsageError(f"{path} is a pipe, a socket or a device, which a file would replace. Give another name.")
+
+
 def _work_folder(path: Path) -> tuple[int, Path]:
     """A new folder beside `path`, locked while in use; it replaces any folder that a killed writer left there."""
     for slot in range(_SLOTS):
         work = path.with_name(f".{path.name}.{slot}{_PART}")
         with contextlib.suppress(FileExistsError, NotADirectoryError):
             work.mkdir(exist_ok=True)
-            handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT | CLOEXEC | NOFOLLOW, 0o666)
             if _lock(handle) is not False and _is_at(handle, work / "lock"):
+                _put_back(work / "old", path)  # of a writer that was killed between its two renames
                 for left in (work / "new", work / "old"):
                     shutil.rmtree(left, ignore_errors=True)
                 (work / "new").mkdir()
                 return handle, work
             os.close(handle)
     raise OSError(errno.EBUSY, f"{_SLOTS} others are writing it")
+
+
+def _put_back(old: Path, path: Path) -> None:
+    """Give a folder that was moved aside its name back, unless another has the name."""
+    if old.is_dir() and not os.path.lexists(path):
+        os.replace(old, path)
 
 
 def _to_disk(folder: Path) -> None:
@@ -125,9 +154,17 @@ def _to_disk(folder: Path) -> None:
                 os.fsync(file.fileno())
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, parents: bool = True) -> None:
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder, if it is not there, and those that it lies in."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise unwritable(Path(path), error) from error
+
+
+def write_text(path: str | os.PathLike[str], text: str, *, parents: bool = True, errors: str = "strict") -> None:
     """Write `text` to `path`, whole or not at all."""
-    with replacing(path, "w", parents=parents) as file:
+    with replacing(path, "w", parents=parents, errors=errors) as file:
         file.write(text)
 
 
@@ -169,7 +206,7 @@ def _temporary(path: Path) -> tuple[int, Path]:
         for _ in range(10):
             try:
                 # 0o666: a result should be as readable as any other file of the user's.
-                handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | CLOEXEC, 0o666)
             except FileExistsError:
                 if not _remove_if_abandoned(temporary):
                     break  # another process is writing it
@@ -195,7 +232,7 @@ def _open_unshared(path: Path) -> tuple[int, Path]:
 def _remove_if_abandoned(temporary: Path) -> bool:
     """Remove the file unless a live process holds its lock; return whether the name is now free."""
     try:
-        handle = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(temporary, os.O_RDONLY | NOFOLLOW | NONBLOCK | CLOEXEC)
     except FileNotFoundError:
         return True
     except OSError:

@@ -96,7 +96,7 @@ def remember(name: str, options: Mapping[str, Any]) -> None:
     _named.add(mark)
     try:
         _memory().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(_memory(), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(_memory(), os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
             os.write(handle, f"{mark} {json.dumps(name)}\n".encode())
         finally:

@@ -75,6 +75,25 @@ def test_a_tree_takes_its_name_when_it_is_whole_and_leftovers_go_with_the_next(t
     assert list(tmp_path.iterdir()) == [site]
 
 
+def test_a_tree_that_cannot_take_its_name_leaves_the_old_one(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("old")
+    with pytest.raises(SetupError), atomic.replacing_tree(site):
+        pass  # nothing was written that could be renamed
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["site", "site/index.html"]
+
+
+def test_a_tree_whose_writer_was_killed_between_its_renames_comes_back(tmp_path: Path) -> None:
+    work = tmp_path / ".site.0.part"
+    (work / "old").mkdir(parents=True)
+    (work / "old" / "index.html").write_text("old")
+    with pytest.raises(RuntimeError), atomic.replacing_tree(tmp_path / "site"):
+        raise RuntimeError
+    assert (tmp_path / "site" / "index.html").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [tmp_path / "site"]
+
+
 def test_two_writers_of_one_tree_do_not_touch_each_others_work(tmp_path: Path) -> None:
     with atomic.replacing_tree(tmp_path / "a") as first:
         first.write_text("first")

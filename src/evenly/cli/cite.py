@@ -16,7 +16,9 @@ def fill(parser: Parser) -> None:
 
 def cite(*, key: str | None) -> None:
     """Print what to cite."""
-    from evenly.papers.catalogue import PAPERS, paper
+    from evenly.papers.catalogue import PAPERS, find, paper
 
+    if key is not None and "/" in key:
+        find(key)  # refuses an experiment that is not there
     chosen = PAPERS.values() if key is None else [paper(key)]
     print("\n\n".join(each.bibtex for each in chosen))

@@ -73,7 +73,8 @@ def predict(
     if not len(predictions):
         raise DataError(f"none of the {len(broken):,} files is an image that decodes.")
     if out is not None:
-        write_text(out, table(predictions, probabilities=probabilities))
+        # The name of a file may hold bytes that are no text: written as they are, they still name it.
+        write_text(out, table(predictions, probabilities=probabilities), errors="surrogateescape")
         num = "1 image" if len(predictions) == 1 else f"{len(predictions):,} images"
         say(f"{out}: {num}{_counts(predictions)}.")
     if json:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenly import atomic
 from evenly.cli.comparison_arguments import add_where, take_where
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
@@ -137,6 +138,8 @@ def _run(
     if dry_run:
         return
     into = None if check else find_ledger(ledger)
+    if into is not None:
+        atomic.make_folder(into)  # before anything is measured
     failed, replacing = None, fresh
     if len(chosen) > 1 and not is_one(how["where"]):
         settings = {"seeds": given, "more": more, "fresh": fresh, "ledger": find_ledger(ledger)}

@@ -49,8 +49,11 @@ def _spelled(name: str) -> str:
 
 def judge(ledger: "Path | Layered", *, dry_run: bool) -> None:
     """Judge all rows again, and tell the verdicts that change."""
+    from evenly.papers import ledger as book
     from evenly.papers.reproduction import judge_all
 
+    if not any(True for _ in book.rows(ledger)):
+        raise UsageError(f"there are no rows in {ledger}. Give the folder of a ledger: --ledger claims")
     changed = judge_all(ledger, dry_run=dry_run)
     say("\n".join(changed) if changed else f"Every verdict in {ledger} stays as it is.")
 

@@ -102,11 +102,11 @@ def since_when(text: str, *, now: datetime | None = None) -> str:
             moment = (now or datetime.now()) - timedelta(**{_WORDS[ago[2]]: int(ago[1])})
         else:
             moment = datetime.fromisoformat(text.strip())
-    except (ValueError, OverflowError):
+        return moment.astimezone().isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
         raise UsageError(
             f"--since {text!r}: expected a date, such as 2026-01-31, or how long ago: 30m, 2h, 3d, 1w."
         ) from None
-    return moment.astimezone().isoformat(timespec="seconds")
 
 
 def _is_named(value: str, asked: str) -> bool:

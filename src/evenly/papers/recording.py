@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evenly import atomic
 from evenly.papers import ledger as book
 from evenly.papers.charts import charts_of
 from evenly.papers.experiment import Context, Experiment, Measured
@@ -114,8 +115,8 @@ def _num_seeds(measured: Measured) -> str:
 @contextmanager
 def writing(ledger: str | os.PathLike[str]) -> Iterator[None]:
     """Keep other processes from writing to the ledger; wait for one that does."""
+    atomic.make_folder(ledger)
     path = Path(ledger) / "lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
     give_up = time.monotonic() + _PATIENCE
     while True:
         try:

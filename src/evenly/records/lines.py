@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evenly.atomic import replacing, unwritable
+from evenly.atomic import CLOEXEC, NOFOLLOW, replacing, unwritable
 from evenly.errors import DataError, SetupError
 from evenly.files.regular import open_regular
 from evenly.records import json_text
@@ -26,7 +26,7 @@ def append(path: Path, values: Mapping[str, Any]) -> None:
     """
     text = json_text.line(values, path=path.stem)
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | CLOEXEC | NOFOLLOW, 0o666)
         try:
             size = os.fstat(handle).st_size
             try:
@@ -47,7 +47,7 @@ def drop_torn_line(path: Path) -> None:
     if not path.exists():
         return
     try:
-        with open(path, "r+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW)) as file:
+        with open(path, "r+b", opener=lambda name, flags: os.open(name, flags | NOFOLLOW)) as file:
             content = file.read()
             if content and not content.endswith(b"\n"):
                 file.truncate(content.rfind(b"\n") + 1)

@@ -8,6 +8,7 @@ import weakref
 from pathlib import Path
 from types import ModuleType
 
+from evenly.atomic import CLOEXEC, NOFOLLOW, NONBLOCK
 from evenly.errors import SetupError, UsageError
 
 
@@ -31,7 +32,7 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | CLOEXEC | NOFOLLOW, 0o666)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise SetupError(f"{path} is a link, which a lock must not be. Remove it and repeat.") from error
@@ -57,7 +58,7 @@ def is_locked(path: Path) -> bool:
     """Whether a process holds the lock at this moment."""
     fcntl = _fcntl()
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        handle = os.open(path, os.O_RDONLY | CLOEXEC | NOFOLLOW | NONBLOCK)
     except OSError:
         return False
     try:

@@ -34,8 +34,8 @@ def runs(root: str | os.PathLike[str] = "runs") -> list[Run]:
         raise UsageError(f"there is no folder {root} with runs. `evenly train` makes one, or give another with --runs.")
     readable = []
     for path in sorted(root.iterdir()):
-        if path.is_dir() and not path.name.startswith(".") and not _foreign(path):
-            with _warn_and_skip(path):
+        with _warn_and_skip(path):
+            if path.is_dir() and not path.name.startswith(".") and not _foreign(path):
                 run = Run(path)
                 _ = run.recipe  # cached, and proves that there is a recipe
                 readable.append(run)
@@ -104,6 +104,8 @@ def _warn_and_skip(path: Path) -> Iterator[None]:
         yield
     except (DataError, SetupError) as error:
         _log.warning("skipped %s: %s", path, error)
+    except OSError as error:
+        _log.warning("skipped %s: it cannot be read: %s", path, error.strerror)
 
 
 def _facts(run: Run) -> dict[str, Any]:

@@ -99,24 +99,25 @@ class Run:
     def open(cls, which: str | os.PathLike[str], root: str | os.PathLike[str] = "runs") -> "Run":
         """The run in folder `which`, or the one in `root` whose ID begins with `which`; `runs/3f2a` names its root."""
         path, root = Path(which), Path(root)
-        if (path / RECIPE).is_file():
+        # The functions of os.path, which take a name that cannot be, as one of 300 letters, for one that is not there.
+        if os.path.isfile(path / RECIPE):
             return cls(path)
-        if not path.exists() and path.parent.is_dir() and path.name != os.fspath(which):
+        if not os.path.exists(path) and os.path.isdir(path.parent) and path.name != os.fspath(which):
             which, root = path.name, path.parent
-        if path.is_dir() and path.name != os.fspath(which):
+        if os.path.isdir(path) and path.name != os.fspath(which):
             raise UsageError(f"{path} is not a run's folder: it has no {RECIPE}. `evenly runs` lists those that are.")
         named = [name for name in _list_names(root) if name.startswith(os.fspath(which))]
-        matches = [name for name in named if (root / name / RECIPE).exists()]
+        matches = [name for name in named if os.path.exists(root / name / RECIPE)]
         if len(matches) == 1 or os.fspath(which) in matches:
             return cls(root / (matches[0] if len(matches) == 1 else which))
         if matches:
             raise UsageError(f"{which!r} begins the ID of {len(matches)} runs: {', '.join(matches)}. Give more of it.")
-        if (root / "comparisons" / f"{os.fspath(which)}.json").is_file():
+        if os.path.isfile(root / "comparisons" / f"{os.fspath(which)}.json"):
             raise UsageError(
                 f"{os.fspath(which)} is a comparison, not a run. `evenly runs` lists the runs, newest first, each with "
                 "its method and seed; `evenly report` shows the comparison."
             )
-        known = [name for name in _list_names(root) if (root / name / RECIPE).exists()]
+        known = [name for name in _list_names(root) if os.path.exists(root / name / RECIPE)]
         hint = did_you_mean(os.fspath(which), known) if known else "There are none: `evenly train` makes one."
         raise UsageError(f"there is no run {os.fspath(which)!r} in {root}. {hint}")
 

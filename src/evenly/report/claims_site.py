@@ -66,7 +66,7 @@ def write_site(
     for row in rows:
         if row["scale"] != "smoke":
             by_key.setdefault(row["key"], []).append(row)
-    out.mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(out)
     first_lines = {line["key"]: line for line in reversed(lines)}  # of an experiment with several
     for key, line in first_lines.items():
         page = experiment_page(line, by_key.get(key, []), ledger=ledger, papers=papers, keys=[*first_lines])

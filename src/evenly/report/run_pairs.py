@@ -1,6 +1,7 @@
 """Runs with different settings, paired by seed: which settings differ, and by how much the errors do."""
 
 import logging
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import DataError, SetupError, UsageError
-from evenly.intervals import Interval, interval, paired_difference, points_with_interval
+from evenly.intervals import Interval, holm, interval, paired_difference, points_with_interval
 from evenly.records.comparison import relative_cost
 from evenly.records.identity import APART, data_key
 from evenly.records.query import runs as all_runs
-from evenly.records.run import Run
+from evenly.records.run import DONE, RECIPE, Run
 from evenly.typed.mappings import digest, flatten
 
 _log = logging.getLogger(__name__)
@@ -74,6 +75,13 @@ def groups(which: Sequence[str], root: str | os.PathLike[str] = "runs") -> list[
     for run in [*chosen, *filter(_has_identity, all_runs(_folder(chosen, root)))]:
         key = keys.get(run.id) or _key(run)
         if key in by_key and run.state == "done":
+            try:
+                _check_numbers(run)
+            except DataError as error:
+                if run.id in keys:  # the user named it
+                    raise
+                _log.warning("skipped %s", error)
+                continue
             by_key[key].setdefault(int(run.recipe.get("seed", 0)), run)
     for run in chosen:
         if not by_key[keys[run.id]]:
@@ -179,9 +187,14 @@ def compare(of: Sequence[Group], split: str | None = None) -> tuple[str, list[Pa
 
 
 def conclusions(names: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
-    """A sentence for each difference, and for the runs that learned nothing; `names` are those of the groups."""
+    """A sentence for each difference, and for the runs that learned nothing; `names` are those of the groups.
+
+    Of many recipes one looks better by chance: a difference is announced if it remains after Holm's correction.
+    """
     sentences = []
-    for name, pair in zip(names, pairs, strict=True):
+    differences = [pair.difference for pair in pairs[1:]]
+    certain = [False, *holm([math.nan if each is None else each.p_value for each in differences])]
+    for name, pair, is_certain in zip(names, pairs, certain, strict=True):
         num = len(pair.group.runs)
         if lost := len(pair.group.collapsed_runs()):
             sentences.append(f"{lost} of {num} {'run' if num == 1 else 'runs'} like {name} learned nothing.")
@@ -200,18 +213,24 @@ def conclusions(names: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
             )
         else:
             word = "lower" if pair.difference.mean < 0 else "higher"
+            points = f"{points_with_interval(pair.difference)} points over {pair.difference.n} paired seeds"
             sentences.append(
-                f"{name} has a {word} error than {names[0]}: {points_with_interval(pair.difference)} points over "
-                f"{pair.difference.n} paired seeds."
+                f"{name} has a {word} error than {names[0]}: {points}."
+                if is_certain
+                else f"{name} may have a {word} error than {names[0]}: {points}. One of {len(pairs) - 1} recipes may "
+                "differ as much by chance."
             )
     return sentences
 
 
 def _check_numbers(run: Run) -> None:
-    """Raise unless the errors and the cost in a run's summary are numbers."""
-    summary = run.summary()
-    for name in ("gradients", *(f"{split}.error" for split in SPLITS)):
-        float(summary.get(name, 0))
+    """Raise unless the seed, the errors and the cost of a run are numbers."""
+    numbers = {name: run.summary().get(name, 0) for name in ("gradients", *(f"{split}.error" for split in SPLITS))}
+    for name, value in numbers.items():
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise DataError(f"{run.path / DONE}: {name} is {value!r:.40}, expected a number. Train the run again.")
+    if not isinstance(seed := run.recipe.get("seed", 0), int):
+        raise DataError(f"{run.path / RECIPE}: seed is {seed!r:.40}, expected a whole number.")
 
 
 def _has(of: Sequence[Group], split: str) -> bool:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -129,3 +130,24 @@ def test_training_goes_on_from_an_exported_folder_and_not_from_another_programs(
     assert main(words) == 3
     said = capsys.readouterr().err
     assert f"--model M --set model.weights={folder / 'model.safetensors'}" in said
+
+
+def test_a_file_whose_name_is_no_text_has_its_row(run: str, tmp_path: Path) -> None:
+    odd = tmp_path / "photos" / os.fsdecode(b"caf\xe9.png")
+    picture(tmp_path / "x.png")
+    odd.parent.mkdir()
+    os.rename(tmp_path / "x.png", odd)
+    out = tmp_path / "out.csv"
+    assert main(["predict", run, str(odd.parent), "--device", "cpu", "--out", str(out)]) == 0
+    assert b"caf\xe9.png," in out.read_bytes()
+
+
+def test_a_pipe_is_not_replaced_by_a_file(
+    run: str, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    asked = ["predict", run, str(home / "photos"), "--device", "cpu", "--out", str(pipe), "--force"]
+    assert main(asked) == 2
+    assert "is a pipe, a socket or a device" in capsys.readouterr().err
+    assert pipe.is_fifo()

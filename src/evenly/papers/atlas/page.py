@@ -46,7 +46,7 @@ def write_atlas(
     if first.exists() and not force:
         raise UsageError(f"{first} exists. Give another --out, or --force to replace the atlas.")
     cells_ = cells(rows)
-    out.mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(out)
     for row in rows:
         own = [cell for cell in cells_ if cell.task == row["key"]]
         atomic.write_text(out / address(row["key"]), task_page(row, own, tasks[row["key"]]))

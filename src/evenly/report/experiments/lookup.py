@@ -151,7 +151,7 @@ def _comparison(path: Path, root: Path) -> Path | None:
     """The file of the comparison that a word names: its path, its ID or the beginning of its ID."""
     if path.suffix == ".json" and path.parent.name == comparison.FOLDER and path.is_file():
         return path
-    if path.exists() or os.sep in os.fspath(path):
+    if os.path.exists(path) or os.sep in os.fspath(path):
         return None
     files = [file for file in comparison_files(root) if file.stem.startswith(path.name)]
     return files[0] if len(files) == 1 else None
@@ -159,15 +159,17 @@ def _comparison(path: Path, root: Path) -> Path | None:
 
 def holds_runs(path: Path) -> bool:
     """Whether a path is a folder of runs rather than a run."""
-    if not path.is_dir() or (path / RECIPE).is_file():
+    if not os.path.isdir(path) or os.path.isfile(path / RECIPE):
         return False
-    return any(path.glob(f"*/{RECIPE}")) or any((path / comparison.FOLDER).glob("*.json"))
+    return any(not run.parent.name.startswith(".") for run in path.glob(f"*/{RECIPE}")) or any(
+        (path / comparison.FOLDER).glob("*.json")
+    )
 
 
 def _refuse_empty(path: Path, root: str | os.PathLike[str]) -> None:
     """Refuse a folder without any run, unless its name is also the beginning of an ID."""
-    ours = any((path / name).exists() for name in RESERVED)
-    if path.is_dir() and not ours and not any(Path(root).glob(f"{glob.escape(path.name)}*/{RECIPE}")):
+    ours = any(os.path.exists(path / name) for name in RESERVED)
+    if os.path.isdir(path) and not ours and not any(Path(root).glob(f"{glob.escape(path.name)}*/{RECIPE}")):
         raise UsageError(
             f"the folder {path} holds no runs. Give one that does, or make some: evenly train --runs {path}"
         )

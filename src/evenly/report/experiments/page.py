@@ -66,7 +66,7 @@ class Page:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """The page as one file, whole or not at all."""
-        atomic.write_text(path, self.html())
+        atomic.write_text(path, self.html(), errors="replace")  # a folder's name may hold bytes that are no text
 
     def update(self) -> dict[str, Any]:
         """The update that a live page requests."""

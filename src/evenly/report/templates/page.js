@@ -96,6 +96,14 @@
     if (event.target === dialog || event.target.closest(".close")) dialog.close();
   });
 
+  // The number at the beginning of a cell, times in seconds: "−1.20 [−2, 0]", "16,540", "5.0 h"; NaN of other words.
+  const SECONDS = { s: 1, min: 60, h: 3600, days: 86400, years: 31536000 };
+  function quantity(text) {
+    const plain = text.replaceAll("−", "-").replaceAll(",", "");
+    const found = /^([+-]?[0-9.]+(?:e[+-]?[0-9]+)?)(?: (s|min|h|days|years))?(?=$|[ %×])/.exec(plain);
+    return found ? Number(found[1]) * (SECONDS[found[2]] ?? 1) : NaN;
+  }
+
   function sortable(block) {
     const table = block.querySelector("table");
     const body = table.tBodies[0];
@@ -125,8 +133,10 @@
         for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
         head.ariaSort = down ? "descending" : "ascending";
         const order = (a, b) => {
-          const [x, y] = [a, b].map((row) => row.cells[column].dataset.sort ?? words(row, column));
-          return x.localeCompare(y, "en", { numeric: true });
+          const [x, y] = [words(a, column), words(b, column)];
+          const [m, n] = [quantity(x), quantity(y)];
+          if (Number.isNaN(m) !== Number.isNaN(n)) return Number.isNaN(m) ? 1 : -1;
+          return Number.isNaN(m) ? x.localeCompare(y, "en", { numeric: true }) : m - n;
         };
         body.append(...[...body.rows].sort((a, b) => (down ? order(b, a) : order(a, b))));
       });
