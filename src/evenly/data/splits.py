@@ -29,6 +29,7 @@ class Splits(Mapping[str, Labelled]):
     def __init__(
         self, name: str, parts: Mapping[str, Labelled], *, remarks: Sequence[str] = (), drawn_from: str = ""
     ) -> None:
+        _check_parts(name, parts)
         if "train" not in parts:
             raise DataError(f"{name}: there is no 'train' split among {', '.join(parts) or 'none'}.")
         self.name = name
@@ -103,6 +104,20 @@ def require_splits(splits: Any) -> Splits:
         f'splits= is a {type(splits).__name__}, not evenly.Splits. Give Splits("mine", {{"train": …}}), whose '
         "parts are Labelled: evenly.data.own.foreign.foreign(dataset) makes one of any map-style data set."
     )
+
+
+def _check_parts(data: str, parts: Any) -> None:
+    """Refuse anything but `Labelled` by name: a data set alone, or data sets of other kinds."""
+    if not isinstance(parts, Mapping):
+        raise UsageError(
+            f'{data}: a {type(parts).__name__} is not splits by name. Give Splits("{data}", {{"train": …}}).'
+        )
+    for split, part in parts.items():
+        if not isinstance(part, Labelled):
+            raise UsageError(
+                f"{data}: the split {split!r} is a {type(part).__name__}, not a Labelled: "
+                "evenly.data.own.foreign.foreign(dataset) makes one of any map-style data set."
+            )
 
 
 def _check_classes(data: str, parts: Mapping[str, Labelled]) -> None:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenly.data.numpy_memory import as_tensor
 from evenly.errors import DataError
 
 Array = Tensor | NDArray[Any]
@@ -76,7 +77,7 @@ def as_numbers(values: Any, name: str, expected: str) -> Tensor:
     evenly.errors.DataError: labels are a list such as 'cat', not numbers: give one class number per example.
     """
     try:
-        return torch.as_tensor(values).detach()
+        return as_tensor(values).detach()
     except (TypeError, ValueError, RuntimeError) as error:
         what = repr(values) if values is None else f"a {type(values).__name__}"
         if isinstance(values, Sequence | np.ndarray) and len(values):

@@ -47,6 +47,19 @@ def misclassified(prediction_N: Tensor, label_N: Tensor) -> Tensor:
     return prediction_N != label_N
 
 
+def require_generator(rng: object) -> torch.Generator:
+    """The same generator; a `UsageError` for anything else, such as a seed.
+
+    >>> require_generator(0)
+    Traceback (most recent call last):
+    evenly.errors.UsageError: rng=0 is not a torch.Generator: give torch.Generator().manual_seed(0).
+    """
+    if isinstance(rng, torch.Generator):
+        return rng
+    seed = rng if isinstance(rng, int) else 0
+    raise UsageError(f"rng={rng!r} is not a torch.Generator: give torch.Generator().manual_seed({seed}).")
+
+
 def random_subset(num: int, num_drawn: int, *, rng: torch.Generator) -> Tensor:
     """`num_drawn` of `num` examples, every set of them equally likely.
 
@@ -54,6 +67,7 @@ def random_subset(num: int, num_drawn: int, *, rng: torch.Generator) -> Tensor:
     3
     """
     mask_N = torch.zeros(num, dtype=torch.bool)
+    rng = require_generator(rng)
     mask_N[torch.randperm(num, generator=rng, device=rng.device)[:num_drawn].cpu()] = True
     return mask_N
 
@@ -82,6 +96,7 @@ def random_places(hard_N: Tensor, *, rng: torch.Generator, staying: Tensor | Non
     >>> places.sort().values.tolist(), hard[places].sum().item(), places[0].item()
     ([0, 1, 2, 3, 4], 2, 0)
     """
+    rng = require_generator(rng)
     moving_N = torch.ones(len(hard_N), dtype=torch.bool)
     if staying is not None:
         moving_N[staying] = False
@@ -115,7 +130,8 @@ def upweight(separation: Separation, *, factor: float = 2.0, dataset: Any = None
     if dataset is None:
         return weight_N
     ordered_N = torch.empty_like(weight_N)
-    ordered_N[positions(dataset, separation.index, separation.labels)] = weight_N
+    where_N = positions(dataset, separation.index, separation.labels, by_position=separation.by_position)
+    ordered_N[where_N] = weight_N
     return ordered_N
 
 

@@ -5,15 +5,17 @@ Shapes: N examples.
 
 import hashlib
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import Subset
 
 from evenly.data.labelled import Labelled
 from evenly.data.own.foreign import as_dataset, foreign
 from evenly.errors import DataError, UsageError
+from evenly.resampling.arrays import Array, class_numbers
 
 SPOT_CHECKS = 32  # items read from a data set that does not list its labels
 
@@ -34,11 +36,20 @@ def fingerprint(index_N: Tensor, label_N: Tensor) -> str:
     return digest.hexdigest()
 
 
-def positions(dataset: Any, index_N: Tensor, label_N: Tensor, *, labels: Tensor | None = None) -> Tensor:
+def positions(
+    dataset: Any,
+    index_N: Tensor,
+    label_N: Tensor,
+    *,
+    labels: Array | Sequence[int] | None = None,
+    by_position: bool = False,
+    part: bool = False,
+) -> Tensor:
     """Where in `dataset` each separated example is; a `DataError` if the two do not belong together.
 
-    `Labelled` data are matched by their own index, other data sets by position. The labels of the data set, where it
-    shows them (or given as `labels`), must be those that were separated.
+    `Labelled` data are matched by their own index unless `by_position` says that the numbers are positions; other data
+    sets always by position. The labels of the data set, where it shows them (or given as `labels`, one for each of its
+    examples), must be those that were separated. With `part`, the data set may have examples that were not separated.
 
     >>> from torch.utils.data import TensorDataset
     >>> pairs = TensorDataset(torch.zeros(2, 3), torch.tensor([0, 1]))
@@ -47,13 +58,16 @@ def positions(dataset: Any, index_N: Tensor, label_N: Tensor, *, labels: Tensor 
     >>> positions(pairs, torch.tensor([0, 1]), torch.tensor([1, 0]))
     Traceback (most recent call last):
     evenly.errors.DataError: the labels are those of TensorDataset in another order: ...
+    >>> positions(pairs, torch.tensor([1]), torch.tensor([1]), part=True).tolist()
+    [1]
     """
-    refuse_evaluation(dataset)
     dataset = as_dataset(dataset)
+    refuse_evaluation(dataset)
     name = f"{dataset.name} {dataset.split}" if isinstance(dataset, Labelled) else type(dataset).__name__
-    theirs_N = dataset.index.cpu() if isinstance(dataset, Labelled) else torch.arange(len(dataset))
-    found_N = labels.cpu() if labels is not None else _labels(dataset)
-    if len(theirs_N) != len(index_N):
+    by_index = isinstance(dataset, Labelled) and not by_position
+    theirs_N = dataset.index.cpu() if by_index else torch.arange(len(dataset))
+    found_N = _labels(dataset) if labels is None else _given_labels(labels, len(dataset), name)
+    if len(theirs_N) < len(index_N) or (len(theirs_N) > len(index_N) and not part):
         raise DataError(f"{_strangers(name, theirs_N, found_N, index_N, label_N)} {_REMEDY}")
     sorted_N, order_N = theirs_N.sort()
     place_N = torch.searchsorted(sorted_N, index_N).clamp_max(len(sorted_N) - 1)
@@ -64,7 +78,7 @@ def positions(dataset: Any, index_N: Tensor, label_N: Tensor, *, labels: Tensor 
         )
     where_N = order_N[place_N]
     if found_N is not None and not torch.equal(found_N[where_N].long(), label_N):
-        if torch.equal(found_N.long().sort().values, label_N.sort().values):
+        if torch.equal(found_N[where_N].long().sort().values, label_N.sort().values):
             raise DataError(
                 f"the labels are those of {name} in another order: the outputs came from a shuffled loader. Take them "
                 "with shuffle=False, or give separate(…, index=) the number of the example behind each row."
@@ -76,12 +90,14 @@ def positions(dataset: Any, index_N: Tensor, label_N: Tensor, *, labels: Tensor 
 
 
 def refuse_evaluation(dataset: Any) -> None:
-    """Raise a `UsageError` for evaluation splits; other kinds of data set do not say what they are for.
+    """Raise a `UsageError` for evaluation splits and parts of them; other kinds of data set do not say what they are.
 
     >>> refuse_evaluation(Labelled(torch.zeros(1, 1), torch.zeros(1).long(), ("a",), split="test"))
     Traceback (most recent call last):
     evenly.errors.UsageError: data test is for evaluation: repeating examples there would change what is measured. ...
     """
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
     if isinstance(dataset, Labelled) and dataset.split != "train":
         raise UsageError(
             f"{dataset.name} {dataset.split} is for evaluation: repeating examples there would change what is "
@@ -128,6 +144,15 @@ def _strangers(name: str, theirs_N: Tensor, found_N: Tensor | None, index_N: Ten
         f"this separation was made for another data set: {len(index_N):,} examples, fingerprint "
         f"{fingerprint(index_N, label_N)}; {name} has {len(theirs_N):,}, fingerprint {mark}."
     )
+
+
+def _given_labels(labels: Array | Sequence[int], num: int, name: str) -> Tensor:
+    label_N = class_numbers(labels)
+    if len(label_N) != num:
+        raise DataError(
+            f"labels: {len(label_N):,} for the {num:,} examples of {name}: give one for each, in its order."
+        )
+    return label_N
 
 
 def _labels(dataset: Any) -> Tensor | None:

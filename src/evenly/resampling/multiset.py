@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from evenly.data.batches import occurrences
+from evenly.data.numpy_memory import as_tensor
 from evenly.errors import UsageError
 
 MOST_COPIES, MORE_COPIES = 100, 1_000_000  # for each example, and beyond that for all together
@@ -106,11 +107,21 @@ def _is_row(factor: Any) -> bool:
 
 
 def _rows_shown_once(once: Tensor | Sequence[int], num: int) -> Tensor:
-    chosen = torch.as_tensor(once).detach().cpu()
+    try:
+        chosen = as_tensor(once).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"once={once!r:.60}: give a boolean for each example, or positions.") from error
     if chosen.dtype == torch.bool:
         if chosen.shape != (num,):
-            raise UsageError(f"once: {len(chosen):,} booleans for {num:,} examples: give one for each, or positions.")
+            given = f"{len(chosen):,}" if chosen.ndim == 1 else f"{tuple(chosen.shape)}"
+            raise UsageError(f"once: {given} booleans for {num:,} examples: give one for each, or positions.")
         return chosen
+    if chosen.ndim != 1 or (len(chosen) and (chosen.is_floating_point() or chosen.is_complex())):
+        kind = str(chosen.dtype).removeprefix("torch.")
+        raise UsageError(
+            f"once: {kind} of shape {tuple(chosen.shape)}, expected a boolean for each of the {num:,} examples, or "
+            "whole numbers, the positions of those that stay at one copy."
+        )
     chosen = chosen.long()
     if len(chosen) and (int(chosen.min()) < 0 or int(chosen.max()) >= num):
         raise UsageError(f"once: positions run from 0 to {num - 1}, not {int(chosen.min())} to {int(chosen.max())}.")

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from evenly import memory
+from evenly.data.numpy_memory import as_tensor
 from evenly.device import has_float64
 from evenly.errors import DataError, SetupError, UsageError, did_you_mean
 from evenly.resampling.arrays import Array as Array
@@ -24,6 +25,7 @@ On = Literal["logits", "probabilities", "features"]
 PIECE = 2**17  # numbers that are worked on at once where a copy is made of them
 SMALL = 128  # rows up to which classes are worked on together
 SUMS_TO_ONE = 1e-3  # how far the sum of rounded probabilities may be from 1
+MOST_CLASSES = 10_000_000  # arrays over all class numbers are made
 LARGEST = 1e15  # squares of larger outputs overflow in single precision when they are summed
 
 
@@ -124,7 +126,7 @@ class Outputs:
             if isinstance(self.rows, Tensor):
                 target.copy_(self.rows.detach().index_select(0, part.to(self.rows.device)))
             else:
-                target.copy_(torch.from_numpy(self.rows[part.numpy()]))
+                target.copy_(as_tensor(self.rows[part.numpy()]))
         # Comparisons with nan are false, so this catches it too; extremes by row make no copy of the rows.
         good_K = (x_KD.amax(dim=1) < LARGEST) & (x_KD.amin(dim=1) > -LARGEST)
         if not bool(good_K.all()):
@@ -235,6 +237,12 @@ def check_outputs(
             f"label {int(label_N[first])} of example {first} is out of range: the outputs have "
             f"{rows.shape[1]} columns, classes 0 to {num - 1}. "
             "If these are not logits but features, say on='features' and give losses=."
+        )
+    if on == "features" and num > MOST_CLASSES:
+        first = int(label_N.argmax())
+        raise DataError(
+            f"label {num - 1} of example {first}: classes are numbered from 0, and at most {MOST_CLASSES:,} are told "
+            "apart. Number them anew: labels.unique(return_inverse=True)[1]."
         )
     if classes is not None and len(classes) <= int(label_N.max()):
         raise UsageError(f"classes names {len(classes)} classes, the labels go up to {int(label_N.max())}.")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.resampling.arrays import Array, as_numbers, per_example
-from evenly.resampling.baselines import misclassified, random_subset, upper_share
+from evenly.resampling.baselines import misclassified, random_subset, require_generator, upper_share
 from evenly.resampling.class_batch import ClassBatch
 from evenly.resampling.class_statistics import splits_by_loss
 from evenly.resampling.distinctness import Distinctness, distinctness
@@ -80,11 +80,12 @@ def separate(
         an early network predicts wrongly.
     index
         The number of the example behind each row, where the rows are not in the order of the data set, or are those
-        of a part of it; 0, 1, 2, … by default. Rows of a shuffled loader need it.
+        of a part of it: its position, or, for evenly's own `Labelled`, its `index`. Rows of a shuffled loader need it.
+        Without it, the rows are those of the whole data set in its order.
     classes
         Names of the classes, for messages.
     rng
-        For starts and samples; by default the same for every call.
+        A `torch.Generator` for starts and samples; by default the same for every call.
     restarts
         Starts of 2-means in each class.
     silhouette_sample
@@ -109,8 +110,7 @@ def separate(
     if among == "right" and not outputs.predict:
         raise UsageError("among='right' needs predictions, which features do not give: use on='logits'.")
     index_N = _numbers(index, len(outputs))
-    if rng is None:
-        rng = generator(0, "separate")
+    rng = generator(0, "separate") if rng is None else require_generator(rng)
     # Drawn before anything else, so that no other option changes the split.
     draws_CR2 = torch.rand(
         int(outputs.labels.max()) + 1, restarts, 2, generator=rng, device=rng.device, dtype=torch.float64
@@ -122,7 +122,7 @@ def separate(
         chosen_N = _by_rule(outputs, method, score_N=score_N, share=0.5 if share is None else share, rng=rng)
 
     hard_N = torch.zeros(len(outputs), dtype=torch.bool)
-    loss_N = torch.empty(len(outputs))
+    loss_N = torch.empty(len(outputs), dtype=torch.float32)
     right = 0
     probable = outputs.predict  # until a row is seen that is none
     splits: list[ClassSplit] = []
@@ -190,6 +190,7 @@ def separate(
         classes=outputs.classes,
         remarks=remarks,
         distinctness=distinct,
+        by_position=index is None,
     )
 
 

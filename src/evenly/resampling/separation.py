@@ -16,6 +16,7 @@ from evenly.data.own.foreign import as_dataset
 from evenly.errors import UsageError
 from evenly.resampling import matching, multiset
 from evenly.resampling.agreement import Agreement, agreement
+from evenly.resampling.arrays import Array
 from evenly.resampling.distinctness import Distinctness
 from evenly.resampling.outputs import class_words
 from evenly.resampling.sampler import MultisetSampler
@@ -78,7 +79,7 @@ class Separation:
     labels, losses
         Class number and loss of each.
     index
-        The number of each example: its position in the data set, or a `Labelled`'s own index.
+        The number of each example: its position in the data set, or a `Labelled`'s own index where that was given.
     splits
         Statistics of each class: sizes, mean losses, mean outputs, inertia, silhouette.
     method, on
@@ -91,6 +92,9 @@ class Separation:
         Warnings: classes that could not be split, or that do not fall into two clusters.
     distinctness
         By label, how distinct the clusters of a class are; not kept in files.
+    by_position
+        Whether `index` counts the rows, as `separate` was given none: the examples are those of a data set in its
+        order, and a `Labelled` is matched by position too, not by its own index.
     """
 
     hard: Tensor
@@ -104,6 +108,7 @@ class Separation:
     classes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     distinctness: Mapping[int, Distinctness] = field(default_factory=dict)
+    by_position: bool = False
 
     def __len__(self) -> int:
         return len(self.hard)
@@ -152,13 +157,22 @@ class Separation:
         factor: multiset.Factor = 2,
         *,
         once: Tensor | Sequence[int] | None = None,
-        labels: Tensor | None = None,
+        labels: Array | Sequence[int] | None = None,
     ) -> Tensor:
-        """The multiset as positions in `dataset`, for `Batches(indices=…)`; refused if it is another data set."""
-        where_N = matching.positions(dataset, self.index, self.labels, labels=labels)
-        repeat_N = torch.empty_like(where_N)
-        repeat_N[where_N] = self.repeats(factor, once=once)
-        return multiset.expand(repeat_N)
+        """The multiset as positions in `dataset`, for `Batches(indices=…)`; refused if it is another data set.
+
+        If `separate` was given an `index` of some examples of the data set only, the others are left out.
+        """
+        where_N = matching.positions(
+            dataset,
+            self.index,
+            self.labels,
+            labels=labels,
+            by_position=self.by_position,
+            part=not self.by_position,
+        )
+        position_N, row_N = where_N.sort()
+        return position_N[multiset.expand(self.repeats(factor, once=once)[row_N])]
 
     def subset(
         self,
@@ -166,12 +180,13 @@ class Separation:
         factor: multiset.Factor = 2,
         *,
         once: Tensor | Sequence[int] | None = None,
-        labels: Tensor | None = None,
+        labels: Array | Sequence[int] | None = None,
     ) -> Subset[T]:
         """The training set in which hard examples occur `factor` times: an ordinary `torch.utils.data.Subset`.
 
         The data set, or a pair of tensors (inputs, labels), must be the one that was separated; if it does not list
-        its labels (`targets`, `labels`), pass them as `labels` to have this checked.
+        its labels (`targets`, `labels`), pass them as `labels` to have this checked. If `separate` was given an `index`
+        of some of its examples only, the others are left out.
 
         >>> from torch.utils.data import TensorDataset
         >>> from evenly.resampling import separate
@@ -188,7 +203,7 @@ class Separation:
         factor: multiset.Factor = 2,
         *,
         once: Tensor | Sequence[int] | None = None,
-        labels: Tensor | None = None,
+        labels: Array | Sequence[int] | None = None,
         seed: int = 0,
         shuffle: bool = True,
     ) -> MultisetSampler:

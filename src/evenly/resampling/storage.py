@@ -36,7 +36,8 @@ _ROWS = ("index", "label", "hard", "loss")
 def save(separation: Separation, path: str | os.PathLike[str]) -> None:
     """Write a separation to `path`, whole or not at all: `.npz` (small), `.json` (readable) or `.csv` (a row each).
 
-    CSV holds the values of each example, not the means, inertias and silhouettes of the classes.
+    CSV holds the values of each example, not the means, inertias and silhouettes of the classes. It does not say
+    either whether the numbers of the examples were given: `load` takes 0, 1, 2, … in this order for positions.
     """
     path = Path(path)
     if path.suffix == ".npz":
@@ -118,6 +119,7 @@ def _facts(separation: Separation) -> dict[str, Any]:
         "classes": list(separation.classes),
         "remarks": list(separation.remarks),
         "fingerprint": separation.fingerprint,
+        "by_position": separation.by_position,
     }
 
 
@@ -204,10 +206,16 @@ def _assemble(
         accuracy=_number(facts["accuracy"]),
         classes=tuple(facts["classes"]),
         remarks=tuple(facts["remarks"]),
+        by_position=facts.get("by_position", _count_rows(examples["index"])),
     )
     if facts.get("fingerprint") not in (None, separation.fingerprint):
         raise DataError(f"{path}: its examples do not match its own fingerprint: the file was changed. Separate again.")
     return separation
+
+
+def _count_rows(index_N: Tensor) -> bool:
+    """Whether the numbers are 0, 1, 2, …, as of rows without numbers of their own."""
+    return torch.equal(index_N, torch.arange(len(index_N)))
 
 
 def _check_examples(path: Path, examples: Mapping[str, Tensor]) -> None:
@@ -228,6 +236,7 @@ def _check_facts(path: Path, facts: Mapping[str, Any], splits: Sequence[ClassSpl
     right = all(isinstance(facts[name], str) for name in ("method", "on"))
     right = right and all(isinstance(word, str) for name in ("classes", "remarks") for word in facts[name])
     right = right and isinstance(facts["accuracy"], int | float | None)
+    right = right and isinstance(facts.get("by_position", False), bool)
     right = right and (not facts["classes"] or len(facts["classes"]) >= num_classes)
     for split in splits:
         right = right and all(type(getattr(split, name)) is int for name in _COUNTS) and 0 <= split.label < num_classes

@@ -71,7 +71,7 @@ def suspects(
         raise UsageError(f"sure={sure}, fence={fence}: a probability between 0 and 1, and a multiple of 0 or more.")
     outputs = check_outputs(logits, labels, losses=losses)
     num = len(outputs)
-    loss_N, probability_N = torch.empty(num, dtype=torch.float64), torch.empty(num)
+    loss_N, probability_N = torch.empty(num, dtype=torch.float64), torch.empty(num, dtype=torch.float32)
     predicted_N, surely_N = torch.empty(num, dtype=torch.int64), torch.zeros(num, dtype=torch.bool)
     for label, members_K in outputs.by_class():
         x_KD = outputs.read(members_K)

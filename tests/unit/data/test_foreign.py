@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 from evenly.data.labelled import Lazy
@@ -133,3 +134,32 @@ def test_an_item_that_is_not_finite_is_named_before_training() -> None:
     inputs[13, 2] = torch.nan
     with pytest.raises(DataError, match="item 13 of TensorDataset holds NaN or infinity"):
         _ = foreign(TensorDataset(inputs, torch.arange(20) % 2)).fingerprint
+
+
+class Pictures(Dataset):
+    """Four items, with what people call labels and classes."""
+
+    def __init__(self, **named: object) -> None:
+        for name, value in named.items():
+            setattr(self, name, value)
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, i: int) -> Tensor:
+        return torch.full((2,), float(i))
+
+
+@pytest.mark.parametrize("words", [["cat", "dog", "cat", "dog"], np.array(["cat", "dog", "cat", "dog"])])
+def test_labels_that_are_words_are_refused_with_the_line_that_numbers_them(words: object) -> None:
+    for call in (lambda: foreign(Pictures(), labels=words), lambda: foreign(Subset(Pictures(targets=words), [0, 1]))):
+        with pytest.raises(DataError, match=r"labels are .*cat.*names\.index"):
+            call()
+
+
+def test_methods_and_numbers_called_labels_and_classes_are_not_taken_for_them() -> None:
+    with pytest.raises(DataError, match="no labels found"):
+        foreign(Pictures(labels=lambda: [0, 1, 0, 1]))
+    assert foreign(Pictures(targets=[0, 1, 0, 1], classes=2)).classes == ("0", "1")
+    with pytest.raises(UsageError, match="classes=3, expected the name of each class"):
+        foreign(Pictures(targets=[0, 1, 0, 1]), classes=3)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils.data import TensorDataset
 
 from evenly.data import Labelled, Splits
 from evenly.errors import DataError, UsageError
@@ -59,3 +60,11 @@ def test_splits_that_number_their_classes_differently_are_refused(classes: tuple
         Splits("tiny", {"train": train, "test": test})
     with pytest.raises(DataError, match=words):
         Splits("tiny", {"train": train}) | {"test": test}
+
+
+def test_parts_of_another_kind_are_refused_with_what_makes_them_fit() -> None:
+    pairs = TensorDataset(torch.zeros(2, 3), torch.tensor([0, 1]))
+    with pytest.raises(UsageError, match=r"'train' is a TensorDataset, not a Labelled: .*foreign\(dataset\)"):
+        Splits("mine", {"train": pairs})
+    with pytest.raises(UsageError, match=r'a Labelled is not splits by name. Give Splits\("mine", {"train": …}\)'):
+        Splits("mine", Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), ("a", "b")))

@@ -68,3 +68,9 @@ def test_a_factor_that_is_no_whole_number_of_at_least_one_is_refused(factor: obj
 def test_bad_factors_are_named(arguments: dict, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         repeats(HARD, **arguments)
+
+
+@pytest.mark.parametrize("once", [[0.7], torch.zeros(3, 1, dtype=torch.bool), torch.zeros(2, 2).long(), 1, "a", ["a"]])
+def test_examples_shown_once_are_not_guessed_from_other_values(once: object) -> None:
+    with pytest.raises(UsageError, match="once"):
+        repeats(torch.tensor([True, False, True]), once=once)

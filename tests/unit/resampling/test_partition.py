@@ -8,6 +8,8 @@ import torch
 
 from evenly.errors import DataError, UsageError
 from evenly.resampling import SeparationWarning, separate
+from evenly.resampling.health import health
+from evenly.resampling.suspects import suspects
 
 LOGITS = torch.tensor([[4.0, 0.0], [5.0, 0.2], [0.2, 0.3], [0.0, 4.0], [0.3, 5.0], [0.4, 0.1]])
 LABELS = torch.tensor([0, 0, 0, 1, 1, 1])
@@ -201,3 +203,30 @@ def test_random_marks_a_share_of_all_and_depends_on_the_generator() -> None:
     assert one.num_hard == two.num_hard == 120
     assert not torch.equal(one.hard, two.hard)
     assert abs(one.splits[0].num_hard - 60) < 25
+
+
+def test_a_seed_in_place_of_a_generator_is_refused_with_the_generator_to_give() -> None:
+    with pytest.raises(
+        UsageError, match=r"rng=7 is not a torch\.Generator: give torch\.Generator\(\)\.manual_seed\(7\)"
+    ):
+        separate(torch.eye(4), [0, 1, 2, 3], rng=7)
+
+
+@pytest.mark.filterwarnings("ignore::evenly.resampling.SeparationWarning")
+def test_another_default_precision_changes_nothing() -> None:
+    logits, labels = torch.randn(60, 3, generator=torch.Generator().manual_seed(0)), torch.arange(60) % 3
+    expected = separate(logits, labels)
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = separate(logits, labels)
+        assert torch.equal(found.hard, expected.hard)
+        assert torch.equal(found.losses, expected.losses)
+        assert found.losses.dtype == suspects(logits, labels).probability.dtype == torch.float32
+        health(found, logits)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_numbers_that_are_no_class_numbers_are_refused_before_memory_is_asked_for() -> None:
+    with pytest.raises(DataError, match=r"label 1000000000000 of example 1.*Number them anew"):
+        separate(torch.eye(2), [0, 10**12], on="features", losses=[0.0, 1.0])

@@ -80,12 +80,16 @@ def test_per_example_factors_follow_the_rows_that_were_separated() -> None:
     [
         (TensorDataset(torch.arange(5.0), LABELS[:5]), r"6 examples, fingerprint [0-9a-f]{16}; TensorDataset has 5"),
         (TensorDataset(torch.arange(6.0), 1 - LABELS * 0), "another data set.*Separate again"),
-        (labelled(index=torch.arange(1, 7)), "Example 0 is not in it"),
     ],
 )
 def test_another_data_set_is_refused_with_both_fingerprints(data: Dataset, words: str) -> None:
     with pytest.raises(DataError, match=words):
         separate(LOGITS, LABELS).subset(data)
+
+
+def test_numbers_that_a_labelled_does_not_have_are_refused() -> None:
+    with pytest.raises(DataError, match="Example 0 is not in it"):
+        separate(LOGITS, LABELS, index=range(6)).subset(labelled(index=torch.arange(1, 7)))
 
 
 class Opaque(Dataset):

@@ -1,17 +1,19 @@
 """Any map-style `torch.utils.data.Dataset` as `Labelled`: items are read on demand."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 from evenly.data.labelled import Labelled, has_channels_last
+from evenly.data.numpy_memory import as_tensor
 from evenly.errors import DataError, UsageError
 from evenly.progress import Bar
 
@@ -49,7 +51,7 @@ def foreign(
         )
     if len(items) == 0:
         raise DataError(f"{kind} has no items.")
-    numbers = torch.as_tensor(class_labels)
+    numbers = _class_numbers(kind, class_labels)
     if numbers.is_floating_point() or numbers.ndim != 1:
         raise DataError(
             f"{kind}: labels are {numbers.dtype} of shape {tuple(numbers.shape)}, expected one class number per item. "
@@ -57,11 +59,29 @@ def foreign(
         )
     if len(numbers) != len(items):
         raise DataError(f"{kind}: {len(numbers):,} labels for {len(items):,} items: give one per item.")
-    names = classes if classes is not None else _classes_of(dataset)
+    names = _classes_of(dataset) if classes is None else _names(kind, classes)
     if names is None:
         names = [str(number) for number in range(int(numbers.max()) + 1)]
     inputs = ForeignInputs(dataset, range(len(items)), key)
     return Labelled(inputs, numbers.long(), tuple(map(str, names)), name=kind)
+
+
+def _class_numbers(kind: str, labels: Any) -> Tensor:
+    try:
+        return as_tensor(labels)
+    except (TypeError, ValueError, RuntimeError) as error:
+        some = list(labels[:2]) if isinstance(labels, Sequence | np.ndarray) else type(labels).__name__
+        raise DataError(
+            f"{kind}: the labels are {some!r:.60}, expected one class number per item, from 0. Number words by their "
+            "place in a list, labels=[names.index(word) for word in words], and give it as classes=names."
+        ) from error
+
+
+def _names(kind: str, classes: Any) -> Sequence[str]:
+    if isinstance(classes, str) or not hasattr(classes, "__len__"):
+        raise UsageError(f"{kind}: classes={classes!r:.60}, expected the name of each class: classes=['cat', 'dog'].")
+    names: Sequence[str] = classes
+    return names
 
 
 def require_indexable(dataset: Any) -> Any:
@@ -80,17 +100,39 @@ def require_indexable(dataset: Any) -> Any:
 
 
 def as_dataset(data: Any) -> Any:
-    """A pair of tensors (inputs, labels) as a data set, and data sets as they are; anything else is refused.
+    """A pair of tensors or arrays (inputs, labels) as a data set, and data sets as they are; anything else is refused.
 
     >>> as_dataset((torch.zeros(3, 2), torch.tensor([0, 1, 1])))[2]
     (tensor([0., 0.]), tensor(1))
     """
-    if isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, Tensor) for part in data):
-        inputs, labels = data
+    if isinstance(data, Mapping):
+        first = next(iter(data), "train")
+        raise UsageError(f"a {type(data).__name__} has several parts: give one of them, such as data[{first!r}].")
+    if _is_pair(data):
+        inputs, labels = (_tensor_of(part, what) for part, what in zip(data, ("inputs", "labels"), strict=True))
         if len(inputs) != len(labels):
             raise DataError(f"{len(labels):,} labels for {len(inputs):,} inputs: give one per input.")
         return TensorDataset(inputs, labels)
     return require_indexable(data)
+
+
+def _is_pair(data: Any) -> bool:
+    """Whether these are inputs and labels; a list of two tensors may also be two items."""
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        return False
+    if not all(isinstance(part, Tensor | np.ndarray) and part.ndim for part in data):
+        return False
+    return isinstance(data, tuple) or (data[1].ndim == 1 and len(data[0]) == len(data[1]))
+
+
+def _tensor_of(part: Tensor | NDArray[Any], what: str) -> Tensor:
+    try:
+        return as_tensor(part)
+    except TypeError as error:
+        raise DataError(
+            f"the {what} are an array of {part.dtype}, expected numbers. Words are numbered by "
+            "numpy.unique(words, return_inverse=True)[1]."
+        ) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +199,7 @@ class ForeignInputs:
             pixels = np.array(value.convert("L" if value.mode in ("L", "1") else "RGB"))
             return torch.from_numpy(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1).copy())
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            return _channels_first(torch.from_numpy(value))
+            return _channels_first(as_tensor(value))
         raise DataError(
             f"item {position} of {type(self.dataset).__name__} gives a {type(value).__name__} as its input, expected a "
             "tensor, an array or a PIL image."
@@ -189,14 +231,19 @@ def _channels_first(value: Tensor) -> Tensor:
 def _labels_of(dataset: Any) -> Any:
     if isinstance(dataset, Subset):
         whole = _labels_of(dataset.dataset)
-        return None if whole is None else torch.as_tensor(whole)[torch.as_tensor(dataset.indices)]
+        return None if whole is None else _class_numbers(type(dataset.dataset).__name__, whole)[list(dataset.indices)]
     if isinstance(dataset, TensorDataset):
         return dataset.tensors[-1] if len(dataset.tensors) > 1 else None
     for name in ("targets", "labels"):
-        if getattr(dataset, name, None) is not None:
-            return getattr(dataset, name)
+        value = getattr(dataset, name, None)
+        if value is not None and not callable(value):
+            return value
     return None
 
 
 def _classes_of(dataset: Any) -> Any:
-    return _classes_of(dataset.dataset) if isinstance(dataset, Subset) else getattr(dataset, "classes", None)
+    """The names of the classes where the data set has them; in others `classes` is their number, or a method."""
+    if isinstance(dataset, Subset):
+        return _classes_of(dataset.dataset)
+    names = getattr(dataset, "classes", None)
+    return names if hasattr(names, "__len__") and not isinstance(names, str) else None

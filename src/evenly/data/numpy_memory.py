@@ -1,0 +1,25 @@
+"""Tensors of arrays, also of those whose memory torch cannot share."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def as_tensor(values: Any) -> Tensor:
+    """Like `torch.as_tensor`, but takes arrays with negative strides, of another byte order, or of long floats.
+
+    Only those are copied. Bytes in the other order come from files of other machines and formats (FITS, IDX), negative
+    strides from a view such as `array[::-1]`.
+
+    >>> import numpy as np
+    >>> as_tensor(np.arange(3)[::-1]), as_tensor(np.array([1.0, 2.0], dtype=">f4"))
+    (tensor([2, 1, 0]), tensor([1., 2.]))
+    """
+    if not isinstance(values, np.ndarray):
+        return torch.as_tensor(values)
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:  # torch has nothing longer than float64
+        values = values.astype(np.float64)
+    values = values.astype(values.dtype.newbyteorder("="), copy=False)
+    return torch.as_tensor(values.copy() if any(stride < 0 for stride in values.strides) else values)
