@@ -84,12 +84,15 @@ def fit(layer: nn.Linear, features: Tensor, split: Labelled, rows: Tensor, *, st
     bias_C = bias_C - weight_CD @ mean_D
     if layer.out_features == 1:
         weight_CD, bias_C = weight_CD[1:] - weight_CD[:1], bias_C[1:] - bias_C[:1]
-    fitted = nn.Linear(layer.in_features, layer.out_features, bias=has_bias)
+    # Without first weights: they would be drawn from the caller's random numbers.
+    fitted = nn.utils.skip_init(
+        nn.Linear, layer.in_features, layer.out_features, bias=has_bias, dtype=layer.weight.dtype
+    )
     with torch.no_grad():
         fitted.weight.copy_(weight_CD)
         if has_bias:
             fitted.bias.copy_(bias_C)
-    return fitted.to(layer.weight.device, layer.weight.dtype)
+    return fitted.to(layer.weight.device)
 
 
 def logistic_regression(

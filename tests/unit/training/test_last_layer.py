@@ -272,3 +272,10 @@ def test_it_is_a_method_of_a_comparison(tmp_path, caplog):
 
 def test_without_it_a_recipe_has_the_digest_it_always_had():
     assert digest(Recipe()) == digest(Recipe(last_layer=None)) != digest(Recipe(last_layer="validation"))
+
+
+def test_a_refit_outside_of_training_draws_no_random_numbers_of_the_caller() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    before = torch.get_rng_state()
+    retrain_last_layer(network, load("spirals")["balanced"])
+    assert torch.equal(before, torch.get_rng_state())
