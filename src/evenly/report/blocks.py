@@ -56,8 +56,13 @@ class Picture:
 
     @property
     def detail_lines(self) -> str:
-        """The details as one text: a line each, term and description separated by a tab."""
-        return "\n".join(f"{term}\t{words}" for term, words in self.details.items())
+        """The details as one text: a line each, term and description separated by a tab.
+
+        >>> Picture("x.png", "a cat", details={"file": "a\\nb.png"}).detail_lines
+        'file\\ta b.png'
+        """
+        flat = str.maketrans("\t\r\n", "   ")  # a file's name may hold them
+        return "\n".join(f"{term.translate(flat)}\t{words.translate(flat)}" for term, words in self.details.items())
 
 
 @dataclass(frozen=True)

@@ -133,13 +133,15 @@ def _experiments(
 ) -> tuple[list[Experiment], int]:
     experiments: list[Experiment] = []
     left = len(wanted) + len(alone) - MOST
-    for path, name in progress.track(list(wanted)[:MOST], "reading comparisons"):
+    files = {key: key[0] / comparison.FOLDER / f"{key[1]}.json" for key in wanted}
+    latest = set(sorted([*files.values(), *alone], key=lambda path: (alone.get(path, False), _changed(path)))[-MOST:])
+    for path, name in progress.track([key for key in wanted if files[key] in latest], "reading comparisons"):
         experiments.append(folders[path].experiment(name, named_runs=frozenset(wanted[path, name])))
-    for path, named_runs in list(alone.items())[: max(MOST - len(experiments), 0)]:
+    for path in [path for path in alone if path in latest]:
         try:
             experiments.append(of_run(Run(path)))
         except (DataError, SetupError) as error:
-            if named_runs:
+            if alone[path]:  # the user named it
                 raise
             experiments.append(
                 Experiment(path.name, f"Run {path.name}", [], None, remarks=[f"Left out {path.name}: {error}"])

@@ -99,10 +99,14 @@ def page_of(
         for experiment, (chapter, _) in zip(experiments, chapters, strict=True)
     }
     indices, conclusions = [], []
-    for folder in map(Folder, folders[:1]):
+    for number, folder in enumerate(map(Folder, dict.fromkeys(folders)), 1):
         paired = pair_loose_runs(folder)
-        indices.append(index_section(folder, places, [each.table for each in paired]))
-        conclusions = [sentence for each in paired for sentence in each.conclusions]
+        index = index_section(folder, places, [each.table for each in paired])
+        if number > 1 or len(folders) > 1:
+            name = "index" if number == 1 else f"index-{number}"
+            index = replace(index, id=name, title=f"Index of {folder.path}")
+        indices.append(index)
+        conclusions += [sentence for each in paired for sentence in each.conclusions]
     total = len(chapters) + left
     badges = [_IN_A_COUNT.get(chapter.lead.badge, chapter.lead.badge) for chapter, _ in chapters if chapter.lead.badge]
     counts = ", ".join(f"{badges.count(badge)} {badge}" for badge in dict.fromkeys(badges))

@@ -128,9 +128,12 @@ def groups_section(experiment: Experiment) -> Section | None:
     by_attribute: dict[str, dict[str, dict[str, list[float]]]] = {}
     for label, own in experiment.by_label.items():
         for member in own:
-            for name, value in (member.summary or (member.metrics or [{}])[-1]).items():
+            numbers = member.summary or (member.metrics or [{}])[-1]
+            worst = f"{experiment.split}.worst."
+            attributes = [name.removeprefix(worst) for name in numbers if name.startswith(worst)]
+            for name, value in numbers.items():
                 if name.startswith(start) and isinstance(value, float):
-                    attribute, _, group = name.removeprefix(start).partition(".")
+                    attribute, group = _attribute_and_group(name.removeprefix(start), attributes)
                     by_method = by_attribute.setdefault(attribute, {}).setdefault(label, {})
                     by_method.setdefault(group, []).append(value)
     blocks = plots(
@@ -140,6 +143,17 @@ def groups_section(experiment: Experiment) -> Section | None:
         ]
     )
     return Section("groups", "Groups", blocks) if blocks else None
+
+
+def _attribute_and_group(name: str, attributes: Sequence[str]) -> tuple[str, str]:
+    """The attribute and the group that the name of an error ends with; both may have dots in them.
+
+    >>> _attribute_and_group("hair.colour.dark", ["hair.colour", "hair.style"])
+    ('hair.colour', 'dark')
+    """
+    known = [attribute for attribute in attributes if name.startswith(f"{attribute}.")]
+    attribute = max(known, key=len, default=name.partition(".")[0])
+    return attribute, name.removeprefix(f"{attribute}.")
 
 
 def class_names(separation: Mapping[str, Any]) -> dict[int, str]:

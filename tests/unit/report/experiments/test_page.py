@@ -1,6 +1,7 @@
 """The page of experiments says what its records say, and no more."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -277,6 +278,55 @@ def test_groups_are_drawn_from_the_errors_of_each(tmp_path: Path) -> None:
     page = page_of([run.path])
     chart = next(b.chart for s in page.sections if s.id == "groups" for b in s.blocks if isinstance(b, Plot))
     assert (chart.layers[0].x, chart.layers[0].y) == (("on land", "at sea. far"), (10.0, 30.0))  # type: ignore[union-attr]
+
+
+def test_attributes_whose_names_have_dots_have_a_chart_each(tmp_path: Path) -> None:
+    recipe = Recipe(epochs=1)
+    errors = {"test.error.hair.colour.dark": 0.1, "test.error.hair.style.long": 0.3}
+    with Run.create(tmp_path, to_mapping(recipe), digest(recipe)) as run:
+        run.log(epoch=1, **{"test.error": 0.2})
+        run.finish({"test.error": 0.2, "test.worst.hair.colour": 0.1, "test.worst.hair.style": 0.3, **errors})
+    drawn = [title for title in titles(page_of([run.path])) if "hair" in title]
+    assert len(drawn) == 2
+    assert "hair.colour" in drawn[0]
+    assert "hair.style" in drawn[1]
+
+
+def test_the_latest_experiments_are_shown_whether_comparisons_or_runs(comparison: Maker, tmp_path: Path) -> None:
+    comparison()
+    record = json.loads((tmp_path / "runs" / "comparisons" / f"{ID}.json").read_text())
+    for number in range(14):
+        path = tmp_path / "runs" / "comparisons" / f"c0ffee{number + 10}.json"
+        path.write_text(json.dumps(record | {"id": path.stem}))
+        os.utime(path, (1e9 + number, 1e9 + number))
+    recipe = Recipe(epochs=1, seed=99)
+    with Run.create(tmp_path / "runs", to_mapping(recipe), digest(recipe)) as run:
+        run.finish({"test.error": 0.2})
+    page = page_of([tmp_path / "runs"])
+    assert "The latest 12 are shown below the index." in page.lead.finding
+    assert any(run.id in chapter.id for chapter in page.chapters)
+    assert not any("c0ffee10" in chapter.id for chapter in page.chapters)
+
+
+def test_every_folder_has_its_index(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        for seed in range(2):
+            recipe = Recipe(epochs=1, seed=seed)
+            with Run.create(tmp_path / folder, to_mapping(recipe), f"{folder}{seed}") as run:
+                run.finish({"test.error": 0.2})
+    page = page_of([tmp_path / "one", tmp_path / "two"])
+    assert [(s.id, s.title) for s in page.sections] == [
+        ("index", f"Index of {tmp_path / 'one'}"),
+        ("index-2", f"Index of {tmp_path / 'two'}"),
+    ]
+    assert all(f"{folder}{seed}" in page.html() for folder in ("one", "two") for seed in range(2))
+
+
+def test_a_folder_that_holds_nothing_but_a_removed_run_has_no_page(tmp_path: Path) -> None:
+    (tmp_path / ".a1.removed").mkdir()
+    (tmp_path / ".a1.removed" / "recipe.yaml").write_text("seed: 0\n")
+    with pytest.raises(UsageError, match="holds no runs"):
+        page_of([tmp_path])
 
 
 def test_a_run_in_progress_shows_what_is_known(tmp_path: Path) -> None:
