@@ -6,6 +6,7 @@ missing extra, 5 ran but the claim did not hold, 75 stopped but resumable, 130 C
 Nothing here imports torch before a verb runs, so that `evenly --help` answers at once.
 """
 
+import errno
 import logging
 import os
 import shlex
@@ -18,7 +19,11 @@ from evenly import __version__
 from evenly.cli.parser import Parser
 from evenly.consent import trusting
 from evenly.errors import EvenlyError, SetupError
-from evenly.progress import tell, wrap_text
+from evenly.progress import printable, tell, wrap_text
+
+# Errors of the system that are about a path, and how much of it is shown.
+_PATHS = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ELOOP, errno.EROFS}
+_SHOWN = 200
 
 EXAMPLES = """
   evenly demo                                 see it work on embedded data
@@ -72,6 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(end="", flush=True)  # here, where it can still be reported that the output cannot be written
     except OSError as error:
         reason = _why_stdout_fails(error)
+        if reason is None and error.errno in _PATHS and error.filename is not None:
+            name = printable(os.fsdecode(error.filename))
+            shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+            print(wrap_text(f"evenly: {shown}: {error.strerror}. Give another path."), file=sys.stderr)
+            return SetupError.exit_code
         if reason is None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would complain at exit
