@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 import evenly
+from evenly.errors import UsageError
 from evenly.optim import SharpnessAware
 
 # Lightning imports torchmetrics, which imports torchvision, whose operators may not fit the torch at hand.
@@ -310,3 +311,25 @@ if __name__ == "__main__":
 
     warnings.simplefilter("ignore")
     two_processes(Path(sys.argv[1]))
+
+
+@pytest.mark.parametrize("rule", [lambda: "sam", lambda: evenly.SAM(network())], ids=["a name", "a rule"])
+def test_the_callback_asks_for_the_class_of_a_rule(rule) -> None:
+    from evenly.integrations.lightning import SharpnessAwareTraining
+
+    with pytest.raises(UsageError, match=r"was given a (str|SAM): give the class and its options"):
+        SharpnessAwareTraining(rule())
+
+
+class Lossless(Plain):
+    def training_step(self, batch: list[Tensor], index: int) -> dict:
+        return {"error": super().training_step(batch, index)}
+
+
+def test_a_training_step_without_a_loss_is_refused_by_name(tmp_path: Path) -> None:
+    from evenly.integrations.lightning import SharpnessAwareTraining
+
+    x, y = (torch.cat(parts) for parts in zip(*batches()[:4], strict=True))
+    trainer = lightning.Trainer(max_epochs=1, callbacks=[SharpnessAwareTraining(evenly.SAM)], **quiet(tmp_path))
+    with pytest.raises(UsageError, match="returned a dict of error: SAM needs the loss"):
+        trainer.fit(Lossless(), DataLoader(TensorDataset(x, y), batch_size=6))

@@ -126,7 +126,7 @@ class Batches:
         workers: int = 0,
         share: tuple[int, int] = (0, 1),
     ) -> None:
-        _check_kind(data)
+        _check_kind(data, augment)
         self.data, self.batch_size, self.seed = data, batch_size, seed
         self.shuffle, self.augment, self.drop_last, self.workers = shuffle, augment, drop_last, workers
         self.rank, self.size = share
@@ -292,9 +292,14 @@ def _bytes_or_float32(x: Tensor) -> Tensor:
     return x if x.dtype == torch.uint8 else x.to(torch.float32)
 
 
-def _check_kind(data: object) -> None:
+def _check_kind(data: object, augment: object) -> None:
     if isinstance(data, Splits):
         raise UsageError(f"batches: data are a Splits, with the parts {', '.join(data)}: give .train, or another.")
+    if augment is not None and not isinstance(augment, Augmentation):
+        raise UsageError(
+            f"batches: augment={augment!r:.60} is a {type(augment).__name__}: give Augmentation.parse(['mirror'], "
+            "data=data), after `from evenly.data import Augmentation`."
+        )
     if not isinstance(data, Labelled):
         raise UsageError(
             f"batches: data are a {type(data).__name__}, which names no classes. Give Labelled(inputs, labels, "

@@ -18,6 +18,7 @@ from evenly.data.crops import Resize
 from evenly.data.draws import Draws
 from evenly.data.formats.image_decoding import decode
 from evenly.data.labelled import Labelled, scale_pixels
+from evenly.data.numpy_memory import as_tensor
 from evenly.errors import DataError, UsageError
 
 
@@ -161,8 +162,9 @@ class InputFormat:
 
 def _numbers(given: Any) -> Tensor:
     try:
-        return torch.as_tensor(given)
-    except (TypeError, ValueError, RuntimeError) as error:
+        # A data frame, or a column of one.
+        return as_tensor(given.to_numpy() if hasattr(given, "to_numpy") else given)
+    except (TypeError, ValueError, RuntimeError, LookupError) as error:
         raise UsageError(
             f"a {type(given).__name__} is not a valid input: give image files, a folder, PIL images, arrays or tensors."
         ) from error

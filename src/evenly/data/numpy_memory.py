@@ -1,5 +1,6 @@
 """Tensors of arrays, also of those whose memory torch cannot share."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ def as_tensor(values: Any) -> Tensor:
     """Like `torch.as_tensor`, but takes arrays with negative strides, of another byte order, or of long floats.
 
     Only those are copied. Bytes in the other order come from files of other machines and formats (FITS, IDX), negative
-    strides from a view such as `array[::-1]`.
+    strides from a view such as `array[::-1]`. The tensor of an array that is read only must not be written to.
 
     >>> import numpy as np
     >>> as_tensor(np.arange(3)[::-1]), as_tensor(np.array([1.0, 2.0], dtype=">f4"))
@@ -22,4 +23,9 @@ def as_tensor(values: Any) -> Tensor:
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:  # torch has nothing longer than float64
         values = values.astype(np.float64)
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
-    return torch.as_tensor(values.copy() if any(stride < 0 for stride in values.strides) else values)
+    if any(stride < 0 for stride in values.strides):
+        values = values.copy()
+    with warnings.catch_warnings():
+        # Nothing is written to it, and a memory-mapped file may be too large to copy.
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
+        return torch.as_tensor(values)

@@ -29,6 +29,12 @@ class SharpnessAwareTraining(Callback):
 
     def __init__(self, rule: Callable[..., DisplacedGradient], **options: Any) -> None:
         super().__init__()
+        if not callable(rule):
+            kind = type(rule).__name__
+            raise UsageError(
+                "SharpnessAwareTraining builds the rule itself, when the module lies where it will train, and was "
+                f"given a {kind}: give the class and its options, SharpnessAwareTraining(evenly.SAM, rho=0.05)."
+            )
         self.build = partial(rule, **options)
         self.sam: DisplacedGradient | None = None
         #: A state read from a checkpoint, until it is loaded.
@@ -60,6 +66,11 @@ class SharpnessAwareTraining(Callback):
                 with contextlib.nullcontext() if passes == 1 else _silent(pl_module):
                     output = original(*args, **kwargs)
                 if isinstance(output, Mapping):
+                    if "loss" not in output:
+                        raise UsageError(
+                            f"training_step returned a {type(output).__name__} of {', '.join(map(str, output))}: SAM "
+                            "needs the loss of every step under the name `loss`."
+                        )
                     return output["loss"], output
                 if not isinstance(output, Tensor):
                     raise UsageError(f"training_step returned {type(output).__name__}: SAM needs a loss in every step")

@@ -94,12 +94,15 @@ class TrainedRun:
         ----------
         images
             The path of an image file, or of a folder whose images are taken wherever they lie below it; a PIL image;
-            an array or tensor with one input, or with inputs along the first dimension; or a list of any of these.
+            an array, tensor or data frame with one input, or with inputs along the first dimension; or a list of any of
+            these.
         batch_size
             How many inputs the network sees at once.
         skip_broken
             Whether files that cannot be decoded are left out and listed as `skipped` rather than raising an error.
         """
+        if batch_size < 1:
+            raise UsageError(f"batch_size={batch_size}: the network sees at least one input at once; 64 is usual.")
         if not isinstance(images, str | os.PathLike | Image.Image | list | tuple):
             ready = self.preprocess(images)
             ready = ready[None] if ready.ndim == len(self.preprocess.model_shape) else ready
@@ -138,11 +141,12 @@ class TrainedRun:
         return outputs.float().cpu()
 
 
-def load_run(which: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "runs") -> TrainedRun:
+def load_run(which: str | os.PathLike[str] | Run, *, runs: str | os.PathLike[str] = "runs") -> TrainedRun:
     """The network of a run, ready to use; its training data are not needed.
 
-    `which` is the folder of a run, its ID or the beginning of it (in the folder `runs`), the weights of one of its
-    epochs (`runs/ID/checkpoints/epoch-0001.safetensors`), or a folder that `evenly export --as hub` wrote.
+    `which` is a run as `train` returns it; its folder, its ID or the beginning of it (in the folder `runs`); the
+    weights of one of its epochs (`runs/ID/checkpoints/epoch-0001.safetensors`); or a folder that `evenly export --as
+    hub` wrote.
 
     >>> import tempfile
     >>> from evenly.recipe import Data, Recipe
@@ -152,6 +156,7 @@ def load_run(which: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "r
     >>> trained.classes[:3], len(trained.predict(torch.zeros(5, 1, 8, 8)))
     (('0', '1', '2'), 5)
     """
+    which = which.path if isinstance(which, Run) else which
     folder = Path(which)
     if (exported := exported_record(folder)) is not None:
         return _read_export(*exported)
@@ -222,7 +227,7 @@ def exported_record(folder: Path) -> tuple[Path, ModelRecord] | None:
     One that `evenly export --as hub` did not write is refused.
     """
     weights = folder / WEIGHTS
-    if not (folder / CONFIG).is_file() or not weights.is_file():
+    if not os.path.isfile(folder / CONFIG) or not os.path.isfile(weights):
         return None
     config = json_text.read(folder / CONFIG)
     if not isinstance(config, dict) or "evenly" not in config:

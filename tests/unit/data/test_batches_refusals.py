@@ -35,6 +35,11 @@ def test_whole_numbers_of_any_kind_are_positions(indices: Any) -> None:
     assert batch.index.tolist() == [0, 5, 5]
 
 
+def test_names_of_augmentations_are_refused_with_what_makes_one_of_them() -> None:
+    with pytest.raises(UsageError, match=r"augment=\['mirror'\] is a list: give Augmentation\.parse"):
+        Batches(DATA, batch_size=2, seed=0, augment=["mirror"])
+
+
 def test_no_indices_are_no_batches() -> None:
     assert len(Batches(DATA, batch_size=2, seed=0, indices=[])) == 0
 

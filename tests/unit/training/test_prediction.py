@@ -206,3 +206,22 @@ def test_the_record_of_a_network_on_other_data_is_refused(run: Run, tmp_path: Pa
     (moved / "model.json").write_text(json.dumps(record))
     with pytest.raises(DataError, match=r"model\.json is of other data than run"):
         evenly.load_run(moved)
+
+
+def test_a_run_is_loaded_as_training_returns_it_and_predicts_rows_of_a_table(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    made = train(
+        Recipe(data=Data("parity", {"dim": 5}), model=Model("mlp", {"width": 4}), epochs=1, batch_size=50),
+        runs=tmp_path,
+        device="cpu",
+    )
+    trained = evenly.load_run(made)
+    assert trained.run.id == made.id
+    rows = np.random.default_rng(0).normal(size=(4, *trained.preprocess.shape))
+    expected = trained.predict(rows).probabilities
+    assert torch.equal(trained.predict(pandas.DataFrame(rows)).probabilities, expected)
+    with pytest.raises(UsageError, match="a DataFrame is not a valid input"):
+        trained.predict(pandas.DataFrame({"word": ["a", "b"]}))
+    for given in (rows, list(rows)):
+        with pytest.raises(UsageError, match="batch_size=0"):
+            trained.predict(given, batch_size=0)

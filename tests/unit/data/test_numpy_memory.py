@@ -1,0 +1,53 @@
+"""Arrays whose memory torch cannot share."""
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import TensorDataset
+
+import evenly
+from evenly.data.input_format import InputFormat
+from evenly.data.numpy_memory import as_tensor
+from evenly.data.own.foreign import foreign
+
+BASE = np.arange(12.0).reshape(4, 3)
+LOOKS = {
+    "rows backwards": BASE[::-1].copy()[::-1],
+    "columns backwards": BASE[:, ::-1].copy()[:, ::-1],
+    "big-endian": BASE.astype(">f8"),
+    "little-endian": BASE.astype("<f4"),
+    "long": BASE.astype(np.longdouble),
+    "transposed": np.asfortranarray(BASE),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_values_are_those_of_the_array(look: str) -> None:
+    assert as_tensor(LOOKS[look]).double().tolist() == BASE.tolist()
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_what_torch_can_share_is_not_copied(writable: bool) -> None:
+    base = BASE.copy()
+    base.flags.writeable = writable
+    assert as_tensor(base).data_ptr() == base.ctypes.data
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_way_in_takes_them(look: str) -> None:
+    values = LOOKS[look]
+    assert InputFormat((3,))(values).tolist() == BASE.tolist()
+    items = [(row, int(label)) for row, label in zip(values, [0, 1, 0, 1], strict=True)]
+    data = foreign(items, labels=np.array([1, 0, 1, 0])[::-1])
+    assert data.gather([0, 1, 2, 3]).double().tolist() == BASE.tolist()
+    assert data.labels.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("change", [lambda a: a[::-1].copy()[::-1], lambda a: a.astype(a.dtype.newbyteorder(">"))])
+def test_outputs_and_labels_are_separated_in_any_layout(change) -> None:
+    logits = np.array([[4.0, 0.0], [0.0, 4.0], [0.2, 0.3], [0.3, 5.0], [5.0, 0.2], [0.4, 0.1]], np.float32)
+    labels = np.array([0, 1, 0, 1, 0, 1])
+    found = evenly.separate(change(logits), change(labels), index=change(np.arange(6)))
+    assert found.hard.tolist() == evenly.separate(logits, labels).hard.tolist()
+    assert torch.equal(found.index, torch.arange(6))
+    assert len(found.subset(TensorDataset(torch.from_numpy(logits), torch.from_numpy(labels)))) == 8
