@@ -9,13 +9,34 @@ from evenly.errors import UsageError
 
 
 @contextlib.contextmanager
+def single_precision() -> Iterator[None]:
+    """Within the context, and so in a function that it decorates, new tensors are float32 whatever torch's default is.
+
+    Networks are trained on float32, as all data are given to them.
+
+    >>> torch.set_default_dtype(torch.float64)
+    >>> with single_precision():
+    ...     weight = torch.nn.Linear(2, 2).weight
+    >>> weight.dtype, torch.get_default_dtype()
+    (torch.float32, torch.float64)
+    >>> torch.set_default_dtype(torch.float32)
+    """
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextlib.contextmanager
 def seeding(rng: torch.Generator | int) -> Iterator[None]:
     """Within the context the global CPU generator is a fresh one made from `rng`; afterwards it is as it was.
 
     The layers of `torch.nn` draw their first weights from the global generator and take no other. So one number is
     drawn from `rng`, a private state of the global generator is seeded with it, and the caller's state is restored,
-    also when something raises. Weights are drawn on the CPU whatever the default device, so that a seed means the
-    same network everywhere. Only the CPU's generator is seeded: `torch.manual_seed` would reach every GPU's.
+    also when something raises. Weights are drawn on the CPU and in float32, whatever torch's defaults, so that a seed
+    means the same network everywhere. Only the CPU's generator is seeded: `torch.manual_seed` would reach every GPU's.
 
     >>> before = torch.get_rng_state()
     >>> with seeding(7):
@@ -26,7 +47,7 @@ def seeding(rng: torch.Generator | int) -> Iterator[None]:
     (True, True)
     """
     seed = _seed(rng)
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"), single_precision():
         torch.default_generator.manual_seed(seed)
         yield
 

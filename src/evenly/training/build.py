@@ -14,7 +14,10 @@ from evenly.data import Splits, load
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
 from evenly.data.checks import check
-from evenly.errors import UsageError, did_you_mean
+from evenly.data.splits import require_splits
+from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.models.seeding import single_precision
+from evenly.models.shapes import shape_text
 from evenly.optim.cost import rule_class
 from evenly.recipe import Optimizer, Recipe
 from evenly.rng import generator
@@ -53,6 +56,7 @@ class Parts:
         return torch.channels_last if self.recipe.channels_last else torch.contiguous_format
 
 
+@single_precision()
 def build_parts(
     recipe: Recipe,
     *,
@@ -83,6 +87,7 @@ def build_parts(
     check_accumulation(recipe, world)
     augment = Augmentation.parse(recipe.augment, data=train)
     shape = augmented_shape(train.shape, augment)
+    _check_shapes(splits, augment)
     # Recipes from files were checked when they were read, so the user has named this code.
     consent.remember(recipe.model.name, recipe.model.options)
     model = models.build_with(
@@ -158,6 +163,16 @@ def load_data(recipe: Recipe, *, data_root: str | None = None, remark: bool = Tr
     for sentence in remarks if remark else ():
         _log.warning(sentence)
     return splits
+
+
+def check_given(splits: Splits) -> list[str]:
+    """Refuse data given in Python that cannot be trained on, as `load_data` does those it loads; return remarks.
+
+    >>> check_given("digits")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: splits= is a str, not evenly.Splits. ...
+    """
+    return check(require_splits(splits))
 
 
 def optimizer_class(name: str) -> type[torch.optim.Optimizer]:
@@ -268,6 +283,21 @@ def augmented_shape(shape: tuple[int, ...], augment: Augmentation) -> tuple[int,
         return shape
     blank = torch.zeros((1, *shape), dtype=torch.uint8)
     return tuple(augment.evaluation(blank, seed=0, epoch=0, index=torch.zeros(1, dtype=torch.int64)).shape[1:])
+
+
+def _check_shapes(splits: Splits, augment: Augmentation) -> None:
+    """Refuse splits whose inputs reach the network in other shapes than those of the training examples."""
+    train = splits.train.shape
+    for name, part in splits.items():
+        if not len(part) or part.shape == train:
+            continue
+        found, wanted = augmented_shape(part.shape, augment), augmented_shape(train, augment)
+        if found != wanted:
+            raise DataError(
+                f"{splits.name}: inputs of {name!r} have shape {shape_text(found)} and those of 'train' "
+                f"{shape_text(wanted)}, and one network takes both. Bring them to one shape (the resize or crop of "
+                "`augment` does so for images), or leave the split out."
+            )
 
 
 def _groups(model: nn.Module, decay: str, weight_decay: float) -> Any:

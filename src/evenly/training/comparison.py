@@ -14,13 +14,12 @@ from typing import Any
 from torch import Tensor
 
 from evenly.data import Splits
-from evenly.data.splits import require_splits
 from evenly.errors import UsageError
 from evenly.recipe import to_mapping
 from evenly.records import comparison as stored
 from evenly.sweep import Job, Plan, Where, check_available, launch
 from evenly.sweep.launch import JobsFailed, is_here
-from evenly.training.build import build_parts
+from evenly.training.build import build_parts, check_given
 from evenly.training.comparison_jobs import data_loaded_once, load_once
 from evenly.training.comparison_record import ComparisonRecord, job_name
 from evenly.training.cost import gradients_per_example
@@ -53,7 +52,8 @@ def compare(
     where
         Where the runs are trained: `evenly.sweep.parse("local:2")`; by default one after the other in this process.
     splits
-        The data, where they are loaded already; then everything is trained in this process.
+        The data, where they are loaded already; then everything is trained in this process. They are checked as those
+        that are loaded by name.
     refuse
         Whether outputs of an early run that cannot be separated end everything that follows from it.
     stop_at_failure
@@ -72,7 +72,8 @@ def compare(
     """
     design.check()
     if splits is not None:
-        require_splits(splits)
+        for remark in check_given(splits):
+            _log.warning(remark)
     if splits is not None and where != ONE_AT_ONCE:
         raise UsageError("data that are only in memory can be trained on in this process only: leave `where` out.")
     with data_loaded_once(splits):

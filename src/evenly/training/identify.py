@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from torch import Tensor
 from evenly.data import Splits
 from evenly.data.contents import digests
 from evenly.data.fingerprints import fingerprint
-from evenly.errors import DataError
+from evenly.data.numpy_memory import as_tensor
+from evenly.errors import DataError, UsageError
 from evenly.recipe import Recipe, identity_settings, to_mapping
 from evenly.records.identity import Identity
 from evenly.training.distributed import World
@@ -25,8 +26,8 @@ def identify(
     recipe: Recipe,
     data: Splits,
     *,
-    indices: Tensor | None = None,
-    weights: Tensor | None = None,
+    indices: Tensor | Sequence[int] | None = None,
+    weights: Tensor | Sequence[float] | None = None,
     enough: Callable[..., Any] | None = None,
 ) -> Identity:
     """The identity of a run of this recipe on these data.
@@ -37,8 +38,9 @@ def identify(
     (True, False)
     """
     given = {}
-    for name, tensor in (("indices", indices), ("weights", weights)):
-        if tensor is not None:
+    for name, values in (("indices", indices), ("weights", weights)):
+        if values is not None:
+            tensor = as_tensor(values)
             given[name] = fingerprint([str(tensor.dtype), tensor])
     if enough is not None:
         given["rule for stopping"] = function_digest(enough)
@@ -70,10 +72,15 @@ def agree(world: World, make: Callable[[], Identity]) -> Identity:
 
 
 def _source_of(model: str) -> Path | None:
-    """The file that defines `module:function`, found without running any of it; None for a library."""
+    """The file that defines `module:function`, found without running any of it; None for a library.
+
+    >>> _source_of("torch.nn:Linear")
+    """
     module, colon, _ = model.partition(":")
     if not colon or module in ("timm", "torchvision"):
         return None
+    if module == "__main__":
+        return _program(model)
     places: Any = [*sys.path, os.getcwd()]
     spec = None
     parts = module.split(".")
@@ -86,3 +93,15 @@ def _source_of(model: str) -> Path | None:
     if source is None or not source.is_file() or _LIBRARIES & set(source.parts):
         return None
     return source
+
+
+def _program(model: str) -> Path:
+    """The file of the program that runs, which defines the model; a notebook or a shell has none, and is refused."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    if file is None or not os.path.isfile(file):
+        raise UsageError(
+            f"the code of model {model!r} is in no file, as in a notebook or an interactive shell, so that a changed "
+            "network would have the run of the old one. Put it in a module of its own: networks.py, named "
+            f"networks:{model.partition(':')[2]}."
+        )
+    return Path(file)

@@ -7,22 +7,23 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from evenly import rng
 from evenly.cpu_bfloat16 import check_bfloat16_on_cpu, has_native_bfloat16
 from evenly.data import Splits
+from evenly.data.numpy_memory import as_tensor
 from evenly.data.splits import require_splits
 from evenly.device import repeatable
 from evenly.environment import stamp
 from evenly.errors import UsageError
+from evenly.models.seeding import single_precision
 from evenly.recipe import Recipe, to_mapping
 from evenly.records import Run
 from evenly.records.previous import previous_run
 from evenly.resampling import Separation
 from evenly.resampling.moment import AtEpoch
-from evenly.training.build import Parts, build_parts, load_data
+from evenly.training.build import Parts, build_parts, check_given, load_data
 from evenly.training.collapse import describe
 from evenly.training.continuation import is_beginning
 from evenly.training.cost import gradients_per_example
@@ -65,7 +66,7 @@ def train(
     data_root: str | None = None,
     workers: int | None = None,
     pace: float = 60.0,
-    allow: Iterable[str] = (),
+    allow: str | Iterable[str] = (),
     tensorboard: bool = False,
 ) -> Run:
     """Train the recipe in its own folder under `runs`; resume it if it was stopped, return it if it is done.
@@ -78,7 +79,8 @@ def train(
         The folder of run folders. A run's folder is named by its identity: every setting of the recipe, the data, and
         the indices, weights and stopping rule given here.
     splits
-        The data, if they are already loaded; by default those that the recipe names.
+        The data, if they are already loaded; by default those that the recipe names. Both are checked first: empty
+        splits, inputs that are not finite, classes without a training example are refused (`evenly.data.checks`).
     indices, weights
         A multiset of positions in the training set to train on; a factor from 0 on for every training example's loss.
     enough
@@ -90,7 +92,8 @@ def train(
     pace
         Seconds between checkpoints.
     allow
-        What may have changed since the run was stopped: `world`, the number of processes; `device`, the kind of device.
+        What may have changed since the run was stopped, one or several: `world`, the number of processes; `device`, the
+        kind of device.
     tensorboard
         Whether to write the metrics for TensorBoard too, into the run's folder.
 
@@ -103,6 +106,8 @@ def train(
     >>> run.state, len(run.metrics()), (run.path / "weights.safetensors").exists()
     ('done', 2, True)
     """
+    if splits is not None:
+        check_given(splits)
     return train_from(
         None,
         recipe,
@@ -120,6 +125,7 @@ def train(
     )
 
 
+@single_precision()
 def train_from(
     early: Run | None,
     recipe: Recipe,
@@ -133,7 +139,7 @@ def train_from(
     data_root: str | None = None,
     workers: int | None = None,
     pace: float = 60.0,
-    allow: Iterable[str] = (),
+    allow: str | Iterable[str] = (),
     tensorboard: bool = False,
     keep_end: bool = False,
     remark: bool = True,
@@ -144,7 +150,7 @@ def train_from(
     keeps its final state, so that another one can continue from it. Without `remark` nothing is said about the data
     or of a run that is done already, for a comparison that has said it.
     """
-    allowed = frozenset(allow)
+    allowed = frozenset([allow] if isinstance(allow, str) else allow)
     for change in allowed:
         if change == "data":
             raise UsageError("allow: changed data are another run, and the old one stays as it is. Leave `data` out.")
@@ -152,8 +158,8 @@ def train_from(
             raise UsageError(f"allow: {change!r} cannot be allowed to change; {', '.join(sorted(CHANGES))} can.")
     if not pace >= 0:
         raise UsageError(f"pace = {pace} is the seconds between checkpoints: give 0 or more, such as 60.")
-    positions = None if indices is None else torch.as_tensor(indices)
-    factors = None if weights is None else torch.as_tensor(weights)
+    positions = None if indices is None else as_tensor(indices)
+    factors = None if weights is None else as_tensor(weights)
     world = World.join(device)
     data = require_splits(splits) if splits is not None else load_data(recipe, data_root=data_root)
     check_last_layer(recipe, data)

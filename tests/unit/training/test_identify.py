@@ -3,6 +3,7 @@
 import json
 import logging
 import shutil
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -336,3 +337,25 @@ def test_a_dict_of_data_sets_is_refused_in_words(start: Any, tmp_path: Path) -> 
     sets = {"train": torch.utils.data.TensorDataset(torch.zeros(4, 3), torch.arange(4) % 2)}
     with pytest.raises(UsageError, match=r"splits= is a dict, not evenly.Splits.*foreign"):
         start(Recipe(model=TINY, epochs=4), splits=sets, runs=tmp_path)
+
+
+def test_the_code_of_the_program_itself_is_part_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "program.py"
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(program))
+    found = []
+    for code in ("def net(): return one", "def net(): return two", "def net(): return one"):
+        program.write_text(code)
+        found.append(identify(Recipe(model=Model("__main__:net")), load("parity", dim=5)).id)
+    assert found[0] == found[2] != found[1]
+
+
+def test_a_network_of_a_notebook_is_asked_for_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(sys.modules["__main__"], "__file__")
+    with pytest.raises(UsageError, match=r"'__main__:net' is in no file.*networks\.py, named networks:net"):
+        identify(Recipe(model=Model("__main__:net")), load("parity", dim=5))
+
+
+def test_indices_and_weights_are_identified_in_any_form() -> None:
+    data = load("parity", dim=5)
+    forms = ([0, 1, 2], np.array([0, 1, 2]), torch.tensor([0, 1, 2]), np.array([2, 1, 0])[::-1])
+    assert len({identify(Recipe(), data, indices=each).id for each in forms}) == 1

@@ -12,12 +12,14 @@ from torch import nn
 from torch.nn import functional
 
 from evenly import models, rng
-from evenly.data import load
+from evenly.data import Labelled, Splits, load
 from evenly.data.batches import batches
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Schedule
+from evenly.training.comparison import Design, compare
 from evenly.training.divergence import Diverged
 from evenly.training.loop import Loop, Metrics
+from evenly.training.prediction import load_run
 from evenly.training.train import train
 
 SMALL = Recipe(data=Data("digits"), model=Model("mlp", {"width": 32, "dropout": 0.0}), epochs=2, batch_size=128, seed=3)
@@ -273,3 +275,63 @@ def test_a_run_that_another_process_ends_meanwhile_is_found_done(
     run = train(recipe, runs=tmp_path, device="cpu")
     assert run.state == "done"
     assert len(run.metrics()) == 1
+
+
+def tiny(**changes: torch.Tensor) -> Labelled:
+    x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    return replace(Labelled(x, torch.arange(20) % 2, ("a", "b")), **changes)
+
+
+SPLITS = {
+    "nan": ({"test": lambda: tiny(inputs=torch.full((20, 3), torch.nan))}, "20 inputs of 'test' hold NaN or infinity"),
+    "empty": ({"test": lambda: tiny().subset([])}, "the split 'test' is empty"),
+    "absent": ({"train": lambda: tiny(labels=torch.zeros(20).long()), "test": tiny}, "class 'b' has no training"),
+    "shape": (
+        {"test": lambda: tiny(inputs=torch.zeros(20, 4))},
+        "inputs of 'test' have shape 4 and those of 'train' 3",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("fault", SPLITS)
+def test_data_given_in_python_are_checked_as_those_that_are_loaded(fault: str, tmp_path: Path) -> None:
+    parts, words = SPLITS[fault]
+    splits = Splits("mine", {"train": tiny(), **{name: make() for name, make in parts.items()}})
+    recipe = Recipe(data=Data("mine"), model=Model("mlp", {"width": 4}), epochs=1, batch_size=10)
+    with pytest.raises(DataError, match=words):
+        train(recipe, splits=splits, runs=tmp_path, device="cpu")
+    with pytest.raises(DataError, match=words):
+        compare(Design(recipe, ("plain", "sam"), (0, 1)), splits=splits, runs=tmp_path, device="cpu")
+    assert not list(tmp_path.iterdir())
+
+
+def test_images_that_are_resized_alike_may_differ_in_size(tmp_path: Path) -> None:
+    def pictures(size: int) -> Labelled:
+        pixels = torch.randint(256, (20, 1, size, size), generator=torch.Generator().manual_seed(0)).byte()
+        return Labelled(pixels, torch.arange(20) % 2, ("a", "b"))
+
+    splits = Splits("mine", {"train": pictures(10), "test": pictures(12)})
+    recipe = Recipe(data=Data("mine"), model=Model("mlp", {"width": 4}), epochs=1, batch_size=10, augment=("resize:8",))
+    assert train(recipe, splits=splits, runs=tmp_path, device="cpu").state == "done"
+
+
+def test_another_default_precision_of_torch_trains_the_same_network(tmp_path: Path) -> None:
+    recipe = replace(SMALL, epochs=1)
+    expected = load_file(train(recipe, runs=tmp_path / "one", device="cpu").path / "weights.safetensors")
+    torch.set_default_dtype(torch.float64)
+    try:
+        run = train(recipe, runs=tmp_path / "two", device="cpu")
+        assert torch.get_default_dtype() == torch.float64
+        assert len(load_run(run).predict(torch.zeros(2, 1, 8, 8))) == 2
+    finally:
+        torch.set_default_dtype(torch.float32)
+    found = load_file(run.path / "weights.safetensors")
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_one_change_may_be_allowed_by_its_name(tmp_path: Path) -> None:
+    recipe = replace(SMALL, epochs=1)
+    assert train(recipe, runs=tmp_path, device="cpu", allow="world").state == "done"
+    with pytest.raises(UsageError, match="'wrold' cannot be allowed to change"):
+        train(recipe, runs=tmp_path, device="cpu", allow="wrold")
