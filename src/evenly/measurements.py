@@ -17,7 +17,7 @@ class Measurement:
     side, all in one `unit`, with whiskers of twice KEY_error where that is measured (`log`: marks on a logarithmic
     axis); a measurement with its own figure needs none. A `quick` measurement is made by default, provided that
     `possible`, a `module:function` of the data's `Splits`, allows it. `takes` names the shared settings that it depends
-    on, `rho` or `layer`. `source` is the paper.
+    on, `rho`, `layer` or `loss` (that of the training, an option of the measurement). `source` is the paper.
     """
 
     where: str
@@ -46,12 +46,14 @@ MEASUREMENTS: Mapping[str, Measurement] = {
             "l1": "L1 norm of the weights",
         },
         quick=True,
+        takes=("loss",),
         source="Nguyen et al., table 1, fig. 5",
     ),
     "density": Measurement(
         "spectral_density:measure_density",
         "the whole spectrum of the Hessian as a curve, with its tail",
         "geometry",
+        takes=("loss",),
         source="Ghorbani et al.",
     ),
     "rise": Measurement(
@@ -60,7 +62,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "geometry",
         {"worst_rise": "worst rise of the loss nearby"},
         quick=True,
-        takes=("rho",),
+        takes=("rho", "loss"),
         source="Foret et al.",
         title="Worst rise of the loss nearby",
         bars={"worst_rise": "found", "worst_rise_first_order": "first order, ρ‖∇L‖"},
@@ -71,7 +73,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "worst rise within --rho of each weight's own size",
         "geometry",
         {"adaptive_sharpness": "adaptive sharpness"},
-        takes=("rho",),
+        takes=("rho", "loss"),
         source="Kwon et al.",
         title="Adaptive sharpness",
         bars={"adaptive_sharpness": "found", "adaptive_sharpness_first_order": "first order"},
@@ -82,7 +84,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "mean rise of small groups of examples at SAM's own step",
         "geometry",
         {"m_sharpness": "m-sharpness"},
-        takes=("rho",),
+        takes=("rho", "loss"),
         source="Foret et al.",
         title="m-sharpness",
         bars={"m_sharpness": "mean of the groups"},
@@ -90,13 +92,13 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     ),
     "sam_edge": Measurement(
         "sam_edge:measure_sam_edge",
-        "SAM's edge of stability for the gradient's norm, beside λ₁",
+        "SAM's edge of stability for SGD and the gradient's norm, beside λ₁",
         "geometry",
         {"sam_edge": "SAM's edge of λ₁", "lambda_max_over_edge": "λ₁ over SAM's edge"},
-        takes=("rho",),
+        takes=("rho", "loss"),
         source="Long & Bartlett",
         title="Largest eigenvalue and SAM's edge",
-        bars={"sam_edge_lambda_max": "λ₁", "sam_edge": "SAM's edge", "sam_edge_descent": "gradient descent's, 2/η"},
+        bars={"sam_edge_lambda_max": "λ₁", "sam_edge": "SAM's edge", "sam_edge_descent": "edge without SAM"},
         unit="eigenvalue",
         log=True,
     ),
@@ -105,6 +107,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "local learning coefficient by Langevin sampling",
         "geometry",
         {"learning_coefficient": "local learning coefficient"},
+        takes=("loss",),
         source="Lau et al.",
         title="Local learning coefficient",
         bars={"learning_coefficient": "mean of the chains"},
@@ -115,6 +118,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "trace and largest eigenvalue of the Fisher matrix, true and empirical",
         "geometry",
         {"fisher_trace": "trace of the Fisher matrix", "empirical_fisher_trace": "trace of the empirical one"},
+        takes=("loss",),
         source="Kunstner et al.",
         title="Fisher information",
         bars={
@@ -131,7 +135,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         "features",
         {"gini": "Gini of the importance", "phantom_gini": "Gini at SAM's displaced weights"},
         quick=True,
-        takes=("rho", "layer"),
+        takes=("rho", "layer", "loss"),
         source="Springer et al., section 6",
     ),
     "rank": Measurement(

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from evenly import curvature, diagnostics
-from evenly.data import Labelled, Splits
+from evenly.data import Labelled, Splits, load
 from evenly.diagnostics.measure import function_of
 from evenly.diagnostics.subject import Subject
 from evenly.errors import UsageError
@@ -226,4 +227,26 @@ def test_every_public_instrument_is_under_this_contract() -> None:
 @pytest.mark.parametrize("name", MEASUREMENTS)
 def test_an_entry_names_the_shared_settings_that_its_function_reads(name: str) -> None:
     source = inspect.getsource(function_of(name))
-    assert {each for each in ("rho", "layer") if f"subject.{each}" in source} == set(MEASUREMENTS[name].takes)
+    takes = set(MEASUREMENTS[name].takes) - {"loss"}
+    assert {each for each in ("rho", "layer") if f"subject.{each}" in source} == takes
+
+
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_an_entry_says_whether_its_measurement_takes_the_loss_of_the_training(name: str) -> None:
+    """`evenly measure` passes the loss of a run to these and to no others."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
+    quick: dict[str, Any] = {"learning_coefficient": {"draws": 2, "burn_in": 1}, "layer_probes": {"refits": 1}}
+    options = {name: {"loss": "squared", **quick.get(name, {})}}
+
+    def numbers() -> Any:
+        data = load("spirals", num_train=20, num_test=400)
+        rng = torch.Generator().manual_seed(0)
+        return diagnostics.measure(model, data, name, rng=rng, examples=20, lr=0.1, options=options)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so few draws do not mix
+        if "loss" in MEASUREMENTS[name].takes:
+            assert numbers()
+        else:
+            with pytest.raises(UsageError, match=f"{name} has no option 'loss'"):
+                numbers()

@@ -9,6 +9,7 @@ from evenly.errors import DataError, SetupError, UsageError, did_you_mean
 from evenly.measurements import MEASUREMENTS
 
 if TYPE_CHECKING:
+    from evenly.recipe import Optimizer
     from evenly.records import Run
     from evenly.training.trained_model import TrainedModel
 
@@ -146,10 +147,11 @@ def _numbers(
     from evenly.rng import generator
 
     options: dict[str, dict[str, Any]] = {}
-    if stored.recipe.loss == "squared":
-        geometry = [name for name, entry in MEASUREMENTS.items() if entry.section == "geometry"]
-        options = {name: {"loss": "squared"} for name in geometry}
-    ascent = stored.recipe.ascent
+    if stored.recipe.loss != "auto":
+        options = {name: {"loss": stored.recipe.loss} for name, entry in MEASUREMENTS.items() if "loss" in entry.takes}
+    ascent, optimizer = stored.recipe.ascent, stored.recipe.optimizer
+    if "sam_edge" in what:
+        options.setdefault("sam_edge", {}).update(_momentum(optimizer))
     if rho is None and ascent.rule == "sam" and ascent.radius > 0:
         options.setdefault("sam_edge", {})["rho"] = ascent.radius
     options = {name: options.get(name, {}) | given.get(name, {}) for name in {**options, **given}}
@@ -161,10 +163,21 @@ def _numbers(
         examples=examples,
         rho=0.05 if rho is None else rho,
         layer=layer,
-        lr=stored.recipe.optimizer.lr if lr is None else lr,
+        lr=optimizer.lr if lr is None else lr,
         options=options,
         refused=refused,
     )
+
+
+def _momentum(optimizer: "Optimizer") -> dict[str, Any]:
+    """The settings of SGD that SAM's edge depends on; another optimizer has another edge, and is refused."""
+    if optimizer.name.lower() != "sgd":
+        raise UsageError(
+            f"sam_edge: the run used {optimizer.name}, and the edge is known for SGD only. Leave sam_edge out; 'evenly "
+            "stability threshold --run RUN' judges AdamW and Adam."
+        )
+    dampening = float(optimizer.options.get("dampening", 0.0))
+    return {"momentum": optimizer.momentum, "nesterov": optimizer.nesterov, "dampening": dampening}
 
 
 def _line_to(

@@ -44,10 +44,11 @@ def reliance(
 ) -> Reliance:
     """Accuracy minus the accuracy when the named attribute is independent of the label.
 
-    By weights: on `balanced` examples (by default the same `data`) the accuracy of each combination of label and value
-    counts as P(label)·P(value); every combination must occur. With `swap(inputs, donors)`, by intervention instead:
-    each input takes the attribute of another example drawn by `rng` (for stacked images the upper half), and keeps its
-    label.
+    By weights: the accuracy of each combination of label and value counts as P(label)·P(value). Both shares are those
+    of `data`, so that a model that ignores its inputs has reliance 0; the accuracies are those on `balanced` examples
+    (by default on `data` too), where every combination must occur. With `swap(inputs, donors)`, by intervention
+    instead: each input takes the attribute of another example drawn by `rng` (for stacked images the upper half), and
+    keeps its label.
 
     >>> tag = torch.tensor([0, 0, 1, 1, 1, 0])  # right for four of six
     >>> data = Labelled(tag[:, None].float(), torch.tensor([0, 0, 0, 1, 1, 1]), ("a", "b"), {"tag": tag})
@@ -78,9 +79,9 @@ def reliance(
             randomised = float(_correct(torch.cat(outputs), data.labels).mean())
         elif balanced is not None:
             there_N = _correct(outputs_of(model, balanced, chunk=chunk)[0], balanced.labels)
-            randomised = _independent_accuracy(there_N, balanced, attribute)
+            randomised = _independent_accuracy(there_N, balanced, attribute, shares_of=data)
         else:
-            randomised = _independent_accuracy(correct_N, data, attribute)
+            randomised = _independent_accuracy(correct_N, data, attribute, shares_of=data)
     accuracy = float(correct_N.mean())
     return Reliance(attribute, accuracy, randomised, accuracy - randomised)
 
@@ -88,12 +89,13 @@ def reliance(
 def measure_reliance(subject: Subject) -> Numbers:
     """The accuracy lost when an attribute becomes independent of the label."""
     options = dict(subject.options)
-    balanced, natural = subject.split("balanced"), subject.split("test")
-    names = options.pop("attributes", None) or crossed_attributes(balanced)
+    natural, balanced = natural_and_balanced(subject.splits)
+    reference = natural if balanced is None else balanced
+    names = options.pop("attributes", None) or [n for n in crossed_attributes(reference) if n in natural.attributes]
     if not names:
         raise DataError(
-            f"{balanced.name} {balanced.split} has no attribute that occurs with every class in each value: reliance "
-            "needs such a split, or evenly.diagnostics.reliance with swap=."
+            f"{reference.name} {reference.split} has no attribute that occurs with every class in each value: reliance "
+            "needs a split 'balanced' with such an attribute, or evenly.diagnostics.reliance with swap=."
         )
     return {
         f"reliance_{name}": reliance(subject.model, natural, attribute=name, balanced=balanced, **options).reliance
@@ -102,8 +104,20 @@ def measure_reliance(subject: Subject) -> Numbers:
 
 
 def can_measure_reliance(splits: Splits) -> bool:
-    """Whether an attribute occurs with every class, on the balanced split or on the training set."""
-    return bool(crossed_attributes(splits["balanced" if "balanced" in splits else "train"]))
+    """Whether an attribute of the natural examples occurs with every class where `measure_reliance` looks."""
+    natural, balanced = natural_and_balanced(splits)
+    return bool(set(crossed_attributes(natural if balanced is None else balanced)) & set(natural.attributes))
+
+
+def natural_and_balanced(splits: Splits) -> tuple[Labelled, Labelled | None]:
+    """The test examples (of data without a test split the training ones), and the `balanced` ones if there are any.
+
+    Both sides of the difference are about examples that were not trained on: training accuracy would add the gap.
+    """
+    natural = splits["test" if "test" in splits else "train"]
+    if "balanced" not in splits:
+        return natural, None
+    return natural, splits["balanced"]
 
 
 def crossed_attributes(data: Labelled) -> list[str]:
@@ -122,18 +136,19 @@ def _correct(outputs: Tensor, labels_N: Tensor) -> Tensor:
     return (predicted_classes(outputs).cpu() == labels_N.cpu()).double()
 
 
-def _independent_accuracy(correct_N: Tensor, data: Labelled, attribute: str) -> float:
-    values_N = data.attribute(attribute)
+def _independent_accuracy(correct_N: Tensor, data: Labelled, attribute: str, *, shares_of: Labelled) -> float:
+    """Σ P(label)·P(value)·accuracy(label, value), with the shares of one set and the accuracies on another."""
+    values_N, natural_N = data.attribute(attribute), shares_of.attribute(attribute)
     total = 0.0
-    for label in sorted(set(data.labels.tolist())):
-        for value in sorted(set(values_N.tolist())):
+    for label in sorted(set(shares_of.labels.tolist())):
+        for value in sorted(set(natural_N.tolist())):
             members = (data.labels == label) & (values_N == value)
             if not members.any():
                 raise DataError(
-                    f"{data.name} {data.split} has no example of class {data.classes[label]!r} with {attribute} = "
+                    f"{data.name} {data.split} has no example of class {shares_of.classes[label]!r} with {attribute} = "
                     f"{value}, so that its accuracy is unknown. Use a split with every combination ('balanced'), "
                     "or give swap=."
                 )
-            weight = float((data.labels == label).double().mean() * (values_N == value).double().mean())
+            weight = float((shares_of.labels == label).double().mean() * (natural_N == value).double().mean())
             total += weight * float(correct_N[members].mean())
     return total

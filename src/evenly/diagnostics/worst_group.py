@@ -57,8 +57,9 @@ def group_errors(model: nn.Module, data: Labelled, *, attribute: str, chunk: int
 
 def measure_worst_group(subject: Subject) -> Numbers:
     """The worst group's error on the test data, of every attribute that divides the classes."""
-    data = subject.split(subject.options.get("split", "test"))
-    chosen = subject.options.get("attribute")
+    options = dict(subject.options)
+    split, chosen = options.pop("split", None), options.pop("attribute", None)
+    data = subject.split("test") if split is None else subject.splits[split]  # a misspelt name is refused there
     names = [chosen] if chosen else [n for n in ("group", *data.attributes) if n in data.attributes]
     names = [n for n in dict.fromkeys(names) if len(set(data.attribute(n).tolist())) > 1]
     if "group" in names and not chosen:
@@ -68,7 +69,7 @@ def measure_worst_group(subject: Subject) -> Numbers:
             f"{data.name} {data.split} has no attribute with several values: the worst group needs one, such as a "
             "column 'group' of the manifest."
         )
-    groups = [g for name in names for g in group_errors(subject.model, data, attribute=name)]
+    groups = [g for name in names for g in group_errors(subject.model, data, attribute=name, **options)]
     worst = max(groups, key=lambda group: group.error)
     return {
         "worst_group_error": worst.error,

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from evenly.cli import main
+from evenly.diagnostics import importance, sam_edge
 from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, Schedule
 from evenly.records import Run
 from evenly.training.train import train
@@ -336,7 +337,31 @@ def test_the_edge_of_a_sam_run_is_that_of_its_own_radius(tmp_path: Path, capsys:
     run = train(recipe, runs=tmp_path / "runs", device="cpu")
     for more, rho in (([], 0.2), (["--rho", "0.1"], 0.1)):
         assert main(["measure", str(run.path), "sam_edge", "--examples", "50", "--json", *more]) == 0
-        assert json.loads(capsys.readouterr().out)["sam_edge_rho"] == rho
+        found = json.loads(capsys.readouterr().out)
+        assert found["sam_edge_rho"] == rho
+        assert found["sam_edge_descent"] == pytest.approx(2 * 1.9 / found["sam_edge_lr"])  # momentum 0.9
+        assert found["sam_edge"] == pytest.approx(
+            sam_edge(found["sam_edge_gradient_norm"], lr=found["sam_edge_lr"], rho=rho, momentum=0.9)
+        )
+
+
+def test_a_run_is_measured_with_its_own_loss_and_optimizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = Recipe(
+        data=Data("parity", {"dim": 8, "num_train": 40}), model=Model("relu2", {"width": 16}), epochs=1, batch_size=20,
+        loss="squared", optimizer=Optimizer("adamw", lr=0.01),
+    )  # fmt: skip
+    run = train(recipe, runs=tmp_path / "runs", device="cpu")
+    assert main(["measure", str(run.path), "importance", "--rho", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["phantom_gini"]
+    stored = load_trained(run)
+    squared, other = (
+        importance(stored.model, stored.splits.train, rho=2.0, loss=loss).phantom_gini  # type: ignore[arg-type]
+        for loss in ("squared", None)
+    )
+    assert found == pytest.approx(squared, rel=1e-5)
+    assert found != pytest.approx(other, rel=1e-3)
+    assert main(["measure", str(run.path), "sam_edge"]) == 2
+    assert "the run used adamw, and the edge is known for SGD only" in capsys.readouterr().err
 
 
 def test_an_option_of_one_measurement_can_be_set_and_a_wrong_one_is_named(
