@@ -1,5 +1,6 @@
 """Data of any kind, read in chunks: a `Labelled`, a pair of tensors, or batches from a loader."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,33 @@ class Chunks(Sequence[tuple[Tensor, Tensor | None]]):
             return x[first : first + most], None if y is None else y[first : first + most]
 
         return Chunks(tuple(min(most, self.sizes[i] - first) for i, first in rows), read)
+
+    def of_size(self, size: int) -> "Chunks":
+        """The same examples in chunks of exactly `size`, the last one smaller, whatever the sizes were.
+
+        >>> as_chunks([(torch.zeros(n, 2), torch.zeros(n)) for n in (3, 1, 3)]).of_size(2).sizes
+        (2, 2, 2, 1)
+        """
+        starts = range(0, self.num_examples, size)
+        sizes = tuple(min(size, self.num_examples - start) for start in starts)
+        if sizes == self.sizes:
+            return self
+        ends = list(itertools.accumulate(self.sizes))
+
+        def read(place: int) -> tuple[Tensor, Tensor | None]:
+            start, stop = starts[place], starts[place] + sizes[place]
+            inputs, labels = [], []
+            for i, end in enumerate(ends):
+                first = end - self.sizes[i]
+                if first < stop and start < end:
+                    x, y = self.read(i)
+                    rows = slice(max(start - first, 0), stop - first)
+                    inputs.append(x[rows])
+                    labels.append(None if y is None else y[rows])
+            known = [y for y in labels if y is not None]
+            return torch.cat(inputs), torch.cat(known) if len(known) == len(inputs) else None
+
+        return Chunks(sizes, read)
 
     def __len__(self) -> int:
         return len(self.sizes)

@@ -100,11 +100,11 @@ def targets(name: Name, outputs: Tensor, labels: Tensor) -> Tensor:
             raise UsageError(
                 f"cross-entropy takes outputs of N × C, not {tuple(outputs.shape)}: give the loss as a function."
             )
-        return labels
+        return labels.long()
     if name == "logistic" or (num_outputs == 1 and not labels.is_floating_point()):
         return signs(labels, outputs.dtype)
     if not labels.is_floating_point():
-        return F.one_hot(labels, num_outputs).to(outputs.dtype)
+        return F.one_hot(labels.long(), num_outputs).to(outputs.dtype)
     if labels.numel() != outputs.numel():
         raise DataError(f"outputs {tuple(outputs.shape)} and targets {tuple(labels.shape)} do not match in shape.")
     return labels.reshape(len(outputs), num_outputs)

@@ -38,6 +38,8 @@ def per_example_gradients(
     chunks = as_chunks(data, model=model, size=chunk, labels=labels)
     x, y = chunks[0]
     outputs = soundness.check(model, x)
+    if y is None and loss is not None:
+        raise UsageError("gradients of a loss need labels: give labels=, or (inputs, labels).")
     if y is None and outputs[0].numel() > 1:
         raise UsageError(
             f"the network has {outputs[0].numel()} outputs: give labels to differentiate the loss, or use block_gram."

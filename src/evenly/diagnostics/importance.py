@@ -103,6 +103,8 @@ def importance(
     phantoms: dict[str, list[Tensor]] = {name: [] for name in track}
     with observing(model):
         chunks = as_chunks(data, model=model, size=group or chunk)
+        if group is not None:  # the batches of a loader are not the groups
+            chunks = chunks.of_size(group)
         mean = mean_loss(loss, soundness.check(model, chunks[0][0]), chunks[0][1])
 
         def weights(x: Tensor, y: Tensor | None) -> Tensor:
@@ -148,6 +150,7 @@ def log_odds(outputs: Tensor, labels_N: Tensor) -> Tensor:
     f_NC = outputs.reshape(len(outputs), -1)
     if f_NC.shape[1] == 1:
         return signs(labels_N, f_NC.dtype) * f_NC[:, 0]
+    labels_N = labels_N.long()  # bytes and short integers are class numbers too
     mask_NC = F.one_hot(labels_N, f_NC.shape[1]).bool()
     return f_NC.gather(1, labels_N[:, None])[:, 0] - f_NC.masked_fill(mask_NC, -torch.inf).logsumexp(1)
 

@@ -42,7 +42,8 @@ def layer_probes(
 
     As `probing_errors` does for one layer: fitted on `probe` (or half of `balanced`), tested on `balanced`. Images and
     tokens are averaged over their positions, so that a layer has as many features as inputs at one position (Alain &
-    Bengio, 2017).
+    Bengio, 2017). A layer that is not called exactly once for every example has no such input: it is refused if it is
+    among the named `layers`, and left out by default.
 
     >>> from evenly.data import load
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
@@ -57,6 +58,11 @@ def layer_probes(
     }
     names = list(layers) if layers is not None else weighted_layers(model)
     seen = [_inputs(model, part, names) for part in (fit, test)]
+    if layers is not None and (lost := [name for name in names if name not in seen[0]]):
+        raise UsageError(
+            f"layer {lost[0]!r} is not called exactly once for every example, so that it has no single input to probe. "
+            f"Choose other layers, such as layers={list(seen[0]) or weighted_layers(model)}."
+        )
     return [
         LayerProbes(
             layer,

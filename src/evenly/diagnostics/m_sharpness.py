@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from evenly import tree
 from evenly.curvature import soundness
-from evenly.curvature.chunks import as_chunks
+from evenly.curvature.chunks import Data, as_chunks
 from evenly.curvature.losses import Loss, loss_and_gradient, mean_loss
 from evenly.data.labelled import Labelled
 from evenly.diagnostics.subject import Numbers, Subject
@@ -27,7 +27,7 @@ class GroupSharpness:
 
 
 def m_sharpness(
-    model: nn.Module, data: Labelled, *, rho: float, m: int, rng: torch.Generator, loss: Loss | None = None
+    model: nn.Module, data: Data, *, rho: float, m: int, rng: torch.Generator, loss: Loss | None = None
 ) -> GroupSharpness:
     """E_S[L_S(w + ρg_S/‖g_S‖) − L_S(w)] over random disjoint groups S of m examples (Foret et al., 2021, section 4).
 
@@ -43,16 +43,22 @@ def m_sharpness(
     """
     if not 0 < rho < math.inf:
         raise UsageError(f"rho = {rho} is the radius of the ball around the weights: give a positive, finite number.")
-    if not 1 <= m <= len(data):
-        raise UsageError(f"m = {m}: a group has 1 to {len(data)} examples.")
     params: list[Tensor] = list(trainable_parameters(model).values())
     rises = []
     with observing(model):
-        x, y = as_chunks(data, model=model)[0]
+        chunks = as_chunks(data, model=model)
+        num = chunks.num_examples
+        if not 1 <= m <= num:
+            raise UsageError(f"m = {m}: a group has 1 to {num} examples.")
+        x, y = chunks[0]
         mean = mean_loss(loss, soundness.check(model, x), y)
-        order = torch.randperm(len(data), generator=rng)
-        for start in range(0, len(data) - m + 1, m):
-            chunks = as_chunks(data.subset(order[start : start + m].sort().values), model=model)
+        if not isinstance(data, Labelled):
+            x_N, y_N = (torch.cat(parts) for parts in zip(*chunks, strict=True))
+        order = torch.randperm(num, generator=rng)
+        for start in range(0, num - m + 1, m):
+            rows = order[start : start + m].sort().values
+            group = data.subset(rows) if isinstance(data, Labelled) else (x_N[rows], y_N[rows])
+            chunks = as_chunks(group, model=model)
             before, gradient = loss_and_gradient(model, params, chunks, mean)
             size = rho / tree.norm(gradient).clamp_min(torch.finfo(params[0].dtype).tiny)
             with tree.displaced(params, tree.scale(gradient, size)):

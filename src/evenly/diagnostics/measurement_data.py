@@ -85,7 +85,12 @@ def _num_outputs(model: nn.Module, few: Tensor) -> int:
             f"weight, {name!r}, has shape {tuple(weight.shape)}. Give inputs as it was made for, or change them before "
             f"it, as nn.Sequential(nn.Flatten(), model) does. Torch reports: {error}"
         ) from error
-    return outputs[0].numel() if isinstance(outputs, Tensor) and outputs.ndim and len(outputs) else 1
+    if not isinstance(outputs, Tensor):
+        raise UsageError(
+            f"{type(model).__name__} returns a {type(outputs).__name__}, not a tensor: wrap it in a module that "
+            "returns the outputs only."
+        )
+    return outputs[0].numel() if outputs.ndim and len(outputs) else 1
 
 
 def _check_labels(labels: Tensor, num_outputs: int) -> None:

@@ -24,7 +24,8 @@ STRENGTHS = (1.0, 0.1, 0.01, 0.001, 0.0001)
 class Probe:
     """A probe's 0–1 error on held-out examples (a share of 1), with a 95 % interval for it.
 
-    `interval` is Wilson's, for the number of held-out examples; `errors` are those of the refits, `strengths` the
+    `interval` is Wilson's, for the number of held-out examples; of a mean over groups, for the number of independent
+    examples whose mean error would vary as much (`effective_number`). `errors` are those of the refits, `strengths` the
     regularisation each chose. `weights` (K × D) and `bias` (K) are means over the refits, for features as they are, not
     standardised: `features @ weights.T + bias` is the contribution of the attribute.
     """
@@ -83,19 +84,22 @@ def fit_probe(
     centre_D, scale_D = x_ND.mean(0), x_ND.std(0)
     scale_D[scale_D == 0] = 1  # a constant feature carries no information, and must not divide by zero
     z_ND, z_test = (x_ND - centre_D) / scale_D, (test_ND - centre_D) / scale_D
+    cells = None if test_groups is None else test_groups.cpu().numpy()
     errors, chosen, weights, biases = [], [], [], []
+    wrong_share_N = np.zeros(len(test_N))
     for _ in range(refits):
         fit, choose = _split(y_N, None if groups is None else groups.cpu().numpy(), held_out, rng)
         best, strength = _best_fit(z_ND[fit], y_N[fit], z_ND[choose], y_N[choose], strengths)
         wrong_N = best.predict(z_test) != test_N
-        errors.append(_mean_error(wrong_N, None if test_groups is None else test_groups.cpu().numpy()))
+        wrong_share_N += wrong_N / refits
+        errors.append(_mean_error(wrong_N, cells))
         chosen.append(strength)
         weights.append(best.coef_ / scale_D)
         biases.append(best.intercept_ - (best.coef_ / scale_D) @ centre_D)
     error = float(np.mean(errors))
     return Probe(
         error=error,
-        interval=wilson(error, len(test_N)),
+        interval=wilson(error, len(test_N) if cells is None else _effective_number_of(wrong_share_N, cells)),
         errors=tuple(errors),
         strengths=tuple(chosen),
         weights=torch.from_numpy(np.mean(weights, axis=0)),
@@ -106,7 +110,22 @@ def fit_probe(
     )
 
 
-def wilson(share: float, num: int, *, z: float = 1.959964) -> tuple[float, float]:
+def effective_number(shares: Sequence[float], sizes: Sequence[int]) -> float:
+    """How many independent cases vary as much as the mean share of several groups: p(1 − p)/(Σ p_g(1 − p_g)/(G²n_g)).
+
+    Every share is drawn towards ½ by two cases of each outcome (Agresti & Coull, 1998), so that a small group without
+    an error is not taken as certain.
+
+    >>> effective_number([0.1], [50]), round(effective_number([0.5, 0.5], [1000, 10]), 1)
+    (50.0, 39.6)
+    """
+    near = [(share * num + 2) / (num + 4) for share, num in zip(shares, sizes, strict=True)]
+    mean = sum(near) / len(near)
+    variance = sum(p * (1 - p) / num for p, num in zip(near, sizes, strict=True)) / len(near) ** 2
+    return mean * (1 - mean) / variance
+
+
+def wilson(share: float, num: float, *, z: float = 1.959964) -> tuple[float, float]:
     """Wilson's (1927) 95 % interval for a share of `num` independent cases.
 
     >>> [round(end, 4) for end in wilson(0.5, 100)]
@@ -173,6 +192,11 @@ def _mean_error(wrong_N: Array, groups_N: Array | None) -> float:
     if groups_N is None:
         return float(wrong_N.mean())
     return float(np.mean([wrong_N[groups_N == group].mean() for group in np.unique(groups_N)]))
+
+
+def _effective_number_of(wrong_N: Array, groups_N: Array) -> float:
+    members = [groups_N == group for group in np.unique(groups_N)]
+    return effective_number([float(wrong_N[m].mean()) for m in members], [int(m.sum()) for m in members])
 
 
 def _validate(x: Tensor, y: Tensor, test_x: Tensor, test_y: Tensor) -> tuple[Array, Array, tuple[int, ...]]:

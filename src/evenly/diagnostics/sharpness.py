@@ -1,6 +1,7 @@
 """How sharp a minimum is: the largest eigenvalues of the Hessian, its trace, the size of the weights."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,13 +15,17 @@ from evenly.diagnostics.subject import Numbers, Subject
 from evenly.diagnostics.trace import deflated_trace
 from evenly.models.observation import observing
 
+NOISE = 10  # residuals below which an eigenvalue may be 0: a residual is no less than the rounding of one product
+
 
 @dataclass(frozen=True)
 class Sharpness:
     """Curvature of the mean loss at the current weights; eigenvalues in units of loss per squared weight.
 
-    Some eigenvalue lies within `residuals[i]` of `eigenvalues[i]`. `lambda_ratio_5` is λ1/λ5, and NaN if fewer than
-    five were requested. `trace` is an estimate with standard error `trace_error`; both are NaN without probes.
+    Some eigenvalue lies within `residuals[i]` of `eigenvalues[i]`. `lambda_ratio_5` is λ1/λ5. It is NaN if fewer than
+    five were requested, or if λ5 is not ten times its residual, as where the Hessian has fewer than five curved
+    directions: the ratio would be rounding. `trace` is an estimate with standard error `trace_error`; both are NaN
+    without probes.
     """
 
     lambda_max: float
@@ -69,12 +74,17 @@ def sharpness(
             lambda_max=values[0],
             eigenvalues=values,
             residuals=tuple(pairs.residuals.tolist()),
-            lambda_ratio_5=values[0] / values[4] if k >= 5 and values[4] else math.nan,
+            lambda_ratio_5=_ratio_of_fifth(values, pairs.residuals.tolist()),
             trace=trace,
             trace_error=trace_error,
             l1=l1_norm(model),
             products=operator.products,
         )
+
+
+def _ratio_of_fifth(values: Sequence[float], residuals: Sequence[float]) -> float:
+    """λ1/λ5; NaN where λ5 cannot be told from 0."""
+    return values[0] / values[4] if len(values) >= 5 and values[4] > NOISE * residuals[4] else math.nan
 
 
 def l1_norm(model: nn.Module) -> float:

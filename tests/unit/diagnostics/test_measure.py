@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from evenly.curvature import hessian
+from evenly.curvature import hessian, per_example_gradients
 from evenly.data import Labelled, load
 from evenly.diagnostics import importance, measure, sharpness
 from evenly.diagnostics.measure import function_of
@@ -170,6 +170,35 @@ def test_a_seed_in_place_of_a_generator_is_refused() -> None:
     data = (torch.zeros(4, 2), torch.arange(4) % 2)
     with pytest.raises(UsageError, match=r"rng = 0 is not a generator: give rng=torch.Generator"):
         measure(torch.nn.Linear(2, 2), data, "rank", rng=0)  # type: ignore[arg-type]  # which is what is tested
+
+
+def test_a_model_that_returns_a_tuple_is_told_so() -> None:
+    class Pair(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(2, 3)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return self.linear(x), x
+
+    with pytest.raises(UsageError, match=r"Pair returns a tuple, not a tensor: wrap it"):
+        measure(Pair(), (torch.randn(9, 2), torch.arange(9) % 3), "sharpness", rng=generator())
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32], ids=str)
+def test_class_numbers_may_be_integers_of_any_size(dtype: torch.dtype) -> None:
+    x, y = torch.randn(20, 2, generator=generator()), torch.arange(20) % 3
+    model = nn.Linear(2, 3)
+    for loss in (None, "squared"):
+        found = [sharpness(model, (x, each), rng=generator(), loss=loss).lambda_max for each in (y, y.to(dtype))]  # type: ignore[arg-type]
+        assert found[0] == found[1]
+        ginis = [importance(model, (x, each), rho=0.1, loss=loss).phantom_gini for each in (y, y.to(dtype))]  # type: ignore[arg-type]
+        assert ginis[0] == ginis[1]
+
+
+def test_a_loss_without_labels_is_refused_by_gradients_too() -> None:
+    with pytest.raises(UsageError, match="gradients of a loss need labels"):
+        per_example_gradients(nn.Linear(2, 1), torch.ones(2, 2), loss="squared")
 
 
 def test_an_unknown_layer_or_option_is_answered_with_the_known_ones():
