@@ -29,8 +29,8 @@ class SharpnessAwareTraining(Callback):
 
     def __init__(self, rule: Callable[..., DisplacedGradient], **options: Any) -> None:
         super().__init__()
+        kind = type(rule).__name__
         if not callable(rule):
-            kind = type(rule).__name__
             raise UsageError(
                 "SharpnessAwareTraining builds the rule itself, when the module lies where it will train, and was "
                 f"given a {kind}: give the class and its options, SharpnessAwareTraining(evenly.SAM, rho=0.05)."

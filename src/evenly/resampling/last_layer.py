@@ -85,14 +85,14 @@ def fit(layer: nn.Linear, features: Tensor, split: Labelled, rows: Tensor, *, st
     if layer.out_features == 1:
         weight_CD, bias_C = weight_CD[1:] - weight_CD[:1], bias_C[1:] - bias_C[:1]
     # Without first weights: they would be drawn from the caller's random numbers.
-    fitted = nn.utils.skip_init(
-        nn.Linear, layer.in_features, layer.out_features, bias=has_bias, dtype=layer.weight.dtype
-    )
+    like = layer.weight
+    fitted = nn.Linear(layer.in_features, layer.out_features, bias=has_bias, device="meta", dtype=like.dtype)
+    fitted = fitted.to_empty(device="cpu")
     with torch.no_grad():
         fitted.weight.copy_(weight_CD)
         if has_bias:
             fitted.bias.copy_(bias_C)
-    return fitted.to(layer.weight.device)
+    return fitted.to(like.device)
 
 
 def logistic_regression(

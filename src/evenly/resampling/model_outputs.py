@@ -115,18 +115,19 @@ def _refuse_batches(dataset: Any) -> None:
 
 def _check_shows_all(loader: DataLoader[Any], num: int) -> None:
     """Refuse a loader whose sampler may leave out examples, which would come back in what is made of the outputs."""
-    sampler: Any = loader.sampler if loader.batch_sampler is None else loader.batch_sampler
-    while isinstance(sampler, BatchSampler) or (sampler is loader.batch_sampler and hasattr(sampler, "sampler")):
+    batches: Any = loader.batch_sampler
+    sampler: Any = loader.sampler if batches is None else getattr(batches, "sampler", batches)
+    while isinstance(sampler, BatchSampler):
         sampler = sampler.sampler
     match sampler:
         case SequentialSampler():
             shown = len(sampler.data_source)
         case RandomSampler():
-            shown = 0 if sampler.replacement else min(sampler.num_samples, len(sampler.data_source))  # type: ignore[arg-type]  # of torch
+            shown = 0 if sampler.replacement else min(sampler.num_samples, len(sampler.data_source))
         case DistributedSampler():
             shown = len(sampler.dataset)  # type: ignore[arg-type]  # of torch: it has a length
         case MultisetSampler():
-            shown = len(sampler.positions.unique())
+            shown = len(set(sampler.positions.tolist()))
         case _:
             shown = 0
     if shown != num:
