@@ -5,6 +5,7 @@ Shapes: N examples, C rows of one example's Jacobian, P parameters.
 
 import itertools
 import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import torch
@@ -15,7 +16,8 @@ from evenly.curvature.capture import Layers, Pieces, Slopes, capture, find_layer
 from evenly.curvature.chunks import Chunks, Data, as_chunks
 from evenly.curvature.losses import Loss, Name, curvature_root, loss_name, mean_loss
 from evenly.curvature.operator import GIBIBYTE
-from evenly.errors import UsageError
+from evenly.errors import SetupError, UsageError
+from evenly.memory import budget
 from evenly.models.observation import observing, trainable_parameters
 
 _log = logging.getLogger(__name__)
@@ -51,7 +53,8 @@ def gram(
     chunk
         Examples per forward pass; by default 1,024 for linear layers and 128 for others.
     memory
-        Bytes that captured layers may take beside K; chunks beyond that are captured again for each pair.
+        Bytes that captured layers may take beside K; chunks beyond that are captured again for each pair. K itself
+        is refused, before any work, if it would not fit into the memory that is free.
 
     Examples
     --------
@@ -119,6 +122,8 @@ def _assemble(
     model: nn.Module, chunks: Chunks, slopes: Slopes, only: Sequence[str] | None, memory: int, *, rows: int
 ) -> Tensor:
     params = trainable_parameters(model, only=only)
+    like = next(iter(params.values()))
+    check_room(chunks.num_examples, rows, entry=like.element_size(), device=like.device)
     with observing(model, training=None), torch.enable_grad():
         layers = find_layers(model, params, chunks[0], slopes)
         for way in (layers, None):
@@ -137,6 +142,23 @@ def _assemble(
             if K is not None:
                 return K
     raise AssertionError("differentiation example by example always gives an answer")
+
+
+def check_room(num: int, rows: int, *, entry: float, device: torch.device | str) -> None:
+    """Refuse a Gram matrix of `num` examples × `rows` that does not fit into memory, at `entry` bytes per entry.
+
+    >>> check_room(10**6, 10, entry=4, device="cpu")
+    Traceback (most recent call last):
+    evenly.errors.SetupError: the Gram matrix of 1,000,000 examples with 10 row(s) each needs 400,000.0 GB...
+    """
+    needed, allowed = entry * (num * rows) ** 2, budget(device)
+    if needed > allowed:
+        most = int(math.sqrt(allowed / entry) / rows)
+        raise SetupError(
+            f"the Gram matrix of {num:,} examples with {rows} row(s) each needs {needed / 1e9:,.1f} GB, more than the "
+            f"{allowed / 1e9:,.1f} GB that may be used on {device}. Take at most {most} examples (--examples {most}), "
+            "or set EVENLY_MEMORY, in GB, if more may be used."
+        )
 
 
 def _fit_memory(chunks: Chunks, params: Iterable[Tensor], memory: int, *, rows: int) -> Chunks:

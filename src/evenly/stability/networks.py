@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, jacrev
 
 from evenly.curvature.chunks import Data, as_chunks, outputs_of
-from evenly.curvature.gram import block_gram
+from evenly.curvature.gram import block_gram, check_room
 from evenly.curvature.losses import Loss, Name, loss_name, mean_loss
 from evenly.errors import UsageError
 from evenly.models.observation import flatten, observing, trainable_parameters, unflatten
@@ -48,7 +48,8 @@ def network_problem(
     Qᵢ is the Hessian of the loss in the outputs. Hᵢ is the exact Hessian where the residual is 0, and positive
     semidefinite everywhere. `loss` is "squared", "logistic" or "cross-entropy", by default as for `curvature.gram`.
     With `rank`, a Gram of more than 1,200 rows (examples × outputs) is kept in so many leading directions, and the
-    problem's `truncation` bounds the error: seconds instead of minutes for 500 examples of ten classes.
+    problem's `truncation` bounds the error: seconds instead of minutes for 500 examples of ten classes. A Gram that
+    would not fit into memory is refused beforehand, with the number of examples that fit.
 
     >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> network_problem(nn.Linear(2, 1, bias=False), (x, torch.zeros(2)), loss="squared").trace  # mean ‖x‖²
@@ -57,9 +58,20 @@ def network_problem(
     with observing(model, training=None):
         outputs, labels = outputs_of(model, data)
     name = loss_name(loss, outputs, labels)
+    _check_room(*outputs.flatten(1).shape, entry=outputs.element_size(), rank=rank)
     gram = block_gram(model, data, loss=name, only=only)
     kept = rank if len(gram) > DENSE else None
     return Problem.from_gram(gram, num_outputs=outputs[0].numel(), rank=kept)
+
+
+def _check_room(num: int, width: int, *, entry: int, rank: int | None) -> None:
+    """Refuse, before the work begins, a Gram matrix whose copies would not fit into memory.
+
+    K and its symmetric part are kept in its own precision. In double there are K, its eigenvectors and what `eigh`
+    works with, or for leading directions only Tr HᵢHⱼ, twice while it is made.
+    """
+    is_dense = rank is None or num * width <= DENSE
+    check_room(num, width, entry=2 * entry + (40 if is_dense else 16 / width**2), device="cpu")
 
 
 def nearness(model: nn.Module, data: Data, *, loss: Loss | None = None) -> Nearness:

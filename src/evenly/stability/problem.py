@@ -14,6 +14,8 @@ from evenly.errors import DataError, UsageError
 from evenly.stability.curvatures import Curvatures, Diagonal, Factored
 from evenly.stability.low_rank import OVERSAMPLING, Truncation, leading_factors
 
+BLOCK = 512  # rows that are checked at once
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -251,21 +253,29 @@ def _rounding(t: Tensor) -> float:
 
 def _finite(t: Tensor, what: str) -> Tensor:
     """The tensor on the host, in float64, if it is finite."""
-    if not torch.isfinite(t).all():
+    if not all(bool(torch.isfinite(rows).all()) for rows in t.split(BLOCK)):
         first = tuple(int(v) for v in (~torch.isfinite(t)).nonzero()[0])
         raise DataError(f"{what}: entry {first} is {t[first].item()}. Stability needs finite numbers.")
     return t.detach().cpu()
 
 
 def _symmetric(t: Tensor, what: str) -> Tensor:
-    """The symmetric part, if the rest is rounding."""
-    off = (t - t.mT).abs().flatten(-2).amax(-1)
-    allowed = 4 * _rounding(t) * t.abs().flatten(-2).amax(-1)
+    """The symmetric part, if the rest is rounding; by blocks of rows, so that only the result is as large as t."""
+    blocks = [slice(start, start + BLOCK) for start in range(0, t.shape[-1], BLOCK)]
+    off = largest = t.new_zeros(t.shape[:-2])
+    for rows in blocks:
+        here, there = t[..., rows, :], t[..., rows].mT
+        off = torch.maximum(off, (here - there).abs().flatten(-2).amax(-1))
+        largest = torch.maximum(largest, here.abs().flatten(-2).amax(-1))
+    allowed = 4 * _rounding(t) * largest
     if (off > allowed).any():
         worst = int((off - allowed).argmax()) if off.ndim else 0
         name = f"{what}_{worst}" if off.ndim else what
         raise DataError(f"{name} is not symmetric: it differs from its transpose by {float(off.max()):.3g}.")
-    return (t + t.mT) / 2
+    half = torch.empty_like(t, dtype=torch.result_type(t, 0.5))
+    for rows in blocks:
+        half[..., rows, :] = (t[..., rows, :] + t[..., rows].mT) / 2
+    return half
 
 
 def _check_psd(eigenvalues_NP: Tensor, slack_N: Tensor) -> None:

@@ -1,11 +1,14 @@
 """What a problem refuses, and in which words."""
 
 import json
+import re
 
 import pytest
 import torch
+from torch import nn
 
-from evenly.errors import DataError, UsageError
+from evenly.curvature import block_gram
+from evenly.errors import DataError, SetupError, UsageError
 from evenly.stability import (
     Problem,
     almost_sure_threshold,
@@ -16,6 +19,7 @@ from evenly.stability import (
     mean_square_radius,
     mean_square_threshold,
     memorising_solution,
+    network_problem,
     overlapping_set,
     simulate,
     solutions_table,
@@ -26,6 +30,7 @@ from evenly.stability import (
 )
 from evenly.stability.divergence import growth
 from evenly.stability.outcomes import batch_values
+from evenly.stability.problem import BLOCK, _symmetric
 
 EYE = torch.eye(3)
 ONE = Problem.from_diagonal(torch.tensor([[1.0], [1.0]]))
@@ -158,3 +163,37 @@ def test_report_says_where_the_learning_rate_stands_and_when_the_network_is_not_
     far = threshold_report(20.0 * torch.eye(10), batch=5, lr=0.6, gradient_norm=3.0, residual=0.5)
     assert far["methods"]["SGD"]["stands"].startswith("unstable in mean square")
     assert any("gradient norm 3.0, largest residual 0.5" in note for note in far["notes"])
+
+
+def test_symmetry_is_checked_and_made_block_by_block() -> None:
+    """More rows than one block: the result is (K + Kᵀ)/2, and one odd entry far from the diagonal is found."""
+    rng = torch.Generator().manual_seed(0)
+    size = 2 * BLOCK + 7
+    a = torch.randn(size, 3, generator=rng)
+    gram = a @ a.mT + 1e-8 * torch.rand(size, size, generator=rng)
+    assert torch.equal(_symmetric(gram, "K"), (gram + gram.mT) / 2)
+    gram[size - 1, 2] += 0.5
+    with pytest.raises(DataError, match=r"K is not symmetric: it differs from its transpose by 0\.5"):
+        _symmetric(gram, "K")
+    gram[size - 1, 2] = float("inf")
+    with pytest.raises(DataError, match=rf"entry \({size - 1}, 2\) is inf"):
+        Problem.from_gram(gram)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_gram_matrix_beyond_memory_is_refused_with_the_examples_that_fit(
+    outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENLY_MEMORY", "0.001")  # a megabyte
+    model, x = nn.Linear(2, outputs), torch.randn(2000, 2, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(2000) % 2
+    for make in (lambda n: network_problem(model, (x[:n], labels[:n])), lambda n: block_gram(model, x[:n])):
+        with pytest.raises(
+            SetupError, match=r"Gram matrix of 2,000 examples.*may be used on cpu.*EVENLY_MEMORY"
+        ) as said:
+            make(2000)
+        most = int(re.search(r"--examples (\d+)", str(said.value)).group(1))  # type: ignore[union-attr]
+        assert 0 < most < 2000
+        make(most)
+        with pytest.raises(SetupError):
+            make(most + 1)
