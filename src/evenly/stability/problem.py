@@ -253,7 +253,7 @@ def _rounding(t: Tensor) -> float:
 
 def _finite(t: Tensor, what: str) -> Tensor:
     """The tensor on the host, in float64, if it is finite."""
-    if not all(bool(torch.isfinite(rows).all()) for rows in t.split(BLOCK)):
+    if not all(bool(torch.isfinite(t[i : i + BLOCK]).all()) for i in range(0, len(t), BLOCK)):
         first = tuple(int(v) for v in (~torch.isfinite(t)).nonzero()[0])
         raise DataError(f"{what}: entry {first} is {t[first].item()}. Stability needs finite numbers.")
     return t.detach().cpu()

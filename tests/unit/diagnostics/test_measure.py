@@ -190,9 +190,9 @@ def test_class_numbers_may_be_integers_of_any_size(dtype: torch.dtype) -> None:
     x, y = torch.randn(20, 2, generator=generator()), torch.arange(20) % 3
     model = nn.Linear(2, 3)
     for loss in (None, "squared"):
-        found = [sharpness(model, (x, each), rng=generator(), loss=loss).lambda_max for each in (y, y.to(dtype))]  # type: ignore[arg-type]
+        found = [sharpness(model, (x, each), rng=generator(), loss=loss).lambda_max for each in (y, y.to(dtype))]
         assert found[0] == found[1]
-        ginis = [importance(model, (x, each), rho=0.1, loss=loss).phantom_gini for each in (y, y.to(dtype))]  # type: ignore[arg-type]
+        ginis = [importance(model, (x, each), rho=0.1, loss=loss).phantom_gini for each in (y, y.to(dtype))]
         assert ginis[0] == ginis[1]
 
 

@@ -52,7 +52,7 @@ def test_floating_targets_have_a_loss_and_no_errors() -> None:
     line = mode_connectivity(model, model, (X, model(X)[:, 0].detach()), points=2)
     assert line.losses == (0, 0)
     assert all(map(math.isnan, line.errors))
-    assert connection_numbers(line, ["a", "b"])["mode_connectivity"]["errors"] == [None, None]  # type: ignore[index]
+    assert connection_numbers(line, ["a", "b"])["mode_connectivity"]["errors"] == [None, None]
 
 
 def test_tied_weights_are_mixed_once() -> None:
