@@ -70,9 +70,11 @@ def last_linear(model: nn.Module, x: Tensor) -> str:
         for handle in handles:
             handle.remove()
     if not called:
+        named = _last_layer(model)
+        how = f": layer={named!r}, --layer {named}" if named else ""
         raise DataError(
             f"{type(model).__name__} calls no linear layer, so that its features have no default place. Name the layer "
-            f"whose input they are: layer={_last_layer(model)!r}, --layer {_last_layer(model)}."
+            f"whose input they are{how}."
         )
     return called[-1]
 
