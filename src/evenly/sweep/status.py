@@ -5,6 +5,7 @@ On a terminal it is a bar, elsewhere a line every half minute:
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ class Status:
     ) -> None:
         self.plan, self.where, self.folder, self.listener = plan, where, folder, listener
         self.outcomes: dict[str, Outcome] = {}
+        self._states: Counter[str] = Counter()  # how many outcomes there are of each
         self.running: dict[str, float] = {}
         self.started = time.time()
         self._written = 0.0
@@ -77,6 +79,9 @@ class Status:
         """Record the outcome of a job that has ended or was skipped."""
         self.running.pop(outcome.name, None)
         self._cost_left -= self.plan[outcome.name].cost if outcome.name not in self.outcomes else 0.0
+        if outcome.name in self.outcomes:
+            self._states[self.outcomes[outcome.name].state] -= 1
+        self._states[outcome.state] += 1
         self.outcomes[outcome.name] = outcome
         # A job that was done before took no time, and one that only collects says nothing about training: neither
         # must decide the estimate for the others.
@@ -96,11 +101,9 @@ class Status:
     def sentence(self) -> str:
         """The progress in one line."""
         ended, total = len(self.outcomes), len(self.plan)
-        states = [outcome.state for outcome in self.outcomes.values()]
-        words = [f"{states.count('done')} of {total} runs done"]
-        words += [
-            f"{states.count(state)} {state}" for state in ("failed", "skipped", "stopped", "lost") if state in states
-        ]
+        words = [f"{self._states['done']} of {total} runs done"]
+        others = ("failed", "skipped", "stopped", "lost")
+        words += [f"{self._states[state]} {state}" for state in others if self._states[state]]
         if len(self.running) > 1:
             words.append(f"{len(self.running)} running")
         if self._cost and ended < total:
