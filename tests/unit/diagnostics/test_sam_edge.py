@@ -24,7 +24,7 @@ def test_the_edge_without_sam_is_where_torchs_own_sgd_begins_to_diverge(settings
             optimizer.zero_grad()
             (curvature * w.square() / 2).backward()
             optimizer.step()
-        return abs(float(w))
+        return abs(float(w.detach()))
 
     assert size_after(0.93 * edge) < 1e-1 < 1e1 < size_after(1.07 * edge)
 
