@@ -149,15 +149,15 @@ def check_room(num: int, rows: int, *, entry: float, device: torch.device | str)
 
     >>> check_room(10**6, 10, entry=4, device="cpu")
     Traceback (most recent call last):
-    evenly.errors.SetupError: the Gram matrix of 1,000,000 examples with 10 row(s) each needs 400,000.0 GB...
+    evenly.errors.SetupError: the Gram matrix of 1,000,000 examples × 10 rows needs 400,000.0 GB...
     """
     needed, allowed = entry * (num * rows) ** 2, budget(device)
     if needed > allowed:
         most = int(math.sqrt(allowed / entry) / rows)
         raise SetupError(
-            f"the Gram matrix of {num:,} examples with {rows} row(s) each needs {needed / 1e9:,.1f} GB, more than the "
-            f"{allowed / 1e9:,.1f} GB that may be used on {device}. Take at most {most} examples (--examples {most}), "
-            "or set EVENLY_MEMORY, in GB, if more may be used."
+            f"the Gram matrix of {num:,} examples × {rows} row{'s' * (rows != 1)} needs {needed / 1e9:,.1f} GB, more "
+            f"than the {allowed / 1e9:,.1f} GB that may be used on {device}. Take at most {most} examples "
+            f"(--examples {most}), or set EVENLY_MEMORY, in GB, if more may be used."
         )
 
 

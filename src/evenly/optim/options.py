@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict
 from torch import Tensor
 
 from evenly.errors import UsageError, did_you_mean
+from evenly.numbers import is_whole, number
 from evenly.optim.rule import Rule
 from evenly.optim.select import Where
 
@@ -63,26 +64,8 @@ def refuse_non_numbers(rule: type[Rule], given: Mapping[str, Any]) -> None:
     """
     for setting in fields(rule):
         value = given.get(setting.name)
-        if value is not None and setting.type in (int, float, float | None) and not math.isfinite(_number(value)):
+        if value is not None and setting.type in (int, float, float | None) and not math.isfinite(number(value)):
             raise UsageError(f"{setting.name}={value!r} is not a finite number")
-
-
-def is_count(value: Any) -> bool:
-    """Whether a value is a whole number of at least 1.
-
-    >>> [is_count(value) for value in (1, 2.0, 0, 2.5, math.nan, math.inf, "2", None, True)]
-    [True, True, False, False, False, False, False, False, False]
-    """
-    number = _number(value)
-    return not isinstance(value, bool) and number >= 1 and number.is_integer()
-
-
-def _number(value: Any) -> float:
-    """The value as a number; NaN if it is none."""
-    try:
-        return math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError):
-        return math.nan
 
 
 def check(
@@ -101,16 +84,16 @@ def check(
     Traceback (most recent call last):
     evenly.errors.UsageError: every=0 is not a number of steps: give 1 (each step) or more
     """
-    if not is_count(every):
+    if not is_whole(every):
         raise UsageError(f"every={every!r} is not a number of steps: give 1 (each step) or more")
-    if not 0 < _number(fraction) <= 1:
+    if not 0 < number(fraction) <= 1:
         raise UsageError(f"fraction={fraction!r} of a batch cannot be taken: give a number in (0, 1]")
-    if m not in (None, "all") and not is_count(m):
+    if m not in (None, "all") and not is_whole(m):
         raise UsageError(
             f'm={m!r} is not a number of examples: give 1 or more, None for the batch of one process, or "all" for the '
             "batch of all processes"
         )
-    if not 0 <= _number(weight_decay) < math.inf:
+    if not 0 <= number(weight_decay) < math.inf:
         raise UsageError(f"weight_decay={weight_decay!r} in the ascent: give a finite number, 0 or more")
     if weight_decay and not rule.climbs:
         raise UsageError(f"weight_decay={weight_decay}: this rule climbs no objective; leave weight_decay out")

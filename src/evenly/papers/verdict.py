@@ -58,7 +58,7 @@ def judge(claim: Claim, measured: Mapping[str, Mapping[int, float]], *, levels: 
 
     - *reproduced*: the interval excludes 0 on the claimed side, and the mean is within the margin of e, if given;
     - *weaker*, *stronger than claimed*: it excludes 0 on the claimed side, and e; the mean is outside the margin;
-    - *contradicted*: it lies wholly on the other side of 0, or excludes even half of e;
+    - *contradicted*: it lies wholly on the other side of 0, or is exactly 0, or excludes even half of e;
     - *inconclusive*: everything else, also an interval on the claimed side that holds e, around a mean outside the
       margin; one seed alone can at most contradict a statement about every seed.
 

@@ -27,7 +27,7 @@ RULE = (
     "\n\n`weaker` or `stronger than claimed`: the interval excludes zero on the claimed side, and the paper's effect; "
     "the mean is outside the margin."
     "\n\n`contradicted`: the interval lies wholly on the other side of zero, or includes zero and excludes even half "
-    "of the effect."
+    "of the effect. An exact computation whose difference is zero with every seed contradicts a claimed direction too."
     "\n\n`inconclusive`: everything else, with the number of seeds that would settle it at a power of 0.9. An "
     "interval on the claimed side that includes the paper's effect is among them if the mean is outside the margin."
     "\n\nThe sentence of an experiment makes one or several primary claims, and its verdict is the worst of theirs; "

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from evenly.errors import DataError, UsageError, did_you_mean
+from evenly.numbers import is_whole, number
 from evenly.resampling.arrays import Array, as_numbers, per_example
 from evenly.resampling.baselines import misclassified, random_subset, require_generator, upper_share
 from evenly.resampling.class_batch import ClassBatch
@@ -103,7 +104,9 @@ def separate(
     >>> separation.indices(factor=2).tolist()
     [0, 1, 2, 3, 4, 5, 2, 5]
     """
-    _check(method, share=share, score=score, restarts=restarts, among=among)
+    _check(method, share=share, score=score, among=among)
+    _check_numbers(restarts=restarts, silhouette_sample=silhouette_sample, max_accuracy=max_accuracy)
+    restarts, silhouette_sample = int(restarts), int(silhouette_sample)
     outputs = check_outputs(logits, labels, losses=losses, on=on, classes=classes)
     if method == "misclassified" and not outputs.predict:
         raise UsageError("method='misclassified' needs predictions, which features do not give: use on='logits'.")
@@ -225,7 +228,7 @@ def _by_rule(outputs: Outputs, method: str, *, score_N: Tensor | None, share: fl
     return wrong_N if method == "misclassified" else upper_share(loss_N, share)
 
 
-def _check(method: str, *, share: float | None, score: object, restarts: int, among: str) -> None:
+def _check(method: str, *, share: float | None, score: object, among: str) -> None:
     if among not in ("all", "right"):
         raise UsageError(f"among={among!r}: give 'all' or 'right'.")
     if among == "right" and method != "k-means":
@@ -238,10 +241,17 @@ def _check(method: str, *, share: float | None, score: object, restarts: int, am
         raise UsageError(
             f"share={share}: {method} finds its own share; leave it out, or use quantile, random or score."
         )
-    if share is not None and not 0 <= share <= 1:
-        raise UsageError(f"share={share} is a part of all examples: give a number from 0 to 1.")
-    if restarts < 1:
-        raise UsageError(f"restarts={restarts}: at least one start is needed; 10 are usual.")
+    if share is not None and not 0 <= number(share) <= 1:
+        raise UsageError(f"share={share!r} is a part of all examples: give a number from 0 to 1.")
+
+
+def _check_numbers(*, restarts: object, silhouette_sample: object, max_accuracy: object) -> None:
+    if not is_whole(restarts):
+        raise UsageError(f"restarts={restarts!r}: give a whole number, at least 1; 10 are usual.")
+    if not is_whole(silhouette_sample, at_least=0):
+        raise UsageError(f"silhouette_sample={silhouette_sample!r}: give a number of points, or 0 to leave it out.")
+    if not 0 <= number(max_accuracy) <= 1:
+        raise UsageError(f"max_accuracy={max_accuracy!r} is a share of right predictions: give a number from 0 to 1.")
 
 
 def _numbers(index: Array | Sequence[int] | None, num: int) -> Tensor:

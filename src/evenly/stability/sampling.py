@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from evenly.errors import UsageError, did_you_mean
+from evenly.numbers import is_whole
 
 Sampling = Literal["bernoulli", "without", "with"]
 
@@ -87,8 +88,8 @@ def check_batch(sampling: str, *, num_examples: int, batch: int) -> None:
     """Refuse an unknown scheme and a batch that cannot be drawn."""
     if sampling not in get_args(Sampling):
         raise UsageError(f"sampling = {sampling!r} is not known. {did_you_mean(sampling, get_args(Sampling))}")
-    if batch < 1 or batch != int(batch):
-        raise UsageError(f"batch = {batch}: a batch has a whole number of examples, 1 or more.")
+    if not is_whole(batch):
+        raise UsageError(f"batch = {batch!r}: a batch has a whole number of examples, 1 or more.")
     if batch > num_examples and sampling != "with":
         raise UsageError(
             f"batch = {batch}, but there are only {num_examples} examples: give a batch of at most {num_examples}, "

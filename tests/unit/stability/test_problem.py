@@ -1,7 +1,9 @@
 """What a problem refuses, and in which words."""
 
 import json
+import math
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -197,3 +199,9 @@ def test_a_gram_matrix_beyond_memory_is_refused_with_the_examples_that_fit(
         make(most)
         with pytest.raises(SetupError):
             make(most + 1)
+
+
+@pytest.mark.parametrize("batch", [math.nan, math.inf, 2.5, "2", None])
+def test_a_batch_that_is_no_whole_number_is_refused_in_words(batch: Any) -> None:
+    with pytest.raises(UsageError, match=f"batch = {batch!r}: a batch has a whole number of examples"):
+        mean_square_threshold(overlapping_set(2, num_examples=10), batch=batch)

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Unpack
 from torch import nn
 
 from evenly.errors import UsageError
+from evenly.numbers import is_whole
 from evenly.optim.displaced_gradient import DisplacedGradient
-from evenly.optim.options import Options, is_count
+from evenly.optim.options import Options
 from evenly.optim.radius import Radius
 from evenly.optim.rule import Point, Rule
 from evenly.optim.space import Vector, orthogonal
@@ -52,6 +53,6 @@ class LookSAM(DisplacedGradient):
         self, model: nn.Module | Iterable[Any], *, rho: Radius = RULES["looksam"].rho, k: int = 5, alpha: float = 0.7,
         **options: Unpack[Options],
     ) -> None:  # fmt: skip
-        if not is_count(k):
+        if not is_whole(k):
             raise UsageError(f"k={k} is not a number of steps: LookSAM needs k=1 or more")
         super().__init__(model, Look(k=int(k), alpha=alpha), rho=rho, **options)
