@@ -1,4 +1,4 @@
-"""Members that share one rule: SGD with momentum and weight decay, each with its own values.
+"""Members that share one rule.
 
 Shapes: K members, P parameters.
 """
@@ -13,13 +13,11 @@ from evenly.training.ensemble.layout import Layout
 from evenly.training.ensemble.passes import Passes, Rows
 from evenly.training.ensemble.plan import Plan
 from evenly.training.ensemble.rules import Displaced, Rule, RuleSettings, rule_of
+from evenly.training.ensemble.update import Rates, Update
 
 
 class Group:
-    """A range of rows that are stepped together.
-
-    The step is that of `torch.optim.SGD`: g ← g + λw, v ← μv + g, w ← w − ηv.
-    """
+    """A range of rows that are stepped together."""
 
     def __init__(
         self,
@@ -29,16 +27,12 @@ class Group:
         passes: Passes,
         w_KP: Tensor,
         velocity_KP: Tensor | None,
-        lr_K1: Tensor,
-        momentum_K1: Tensor,
-        weight_decay_K1: Tensor,
+        rates: Rates,
     ) -> None:
         self.rule, self.feed, self.passes = rule, feed, passes
         self.w = Rows(passes.layout, w_KP)
         self.g = Rows(passes.layout, torch.empty_like(w_KP))
-        self.velocity_KP = velocity_KP
-        self.lr_K1, self.momentum_K1 = lr_K1, momentum_K1
-        self.weight_decay_K1 = weight_decay_K1 if bool(weight_decay_K1.any()) else None
+        self.update = Update(w_KP, self.g.flat_KP, velocity_KP, rates)
 
     @property
     def memory(self) -> Tensor | None:
@@ -53,12 +47,7 @@ class Group:
     def step(self, number: int, factor: float) -> None:
         """One step of every member, with `factor` times its learning rate."""
         self.rule(self.passes, self.w, self.g, self.feed.batch(number), number)
-        w_KP, g_KP = self.w.flat_KP, self.g.flat_KP
-        if self.weight_decay_K1 is not None:
-            g_KP.addcmul_(w_KP, self.weight_decay_K1)
-        if self.velocity_KP is not None:
-            g_KP = self.velocity_KP.mul_(self.momentum_K1).add_(g_KP)
-        w_KP.addcmul_(g_KP, self.lr_K1, value=-factor)
+        self.update(factor)
 
 
 def make_groups(plan: Plan, *, feed: Feed, passes: Passes, w_KP: Tensor, velocity_KP: Tensor | None) -> list[Group]:
@@ -86,9 +75,7 @@ def make_groups(plan: Plan, *, feed: Feed, passes: Passes, w_KP: Tensor, velocit
                 passes=passes.rows(rows),
                 w_KP=w_KP[rows],
                 velocity_KP=None if velocity_KP is None else velocity_KP[rows],
-                lr_K1=own["lr"],
-                momentum_K1=own["momentum"],
-                weight_decay_K1=own["weight_decay"],
+                rates=Rates(own["lr"], own["momentum"], own["weight_decay"]),
             )
         )
     return groups
