@@ -1,6 +1,7 @@
 """Ensembles: many small runs as one against the same runs one after another, and against bare matrix products."""
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from benchmarks.harness import benchmark, seconds
+from benchmarks.harness import benchmark, interleaved, seconds
 from evenly.data import Labelled, load
 from evenly.data.batches import order
 from evenly.models import build
@@ -172,6 +173,19 @@ def nguyen_figure() -> Iterator[float]:
         yield ours / theirs
 
 
+ATLAS = {"lr": 0.05, "momentum": 0.9, "weight_decay": 5e-4}
+ATLAS_MEMBERS, ATLAS_BATCH = 80, 128
+
+
+def atlas_networks() -> tuple[list[nn.Module], list[Labelled], Ensemble]:
+    """The networks of one task of the atlas and their data, one by one and as one."""
+    num = ATLAS_MEMBERS
+    sets = [load("digit-dominoes", seed=seed, size=800).train for seed in range(5)]
+    models = [build("mlp", input_shape=(1, 16, 8), num_classes=2, rng=seed, dropout=0.0) for seed in range(num)]
+    each = [sets[number % len(sets)] for number in range(num)]
+    return models, each, Ensemble(models, each, batch_size=ATLAS_BATCH, seeds=range(num), **ATLAS)
+
+
 @benchmark(
     "ensemble-atlas",
     claim="the networks of one task of the atlas, 80 of mlp on digit-dominoes, batch 128, as one against one after "
@@ -180,21 +194,43 @@ def nguyen_figure() -> Iterator[float]:
     repeats=5,
 )
 def atlas_task() -> Iterator[float]:
-    num, size = 80, 128
-    sets = [load("digit-dominoes", seed=seed, size=800).train for seed in range(5)]
-    models = [build("mlp", input_shape=(1, 16, 8), num_classes=2, rng=seed, dropout=0.0) for seed in range(num)]
-    settings = {"lr": 0.05, "momentum": 0.9, "weight_decay": 5e-4}
-    each = [sets[number % len(sets)] for number in range(num)]
-    ensemble = Ensemble(models, each, batch_size=size, seeds=range(num), **settings)
+    models, each, ensemble = atlas_networks()
     steps = ensemble.steps_per_epoch
 
     def run_one(number: int) -> None:
-        data, sgd = each[number], torch.optim.SGD(models[number].parameters(), **settings)
+        data, sgd = each[number], torch.optim.SGD(models[number].parameters(), **ATLAS)
         visit = order(len(data), seed=number, epoch=0)
         x_N, y_N = data.inputs[visit].float() / 255, data.labels[visit]
-        for x, y in zip(x_N.split(size), y_N.split(size), strict=True):
+        for x, y in zip(x_N.split(ATLAS_BATCH), y_N.split(ATLAS_BATCH), strict=True):
             sgd.zero_grad()
             functional.cross_entropy(models[number](x), y).backward()
             sgd.step()
 
     yield from one_after_another(ensemble, run_one, steps=steps, sample=steps)
+
+
+@benchmark(
+    "ensemble-atlas-products",
+    claim="the same ensemble against the bare matrix products of its passes, without loss, update or data, which no "
+    "way of training these networks in float32 avoids: processor time",
+    at_most=1.5,
+    repeats=9,
+)
+def atlas_products() -> Iterator[float]:
+    torch.set_num_threads(1)
+    models, (data, *_), ensemble = atlas_networks()
+    own = [[module.weight.detach() for module in model.modules() if isinstance(module, nn.Linear)] for model in models]
+    inputs = [torch.randn(len(data), weight.shape[1]) for weight in own[0]]
+    slopes = [torch.randn(len(data), weight.shape[0]) for weight in own[0]]
+    batches = [slice(first, first + ATLAS_BATCH) for first in range(0, len(data), ATLAS_BATCH)]
+
+    def products() -> None:
+        """X Wᵀ and dᵀ X of every layer of every member, and d W of all layers but the first, for an epoch."""
+        for batch in batches:
+            for weights in own:
+                for place, (weight, x, d) in enumerate(zip(weights, inputs, slopes, strict=True)):
+                    x[batch] @ weight.T, d[batch].T @ x[batch]
+                    if place:
+                        d[batch] @ weight
+
+    yield from interleaved(lambda: ensemble.run(ensemble.steps_per_epoch), products, clock=time.process_time)
