@@ -64,10 +64,9 @@ def file_states(
     memory = _memory_of(root)
     known = _read_memory(memory)
     states, unknown, unchecked = {}, [], []
-    start = os.path.join(root, "")
     for name in dict.fromkeys(names):
         seen = known.get(name)
-        if seen is None or seen[:4] != _look(start + name):
+        if seen is None or seen[:4] != _look(os.path.join(root, name)):
             unknown.append(name)
             continue
         states[name] = seen

@@ -68,6 +68,16 @@ def test_a_second_look_costs_a_stat_for_each_file_and_opens_none(
     assert calls["stat"] <= len(NAMES) + 2
 
 
+def test_a_file_named_by_its_absolute_path_is_found_again(
+    cache: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later(monkeypatch)
+    (folder.parent / "lists").mkdir()
+    named = [os.fspath(folder / name) for name in NAMES]
+    first = contents.digests(folder.parent / "lists", named)
+    assert contents.digests(folder.parent / "lists", named) == first == contents.digests(folder, NAMES)
+
+
 def test_files_are_checked_once_for_each_thing_and_read_once(
     cache: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
