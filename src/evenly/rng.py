@@ -10,6 +10,7 @@ layers. `seed_global` seeds them for a training step, and `fork_generators` rest
 
 import contextlib
 import hashlib
+import operator
 from collections.abc import Iterable, Iterator
 
 import torch
@@ -26,7 +27,9 @@ def key(seed: int, *names: Name) -> int:
     >>> key(0, "a", "b") == key(0, "ab"), key(0, 1) == key(0, "1")
     (False, False)
     """
-    text = repr((int(seed), *names)).encode()
+    # The numbers of numpy and torch have a `repr` of their own, and would name another stream.
+    plain = (str(name) if isinstance(name, str) else operator.index(name) for name in names)
+    text = repr((operator.index(seed), *plain)).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1
 
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -64,3 +66,16 @@ def test_named_generators_leave_the_global_generator_alone() -> None:
 @pytest.mark.parametrize("other", [(1, "a"), (0, "b"), (0, "a", 0), (0, "a", "")])
 def test_different_names_or_seeds_give_different_keys(other: tuple[int | str, ...]) -> None:
     assert rng.key(0, "a") != rng.key(*other)
+
+
+def test_a_number_of_numpy_or_torch_names_the_same_stream_as_the_number_itself() -> None:
+    for one in (np.int64(1), np.uint8(1), torch.tensor(1)):
+        assert rng.key(one, "order", one) == rng.key(1, "order", 1)
+    assert rng.key(0, np.str_("order")) == rng.key(0, "order")
+    assert rng.key(0, 1) != rng.key(0, "1")
+
+
+def test_a_seed_is_not_rounded() -> None:
+    seed: Any = 1.5
+    with pytest.raises(TypeError, match="integer"):
+        rng.key(seed, "order")

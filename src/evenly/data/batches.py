@@ -127,7 +127,7 @@ class Batches:
         share: tuple[int, int] = (0, 1),
     ) -> None:
         _check_kind(data, augment)
-        self.data, self.batch_size, self.seed = data, batch_size, seed
+        self.data, self.batch_size, self.seed = data, _whole("batch_size", batch_size, least=1), _whole("seed", seed)
         self.shuffle, self.augment, self.drop_last, self.workers = shuffle, augment, drop_last, workers
         self.rank, self.size = share
         self.device = data.labels.device if device is None else torch.device(device)
@@ -159,15 +159,10 @@ class Batches:
 
     def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Batch]:
         """The batches of `epoch` from number `start` on; nothing is read for those before."""
-        try:
-            possible = operator.index(epoch) >= 0
-        except TypeError:
-            possible = False
-        if not possible:
-            raise UsageError(f"batches: epoch {epoch!r}: give a whole number from 0 on.")
+        number = _whole("epoch", epoch, least=0)
         if not 0 <= start <= len(self):
             raise UsageError(f"batches: start {start} is not among the {len(self)} batches of an epoch.")
-        return self._batches(epoch, start)
+        return self._batches(number, start)
 
     def _batches(self, epoch: int, start: int) -> Iterator[Batch]:
         place_K, lengths, wholes = self._shares(epoch, start)
@@ -234,8 +229,6 @@ class Batches:
 
     def _check(self) -> None:
         name, num = f"{self.data.name} {self.data.split}", len(self._position_M)
-        if self.batch_size < 1:
-            raise UsageError(f"batches: batch_size must be at least 1, not {self.batch_size}.")
         if self.workers < 0:
             raise UsageError(f"batches: workers must be 0 or more, not {self.workers}.")
         if not 0 <= self.rank < self.size <= self.batch_size:
@@ -292,6 +285,17 @@ def _bytes_or_float32(x: Tensor) -> Tensor:
     return x if x.dtype == torch.uint8 else x.to(torch.float32)
 
 
+def _whole(what: str, value: int, *, least: int | None = None) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or (least is not None and number < least):
+        bound = "" if least is None else f" from {least} on"
+        raise UsageError(f"batches: {what} {value!r}: give a whole number{bound}.")
+    return number
+
+
 def _check_kind(data: object, augment: object) -> None:
     if isinstance(data, Splits):
         raise UsageError(f"batches: data are a Splits, with the parts {', '.join(data)}: give .train, or another.")
@@ -311,7 +315,8 @@ def _positions(data: Labelled, indices: Tensor | Sequence[int] | None) -> Tensor
     if indices is None:
         return torch.arange(len(data))
     where = f"{data.name} {data.split}"
-    return check_positions(torch.as_tensor(indices).cpu(), len(data), who="batches: indices", where=where)
+    here = indices.cpu() if isinstance(indices, Tensor) else indices
+    return check_positions(here, len(data), who="batches: indices", where=where)
 
 
 def _weights(data: Labelled, weights: Tensor | Sequence[float] | None) -> Tensor | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from evenly.data.numpy_memory import as_tensor
 from evenly.errors import UsageError
 
 
@@ -22,7 +23,10 @@ def check_positions(given: Tensor | Sequence[int], num: int, *, who: str, where:
     Traceback (most recent call last):
     evenly.errors.UsageError: subset: positions are torch.bool: give positions, whole numbers from 0 to 1. Of ...
     """
-    given_M = torch.as_tensor(given)
+    try:
+        given_M = as_tensor(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"{who} are {given!r:.60}: give positions, whole numbers from 0 to {num - 1}.") from error
     if given_M.ndim != 1:
         raise UsageError(f"{who} have shape {tuple(given_M.shape)}: give one row of positions.")
     # A position is not rounded, and a mask is no list of positions; an empty list is float to torch.

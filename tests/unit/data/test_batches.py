@@ -207,7 +207,7 @@ def test_batches_move_to_the_asked_device_while_bookkeeping_stays():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be at least 1, not 0"),
+        ({"batch_size": 0}, "batch_size 0: give a whole number from 1 on"),
         ({"batch_size": 64, "drop_last": True}, "data train has 50 examples, fewer than one batch of 64"),
         ({"batch_size": 4, "indices": [1, 50]}, "the first is 50: positions run from 0 to 49"),
         ({"batch_size": 4, "indices": [-1]}, "the first is -1"),

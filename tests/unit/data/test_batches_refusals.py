@@ -44,6 +44,39 @@ def test_no_indices_are_no_batches() -> None:
     assert len(Batches(DATA, batch_size=2, seed=0, indices=[])) == 0
 
 
+@pytest.mark.parametrize("indices", [["one"], [None], [[0], [1, 2]], "ab"])
+def test_indices_that_are_no_numbers_are_refused(indices: Any) -> None:
+    with pytest.raises(UsageError, match=r"batches: indices.*: give positions, whole numbers from 0 to 5"):
+        Batches(DATA, batch_size=2, seed=0, indices=indices)
+    with pytest.raises(UsageError, match=r"subset: positions.*: give positions, whole numbers from 0 to 5"):
+        DATA.subset(indices)
+
+
+def test_positions_may_be_a_reversed_array() -> None:
+    (batch,) = Batches(DATA, batch_size=6, seed=0, indices=np.arange(6)[::-1], shuffle=False).epoch(0)
+    assert batch.index.tolist() == DATA.subset(np.arange(6)[::-1]).index.tolist() == [5, 4, 3, 2, 1, 0]
+
+
+def test_an_epoch_may_be_a_number_of_numpy_or_torch() -> None:
+    loader = Batches(DATA, batch_size=6, seed=0)
+    (expected,) = loader.epoch(3)
+    for epoch in (np.int64(3), torch.tensor(3)):
+        (batch,) = loader.epoch(epoch)
+        assert batch.index.tolist() == expected.index.tolist()
+
+
+@pytest.mark.parametrize("seed", [1.5, "a", None])
+def test_a_seed_that_is_no_whole_number_is_refused(seed: Any) -> None:
+    with pytest.raises(UsageError, match=f"batches: seed {seed!r}: give a whole number"):
+        Batches(DATA, batch_size=2, seed=seed)
+
+
+@pytest.mark.parametrize("size", [2.0, "2", None])
+def test_a_batch_size_that_is_no_whole_number_is_refused(size: Any) -> None:
+    with pytest.raises(UsageError, match=f"batches: batch_size {size!r}: give a whole number from 1 on"):
+        Batches(DATA, batch_size=size, seed=0)
+
+
 @pytest.mark.parametrize("epoch", [-1, 0.5, "first"])
 def test_an_epoch_that_cannot_be_is_refused_before_its_first_batch(epoch: Any) -> None:
     with pytest.raises(UsageError, match=f"batches: epoch {epoch!r}: give a whole number from 0 on"):
