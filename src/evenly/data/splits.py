@@ -88,7 +88,9 @@ class Splits(Mapping[str, Labelled]):
         }
 
     def __or__(self, more: Mapping[str, Labelled]) -> "Splits":
-        return Splits(self.name, {**self._parts, **more}, remarks=self.remarks, drawn_from=self.drawn_from)
+        made = Splits(self.name, {**self._parts, **more}, remarks=self.remarks, drawn_from=self.drawn_from)
+        made.test_is_held_out = self.test_is_held_out and "test" not in more
+        return made
 
 
 def require_splits(splits: Any) -> Splits:

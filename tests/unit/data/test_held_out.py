@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from evenly.data import Labelled, load
 from evenly.data.formats.image_files import ImageFiles
 from evenly.data.held_out import held_out_mask
 from evenly.errors import UsageError
+from evenly.rng import generator
 
 
 def tree(root: Path, num: int = 10) -> Path:
@@ -77,6 +80,34 @@ def test_every_class_keeps_an_example_to_train_on(share: float) -> None:
     assert set(kept.tolist()) == {0, 1, 2}
 
 
+def test_the_mask_is_that_of_a_loop_over_the_classes_and_takes_no_pass_over_all_examples_for_each() -> None:
+    labels = torch.arange(3000) * 7919 % 1000 // 2
+    expected = torch.zeros(len(labels), dtype=torch.bool)
+    for label in range(500):
+        members = (labels == label).nonzero().flatten()
+        chosen = torch.randperm(len(members), generator=generator(0, "held out", "doc", label))
+        expected[members[chosen[: max(round(0.2 * len(members)), 1)]]] = True
+    with Counting() as counting:
+        mask = held_out_mask(labels, share=0.2, key="doc")
+    assert torch.equal(mask, expected)
+    assert counting.numbers < 20 * len(labels)
+    assert held_out_mask(labels[:0], share=0.2, key="doc").shape == (0,)
+
+
+class Counting(TorchDispatchMode):
+    """Counts the numbers that torch computes within it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, given: Any = (), options: Any = None) -> Any:
+        made = function(*given, **(options or {}))
+        if not function._schema.name.endswith("_"):  # what writes in place returns all of its target
+            self.numbers += sum(one.numel() for one in tree_leaves(made) if isinstance(one, torch.Tensor))
+        return made
+
+
 @pytest.mark.parametrize("connect", [Path.symlink_to, Path.hardlink_to])
 @pytest.mark.parametrize("options", [{}, {"validation": 0.3}])
 def test_copies_of_a_held_out_file_are_not_trained_on(connect: Any, options: dict[str, float], tmp_path: Path) -> None:
@@ -97,6 +128,13 @@ def test_copies_of_a_held_out_file_are_not_trained_on(connect: Any, options: dic
     left_out = 30 - len(splits.train) - len(held)
     assert left_out > 0
     assert any(f"{left_out} further cop" in remark for remark in splits.remarks)
+
+
+def test_data_that_hold_out_both_know_that_their_test_split_is_held_out(tmp_path: Path) -> None:
+    photos = tree(tmp_path / "photos")
+    assert load(photos).test_is_held_out
+    assert load(photos, held_out=0.2, validation=0.2).test_is_held_out
+    assert not load(photos, validation=0.2).test_is_held_out
 
 
 def test_a_file_in_two_classes_is_trained_on_in_both(tmp_path: Path) -> None:
