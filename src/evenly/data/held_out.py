@@ -125,8 +125,8 @@ def held_out_mask(labels_N: Tensor, *, share: float, key: str) -> Tensor:
     3
     """
     mask_N = torch.zeros(len(labels_N), dtype=torch.bool)
-    classes, counts = labels_N.unique(return_counts=True)
-    by_class = labels_N.argsort(stable=True).split(counts.tolist())
+    classes, counts = torch.unique(labels_N, return_counts=True)
+    by_class = torch.split(labels_N.argsort(stable=True), counts.tolist())
     for label, members in zip(classes.tolist(), by_class, strict=True):
         num = min(max(round(share * len(members)), 1), len(members) - 1) if len(members) > 1 and share > 0 else 0
         chosen = torch.randperm(len(members), generator=generator(0, "held out", key, label))[:num]
