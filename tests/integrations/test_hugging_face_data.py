@@ -69,6 +69,48 @@ def test_pictures_without_colour_among_coloured_ones_are_read_as_coloured_ones(t
     assert alike.shape == (1, 4, 4)
 
 
+def test_pictures_of_more_than_8_bits_are_refused_and_not_cut_off_at_255(tmp_path: Path) -> None:
+    deep = [Image.fromarray(np.full((4, 4), 1000 * number, np.uint16)) for number in range(6)]
+    splits = load(f"hf:{_pictures(tmp_path / 'deep', deep)}", held_out=0)
+    with pytest.raises(DataError, match=r"row 0: 'img' has more than 8 bits per pixel \(mode I;16\); scale it"):
+        _ = splits.fingerprint
+
+
+@pytest.mark.parametrize("size", [0, -1, [4], [4, 4, 4]])
+def test_a_size_that_no_picture_has_is_refused(saved: Path, size: object) -> None:
+    with pytest.raises(UsageError, match=r"size=.*: (give one number|height and width must)"):
+        load(f"hf:{saved}", size=size)
+
+
+def test_rows_of_numbers_are_refused_where_they_are_not_finite_or_of_several_lengths() -> None:
+    table = datasets.Dataset.from_dict({"x": [[1.0, 2.0], [float("nan"), 0.0]], "label": [0, 1]})
+    with pytest.raises(DataError, match="row 1: 'x' holds NaN or infinity"):
+        _ = foreign(table).fingerprint
+    ragged = datasets.Dataset.from_dict({"x": [[1.0, 2.0], [1.0]], "label": [0, 1]})
+    with pytest.raises(DataError, match=r"row 1 has the shape 1, the first has 2\. Give each row as many numbers"):
+        foreign(ragged).gather([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ([0.5, 1.2, 0.1, 1.9], {"classes": ["a", "b"]}, "float32 of shape .*Bin a continuous target"),
+        ([0, 1, 0, 1], {"key": "x", "labels": [0.5, 1.2, 0.1, 1.9]}, "float32 of shape .*Bin a continuous target"),
+        ([0, 1, 0, 1], {"key": "x", "labels": ["a", "b", "a", "b"]}, r"labels are .*names\.index"),
+        ([0, 1, 0, 1], {"key": "x", "labels": [0, 1]}, "2 labels for 4 items"),
+        ([0, 1, 0, 1], {"labels": [0, 1, 0, 1]}, "which column holds the inputs.*key='NAME', of x, label"),
+        ([0, 1, 0, 1], {"classes": "ab"}, "classes='ab', expected the name of each class"),
+        ([0, None, 0, 1], {"classes": ["a", "b"]}, r"1 of 4 rows have no label. Leave them out: table\.filter"),
+        ([0, None, 0, 1], {}, "1 of 4 rows have no label"),
+        ([], {}, "Dataset has no items"),
+    ],
+)
+def test_labels_of_a_table_that_are_no_classes_are_refused(labels: list, options: dict, message: str) -> None:  # type: ignore[type-arg]
+    table = datasets.Dataset.from_dict({"x": [[1.0, 2.0]] * len(labels), "label": labels})
+    with pytest.raises((DataError, UsageError), match=message):
+        foreign(table, **options)
+
+
 def test_one_round_of_verify_names_rows_that_do_not_decode_and_rows_of_other_sizes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

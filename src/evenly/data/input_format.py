@@ -6,7 +6,7 @@ Shapes: N examples, C channels, H × W pixels.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 from evenly.data.augment import Augmentation, Normalise
 from evenly.data.crops import Resize
 from evenly.data.draws import Draws
-from evenly.data.formats.image_decoding import decode
+from evenly.data.formats.image_decoding import as_mode, decode
 from evenly.data.labelled import Labelled, scale_pixels
 from evenly.data.numpy_memory import as_tensor
 from evenly.errors import DataError, UsageError
@@ -90,8 +90,8 @@ class InputFormat:
                 f"this network takes inputs of shape {_words(self.shape)}, which are not images: give arrays "
                 "or tensors."
             )
-        mode = "RGB" if self.shape[0] == 3 else "L"
-        picture = source.convert(mode) if isinstance(source, Image.Image) else decode(Path(source), mode)  # type: ignore[arg-type]
+        mode: Literal["RGB", "L"] = "RGB" if self.shape[0] == 3 else "L"
+        picture = _converted(source, mode) if isinstance(source, Image.Image) else decode(Path(source), mode)
         height, width = self.shape[1:]
         if picture.size != (width, height):
             picture = picture.resize((width, height), Image.Resampling.BILINEAR)
@@ -158,6 +158,13 @@ class InputFormat:
                 f"the inputs range from {float(values.min()):g} to {float(values.max()):g}, and this network was "
                 "trained on images scaled to [0, 1]: give bytes (uint8), or divide by 255."
             )
+
+
+def _converted(picture: Image.Image, mode: Literal["RGB", "L"]) -> Image.Image:
+    try:
+        return as_mode(picture, mode)
+    except DataError as error:
+        raise DataError(f"the picture has {error}.") from error
 
 
 def _numbers(given: Any) -> Tensor:

@@ -51,6 +51,13 @@ def test_labels_come_from_the_argument_first() -> None:
     assert foreign(Counted(), labels=np.array([1, 1, 1, 0, 0])).labels.tolist() == [1, 1, 1, 0, 0]
 
 
+@pytest.mark.parametrize("kind", [np.bool_, np.uint8, np.uint16, np.uint32, np.uint64])
+def test_labels_may_be_whole_numbers_of_any_kind(kind: type) -> None:
+    data = foreign(TensorDataset(torch.zeros(5, 2)), labels=np.array([1, 1, 1, 0, 0]).astype(kind))
+    assert data.labels.tolist() == [1, 1, 1, 0, 0]
+    assert data.classes == ("0", "1")
+
+
 def test_subsets_of_subsets_find_labels_and_classes() -> None:
     data = foreign(Subset(Subset(Targets(), [4, 3, 2]), [1, 2]))
     assert data.labels.tolist() == [1, 0]
@@ -103,6 +110,10 @@ class Stream(IterableDataset):
         return iter([1])
 
 
+# Pillow would cut off all above 255 of both.
+DEEP, FLOAT = (lambda i, mode=mode: Image.new(mode, (3, 2), 1000) for mode in ("I;16", "F"))
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -115,6 +126,13 @@ class Stream(IterableDataset):
         (lambda: foreign(Counted(), labels=[0, 1, 2, 0, 1]), DataError, "label 2 of example 2 is out of range"),
         (lambda: foreign(Targets(lambda i: "text")).gather([0]), DataError, "gives a str as its input"),
         (lambda: foreign(Targets(torch.zeros)).gather([1, 2]), DataError, r"item 2 has shape \(2,\), another has"),
+        (lambda: foreign(Counted(), labels=torch.zeros(5, dtype=torch.complex64)), DataError, "complex64 of shape"),
+        (
+            lambda: foreign(Targets(DEEP)).gather([1]),
+            DataError,
+            r"item \d of Targets has more than 8 bits per pixel \(mo",
+        ),
+        (lambda: foreign(Targets(FLOAT)).gather([1]), DataError, r"more than 8 bits per pixel \(mode F\); scale it"),
     ],
 )
 def test_unfit_data_sets_are_told(make: object, error: type[Exception], message: str) -> None:

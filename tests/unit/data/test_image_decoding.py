@@ -1,12 +1,13 @@
 """Images of every mode, images too large for their file, and files that only look like images."""
 
+import os
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from evenly.data import load
-from evenly.data.formats.image_decoding import decode
+from evenly.data.formats.image_decoding import decode, scan
 from evenly.errors import DataError
 
 
@@ -34,3 +35,9 @@ def test_programs_in_the_guise_of_pictures_are_not_run(tmp_path: Path) -> None:
     path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 5 5\n%%EndComments\n%%EOF\n")
     with pytest.raises(DataError, match="not in an image format that is known"):
         decode(path)
+
+
+def test_the_reason_of_a_file_that_cannot_be_opened_does_not_repeat_its_path(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    reasons = [reason for _, reason in scan([tmp_path / "gone.png", tmp_path / "pipe.png"])]
+    assert reasons == ["no such image file", "is a named pipe, not a regular file"]

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import TensorDataset
 
 import evenly
 from evenly.data.input_format import InputFormat
 from evenly.data.numpy_memory import as_tensor
 from evenly.data.own.foreign import foreign
+from evenly.errors import DataError
 
 BASE = np.arange(12.0).reshape(4, 3)
 LOOKS = {
@@ -51,3 +53,8 @@ def test_outputs_and_labels_are_separated_in_any_layout(change) -> None:
     assert found.hard.tolist() == evenly.separate(logits, labels).hard.tolist()
     assert torch.equal(found.index, torch.arange(6))
     assert len(found.subset(TensorDataset(torch.from_numpy(logits), torch.from_numpy(labels)))) == 8
+
+
+def test_a_picture_of_more_than_8_bits_is_not_cut_off_at_255() -> None:
+    with pytest.raises(DataError, match=r"the picture has more than 8 bits per pixel \(mode I;16\); scale it"):
+        InputFormat((1, 2, 2), is_bytes=True)(Image.new("I;16", (2, 2), 1000))

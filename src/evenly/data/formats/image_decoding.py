@@ -37,14 +37,12 @@ def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
     """
     try:
         with opened_image(path) as image:
-            if image.mode.startswith(("I", "F")):
+            if fault := _depth_fault(image):
                 raise DataError(
-                    f"{path}: has more than 8 bits per pixel (mode {image.mode}); only 8-bit images are read. "
-                    "Convert it to 8 bits, or give the data as .npz arrays."
+                    f"{path}: has {fault}; only 8-bit images are read. Convert it to 8 bits, or give the data as .npz "
+                    "arrays."
                 )
-            # Pillow warns when transparency is dropped from a palette image in one step.
-            whole = image.convert("RGBA") if "transparency" in image.info else image
-            return whole.convert(mode)
+            return as_mode(image, mode)
     except EvenlyError:
         raise
     except Exception as error:  # Pillow's parsers raise whatever damaged bytes lead them to
@@ -52,6 +50,24 @@ def decode(path: Path, mode: Literal["RGB", "L"] = "RGB") -> Image.Image:
             f"{path}: does not decode as an image ({reason_of(error)}). Replace it, or leave such files out with "
             f"--skip-broken, in Python skip_broken=True. {VERIFY}"
         ) from error
+
+
+def as_mode(image: Image.Image, mode: Literal["RGB", "L"]) -> Image.Image:
+    """The image as `mode`; a `DataError` for one of more than 8 bits, of which Pillow would cut off all above 255.
+
+    >>> as_mode(Image.new("I;16", (1, 1), 1000), "L")
+    Traceback (most recent call last):
+    evenly.errors.DataError: more than 8 bits per pixel (mode I;16); scale it to 8 bits, or give an array
+    """
+    if fault := _depth_fault(image):
+        raise DataError(f"{fault}; scale it to 8 bits, or give an array")
+    # Pillow warns when transparency is dropped from a palette image in one step.
+    whole = image.convert("RGBA") if "transparency" in image.info else image
+    return whole.convert(mode)
+
+
+def _depth_fault(image: Image.Image) -> str | None:
+    return f"more than 8 bits per pixel (mode {image.mode})" if image.mode.startswith(("I", "F")) else None
 
 
 @contextlib.contextmanager
@@ -109,9 +125,11 @@ def _fault(path: Path) -> str | None:
         with opened_image(path) as image:
             image.draft("RGB", (1, 1))
             image.load()
+    except DataError as error:  # a sentence about the path, and then its remedy
+        return str(error).removeprefix(f"{path}: ").removeprefix(f"{path} ").partition(". ")[0].rstrip(".")
     except Exception as error:  # as in `decode`
         return reason_of(error)
-    return f"more than 8 bits per pixel (mode {image.mode})" if image.mode.startswith(("I", "F")) else None
+    return _depth_fault(image)
 
 
 def scan_sizes(paths: Sequence[Path], wanted: tuple[int, int]) -> list[Broken]:

@@ -158,6 +158,20 @@ class ImageFiles:
         target_CHW[...] = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
+def height_and_width(size: Size) -> tuple[int, int]:
+    """Both sides of a size that images are resized to.
+
+    >>> height_and_width(32), height_and_width((64, 96))
+    ((32, 32), (64, 96))
+    """
+    if not isinstance(size, int) and len(size) != 2:
+        raise UsageError(f"size={size!r}: give one number, or height and width, such as size=[64, 96].")
+    height, width = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
+    if min(height, width) < 1:
+        raise UsageError(f"size={size!r}: height and width must be at least 1 pixel.")
+    return height, width
+
+
 def open_images(
     root: Path,
     names: Sequence[str],
@@ -173,11 +187,7 @@ def open_images(
     (3, 32, 32)
     """
     if size is not None:
-        if not isinstance(size, int) and len(size) != 2:
-            raise UsageError(f"size={size!r}: give one number, or height and width, such as size=[64, 96].")
-        height_width = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
-        if min(height_width) < 1:
-            raise UsageError(f"size={size!r}: height and width must be at least 1 pixel.")
+        height_width = height_and_width(size)
     elif names:
         height_width = size_of(Path(root) / names[0])
         if max(height_width) > LARGEST_SIDE:

@@ -12,6 +12,7 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
+from evenly.data.formats.image_decoding import as_mode
 from evenly.data.labelled import Labelled, has_channels_last
 from evenly.data.numpy_memory import as_tensor
 from evenly.errors import DataError, UsageError
@@ -51,19 +52,25 @@ def foreign(
         )
     if len(items) == 0:
         raise DataError(f"{kind} has no items.")
-    numbers = _class_numbers(kind, class_labels)
-    if numbers.is_floating_point() or numbers.ndim != 1:
-        raise DataError(
-            f"{kind}: labels are {numbers.dtype} of shape {tuple(numbers.shape)}, expected one class number per item. "
-            "Bin a continuous target into classes; take the argmax of one-hot labels."
-        )
-    if len(numbers) != len(items):
-        raise DataError(f"{kind}: {len(numbers):,} labels for {len(items):,} items: give one per item.")
+    numbers = _checked_labels(kind, class_labels, len(items))
     names = _classes_of(dataset) if classes is None else _names(kind, classes)
     if names is None:
         names = [str(number) for number in range(int(numbers.max()) + 1)]
     inputs = ForeignInputs(dataset, range(len(items)), key)
-    return Labelled(inputs, numbers.long(), tuple(map(str, names)), name=kind)
+    return Labelled(inputs, numbers, tuple(map(str, names)), name=kind)
+
+
+def _checked_labels(kind: str, labels: Any, num: int) -> Tensor:
+    """A class number for each of `num` items."""
+    numbers = _class_numbers(kind, labels)
+    if numbers.is_floating_point() or numbers.is_complex() or numbers.ndim != 1:
+        raise DataError(
+            f"{kind}: labels are {numbers.dtype} of shape {tuple(numbers.shape)}, expected one class number per item. "
+            "Bin a continuous target into classes; take the argmax of one-hot labels."
+        )
+    if len(numbers) != num:
+        raise DataError(f"{kind}: {len(numbers):,} labels for {num:,} items: give one per item.")
+    return numbers.long()
 
 
 def _class_numbers(kind: str, labels: Any) -> Tensor:
@@ -196,7 +203,10 @@ class ForeignInputs:
         if isinstance(value, Tensor):
             return _channels_first(value)
         if isinstance(value, Image.Image):
-            pixels = np.array(value.convert("L" if value.mode in ("L", "1") else "RGB"))
+            try:
+                pixels = np.array(as_mode(value, "L" if value.mode in ("L", "1") else "RGB"))
+            except DataError as error:
+                raise DataError(f"item {position} of {type(self.dataset).__name__} has {error}.") from error
             return torch.from_numpy(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1).copy())
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             return _channels_first(as_tensor(value))
@@ -208,19 +218,26 @@ class ForeignInputs:
 
 def _of_table(table: Any, labels: Any, classes: Sequence[str] | None, key: str | int) -> Labelled:
     """A table of Hugging Face's `datasets`: its features say which column is the label and what its classes are."""
-    from evenly.data.own.hugging_face import Rows, class_names, class_numbers, input_of, label_of
+    from evenly.data.own.hugging_face import UNLABELLED, Rows, class_names, class_numbers, input_of, label_of
 
     kind = type(table).__name__
-    label = label_of(table, kind) if labels is None else ""
+    if not len(table):
+        raise DataError(f"{kind} has no items.")
+    label = label_of(table, kind, remedy="labels=table['NAME']") if labels is None else ""
     values = list(table[label]) if label else labels
-    names = None if classes is None else tuple(map(str, classes))
-    if label and (names is None or any(isinstance(value, str) for value in values)):
+    names = None if classes is None else tuple(map(str, _names(kind, classes)))
+    if label and None not in values and (names is None or any(isinstance(value, str) for value in values)):
         names = class_names(table, label, kind) if names is None else names
         values = class_numbers(table, label, names, kind)
-    numbers = torch.as_tensor(values)
+    if label and (missing := values.count(None) + values.count(UNLABELLED)):
+        raise DataError(
+            f"{kind}: {missing:,} of {len(values):,} rows have no label. Leave them out: "
+            f"table.filter(lambda row: row[{label!r}] not in (None, {UNLABELLED}))"
+        )
+    numbers = _checked_labels(kind, values, len(table))
     names = names if names is not None else tuple(str(number) for number in range(int(numbers.max()) + 1))
-    column = key if isinstance(key, str) else input_of(table, label, kind)
-    return Labelled(Rows(table, range(len(table)), column), numbers.long(), names, name=kind)
+    column = key if isinstance(key, str) else input_of(table, label, kind, remedy="key='NAME'")
+    return Labelled(Rows(table, range(len(table)), column), numbers, names, name=kind)
 
 
 def _channels_first(value: Tensor) -> Tensor:

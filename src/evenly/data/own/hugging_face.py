@@ -16,8 +16,8 @@ from PIL import Image
 from torch import Tensor
 
 from evenly.data.formats.class_folders import quote_names
-from evenly.data.formats.image_decoding import reason_of
-from evenly.data.formats.image_files import Size
+from evenly.data.formats.image_decoding import as_mode, reason_of
+from evenly.data.formats.image_files import Size, height_and_width
 from evenly.data.labelled import Labelled, has_channels_last
 from evenly.data.own.folders import SPLIT_NAMES
 from evenly.data.splits import Splits
@@ -38,6 +38,7 @@ def hugging_face(
     classes are those of the training split, whose label and input columns the others share; a split with unlabelled
     rows is left out, with a remark.
     """
+    resized = None if size is None else height_and_width(size)
     tables = _by_split(source)
     label = label_column or label_of(tables["train"], source)
     inputs = input_column or input_of(tables["train"], label, source)
@@ -54,10 +55,9 @@ def hugging_face(
             remarks.append(f"{without}, so this split is left out.")
             continue
         labels[split] = torch.tensor(numbers, dtype=torch.int64)
-    height_width = (size, size) if isinstance(size, int) else size
     mode: Literal["L", "RGB"] = "L" if all(is_grey(tables[split], inputs) for split in labels) else "RGB"
     parts = {
-        split: Labelled(Rows(tables[split], range(len(tables[split])), inputs, height_width, mode), numbers_N, names)
+        split: Labelled(Rows(tables[split], range(len(tables[split])), inputs, resized, mode), numbers_N, names)
         for split, numbers_N in labels.items()
     }
     return Splits(Path(source.removeprefix(PREFIX)).name, parts, remarks=remarks)
@@ -88,7 +88,7 @@ class Rows:
             if tuple(value.shape) != self.shape:
                 raise DataError(
                     f"row {self.positions[position]} has the shape {_words(value.shape)}, the first has "
-                    f"{_words(self.shape)}. Give a size to resize all images to: --set size={self.shape[-1]}."
+                    f"{_words(self.shape)}. {_remedy(self.shape)}"
                 )
         return torch.stack(inputs) if inputs else torch.empty((0, *self.shape))
 
@@ -119,8 +119,8 @@ class Rows:
             )
         if odd and shape is not None:
             sentences.append(
-                f"{len(odd):,} of {len(self):,} rows are not {_words(shape)} as the first is: {_some(odd)}. Give a "
-                f"size to resize all images to: --set size={shape[-1]}."
+                f"{len(odd):,} of {len(self):,} rows are not {_words(shape)} as the first is: {_some(odd)}. "
+                f"{_remedy(shape)}"
             )
         return sentences
 
@@ -130,6 +130,8 @@ class Rows:
         with Bar("reading", total=len(self)) as bar:
             for position in self.positions:
                 value = self._input(position)
+                if value.is_floating_point() and not bool(value.isfinite().all()):
+                    raise DataError(f"row {position}: {self.column!r} holds NaN or infinity. Remove or replace it.")
                 yield repr((tuple(value.shape), str(value.dtype))).encode() + value.contiguous().numpy().tobytes()
                 bar.advance()
 
@@ -137,7 +139,9 @@ class Rows:
         try:
             value = self.table[int(position)][self.column]
             if isinstance(value, Image.Image):
-                value = value.convert(self.mode)
+                value = as_mode(value, self.mode)
+        except DataError as error:
+            raise DataError(f"row {position}: {self.column!r} has {error}.") from error
         except Exception as error:  # any error of datasets or Pillow on damaged bytes
             raise DataError(
                 f"row {position}: {self.column!r} does not decode ({reason_of(error):.100}). Leave it out."
@@ -172,7 +176,7 @@ def is_grey(table: Any, column: str) -> bool:
     return True
 
 
-def label_of(table: Any, source: str) -> str:
+def label_of(table: Any, source: str, *, remedy: str = "--set label_column=NAME") -> str:
     """The column with the classes: the only `ClassLabel`, or one that is called label or labels."""
     kinds = [name for name, kind in table.features.items() if type(kind).__name__ == "ClassLabel"]
     usual = [name for name in ("label", "labels") if name in table.column_names]
@@ -181,19 +185,18 @@ def label_of(table: Any, source: str) -> str:
     if usual and (not kinds or usual[0] in kinds):
         return usual[0]
     raise UsageError(
-        f"{source}: which column holds the classes? Give --set label_column=NAME; the columns are "
-        f"{', '.join(table.column_names)}."
+        f"{source}: which column holds the classes? Give {remedy}; the columns are {', '.join(table.column_names)}."
     )
 
 
-def input_of(table: Any, label: str, source: str) -> str:
+def input_of(table: Any, label: str, source: str, *, remedy: str = "--set input_column=NAME") -> str:
     """The column with the inputs: the only image, or the only other column."""
     images = [name for name, kind in table.features.items() if type(kind).__name__ == "Image"]
     others = [name for name in table.column_names if name != label]
     chosen = images if images else others
     if len(chosen) == 1:
         return str(chosen[0])
-    raise UsageError(f"{source}: which column holds the inputs? Give --set input_column=NAME, of {', '.join(others)}.")
+    raise UsageError(f"{source}: which column holds the inputs? Give {remedy}, of {', '.join(others)}.")
 
 
 def class_names(table: Any, label: str, source: str) -> tuple[str, ...]:
@@ -237,6 +240,13 @@ def _existing(table: Any, column: str, source: str) -> str:
 
 def _words(shape: Sequence[int]) -> str:
     return "×".join(map(str, shape)) or "a single number"
+
+
+def _remedy(shape: Sequence[int]) -> str:
+    """What makes rows of several shapes alike."""
+    if len(shape) == 3:
+        return f"Give a size to resize all images to: --set size={shape[-1]}."
+    return "Give each row as many numbers when the data set is saved."
 
 
 def _some(rows: Sequence[tuple[int, str]], most: int = 5) -> str:
