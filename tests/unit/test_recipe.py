@@ -152,6 +152,8 @@ REFUSED: list[tuple[dict[Any, Any], str]] = [
     ({"epochs": 0}, "epochs: expected a whole number of at least 1, not 0. For example: epochs=200"),
     ({"epochs": 1.5}, "epochs: expected a whole number of at least 1, not 1.5."),
     ({"epochs": "10"}, "epochs: expected a whole number of at least 1, not '10'."),
+    ({"epochs": 10**400}, "epochs: expected a whole number of at least 1, not 1000"),
+    ({"optimizer": {"lr": 10**400}}, "optimizer.lr: expected a number above 0, not 1000"),
     ({"epochs": True}, "epochs: expected a whole number of at least 1, not true."),
     ({"batch_size": 0}, "batch_size: expected a whole number of at least 1, not 0."),
     ({"seed": -1}, "seed: expected a whole number of at least 0, not -1."),

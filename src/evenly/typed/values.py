@@ -110,13 +110,20 @@ def _match(kind: Any, value: Any, bounds: Bounds) -> tuple[bool, Any]:
         return all(matched for matched, _ in parts), tuple(part for _, part in parts)
     if kind in (bool, str):
         return isinstance(value, kind), value
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not _is_finite(value):
         return False, None
     # People write 1e3 for a thousand, which is a float in YAML.
     whole = isinstance(value, numbers.Integral) or float(value).is_integer()
     # The stub of int() knows no numbers.Real, which every number of numpy is.
     number: int | float = int(value) if kind is int else float(value)  # type: ignore[call-overload]
     return (kind is float or whole) and number in bounds, number
+
+
+def _is_finite(value: numbers.Real) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no floating-point number reaches
+        return False
 
 
 def _is_union(kind: Any) -> bool:
