@@ -4,6 +4,7 @@ import torch
 
 from evenly.data.labelled import Labelled
 from evenly.data.splits import Splits
+from evenly.data.toy.counts import require_counts
 from evenly.errors import UsageError
 
 
@@ -14,6 +15,7 @@ def parity(*, rng: torch.Generator, num_train: int = 100, num_test: int = 1_000,
     >>> torch.equal(2 * data.labels - 1, (data.inputs[:, 0] * data.inputs[:, 1]).long())
     True
     """
+    require_counts(num_train=num_train, num_test=num_test)
     if dim < 2:
         raise UsageError(f"dim = {dim}: the label is the product of two coordinates, so give 2 or more.")
 

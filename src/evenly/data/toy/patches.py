@@ -9,6 +9,7 @@ from torch import Tensor
 from evenly.data.labelled import Labelled
 from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, add_groups, spawn_generator
 from evenly.data.splits import Splits
+from evenly.data.toy.counts import require_counts
 from evenly.errors import UsageError
 
 NUM_PATCHES = 3
@@ -49,6 +50,7 @@ def patches(
     ((3, 50), ['easy', 'easy_present', 'hard'])
     """
     shares = Shares(alpha, conflict, mislabelled, size, noise_option="mislabelled")
+    require_counts(num_train=num_train, num_test=num_test)
     if dim < NUM_PATCHES:
         raise UsageError(f"dim = {dim}: two orthogonal features and noise need at least {NUM_PATCHES} dimensions.")
     if noise < 0:

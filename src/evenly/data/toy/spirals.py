@@ -12,6 +12,7 @@ from torch import Tensor
 from evenly.data.labelled import Labelled
 from evenly.data.planted import CONTRADICTS, LACKS, RELATIONS, Shares, add_groups, spawn_generator
 from evenly.data.splits import Splits
+from evenly.data.toy.counts import require_counts
 from evenly.errors import UsageError
 
 SCALE_EASY, SCALE_HARD = 2.0, 0.25
@@ -56,6 +57,7 @@ def spirals(
     >>> list(splits), splits.train.shape
     (['train', 'test', 'balanced'], (4,))
     """
+    require_counts(num_train=num_train, num_test=num_test)
     for name, value in (("label_noise", label_noise), ("dropout_noise", dropout_noise)):
         if not 0 <= value <= 1:
             raise UsageError(f"{name} = {value} is a probability: give a number from 0 to 1.")
