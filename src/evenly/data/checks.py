@@ -20,6 +20,7 @@ from evenly.errors import DataError
 from evenly.files.names import Names
 
 _CHUNK = 4096
+_SLACK = 0.01  # of numbers in [0, 1] after arithmetic
 _LARGE = 10.0  # root mean square of inputs: networks are initialised for about 1
 
 
@@ -145,6 +146,7 @@ def _findings(splits: Splits, *, read: bool) -> _Findings:
     for name, part in splits.items():
         if len(part) and (read or not part.lazy) and not _look_at_sizes(name, part, findings):
             _look_at_inputs(name, part, findings)
+    _look_at_scales(splits, findings)
     return findings
 
 
@@ -230,6 +232,21 @@ def _look_at_inputs(name: str, part: Labelled, findings: _Findings) -> None:
         findings.remarks.append(
             f"all inputs of {name!r} are the same: nothing can be learned from them. Was it read correctly?"
         )
+
+
+def _look_at_scales(splits: Splits, findings: _Findings) -> None:
+    """Bytes are divided by 255 and other numbers are not, so that they must lie in [0, 1] where a split holds bytes."""
+    inputs = {name: part.inputs for name, part in splits.items() if isinstance(part.inputs, Tensor) and len(part)}
+    in_bytes = next((name for name, values in inputs.items() if values.dtype == torch.uint8), None)
+    for name, values in inputs.items():
+        if in_bytes is None or values.dtype == torch.uint8 or not values.numel():
+            continue
+        low, high = (float(end) for end in values.aminmax())
+        if not -_SLACK <= low <= high <= 1 + _SLACK:
+            findings.fatal.append(
+                f"the inputs of {in_bytes!r} are bytes, which are divided by 255, and those of {name!r} numbers from "
+                f"{low:g} to {high:g}, which are not. Give both as bytes (uint8), or both as numbers."
+            )
 
 
 def _chunks(part: Labelled) -> Iterator[tuple[Sequence[int], Tensor]]:

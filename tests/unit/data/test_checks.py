@@ -110,6 +110,16 @@ def test_check_refuses_inputs_that_are_not_finite(bad: float) -> None:
         check(Splits("pets", {"train": part([0, 0, 1, 1, 2, 2], inputs)}))
 
 
+@pytest.mark.parametrize("kind", [torch.int64, torch.float32])
+def test_numbers_of_another_scale_than_the_bytes_of_another_split_are_refused(kind: torch.dtype) -> None:
+    pixels = torch.randint(0, 256, (4, 3), dtype=torch.uint8)
+    splits = Splits("pets", {"train": part([0, 1, 2, 0], pixels), "test": part([0, 1, 2, 0], pixels.to(kind))})
+    with pytest.raises(DataError, match=r"'train' are bytes, .* 'test' numbers from \d+ to \d+.* both as bytes"):
+        check(splits)
+    for alike in (pixels / 255, pixels > 100, pixels):
+        check(Splits("pets", {"train": part([0, 1, 2, 0], pixels), "test": part([0, 1, 2, 0], alike)}))
+
+
 def test_check_returns_lone_and_unused_classes_as_remarks() -> None:
     [lone, unused] = check(Splits("pets", {"train": part([0, 0, 1])}))
     assert lone.startswith("class 'dog' has one training example: it cannot be split into easy and hard, and is kept")
