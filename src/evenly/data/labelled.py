@@ -88,6 +88,10 @@ class Labelled(Dataset[tuple[Tensor, int]]):
         for what, given, right in (("inputs", self.inputs, lazy), ("labels", self.labels, False)):
             if not (right or isinstance(given, Tensor)):
                 raise UsageError(f"{self.name}: {what} are a {type(given).__name__}: give torch.as_tensor({what}).")
+            if isinstance(given, Tensor) and given.ndim == 0:
+                raise DataError(f"{self.name}: {what} are a single number: give one for each example.")
+        object.__setattr__(self, "classes", self._plain_classes())
+        self._check_attributes()
         if not len(self.index):
             object.__setattr__(self, "index", torch.arange(len(self.inputs)))
         self._check_lengths()
@@ -222,6 +226,25 @@ class Labelled(Dataset[tuple[Tensor, int]]):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_kept_digest"}
 
+    def _plain_classes(self) -> tuple[str, ...]:
+        """The names in a tuple, and as Python's own text: digests are of how they are written."""
+        given: Any = self.classes
+        if isinstance(given, str) or not hasattr(given, "__iter__"):
+            raise UsageError(f"{self.name}: classes are {given!r:.60}: give the name of each class, ('cat', 'dog').")
+        return tuple(str(name) if isinstance(name, str) else name for name in given)
+
+    def _check_attributes(self) -> None:
+        attributes: Mapping[str, Any] = self.attributes
+        for name, given in attributes.items():
+            if not isinstance(given, Tensor):
+                kind = type(given).__name__
+                raise UsageError(f"{self.name}: attribute {name!r} is a {kind}: give torch.as_tensor(…).")
+            if given.is_floating_point() or given.is_complex() or given.ndim != 1:
+                raise DataError(
+                    f"{self.name}: attribute {name!r} is {given.dtype} of shape {tuple(given.shape)}, expected one "
+                    "whole number per example. Bin measurements, and give .long()."
+                )
+
     def _check_lengths(self) -> None:
         lengths = {"inputs": len(self.inputs), "labels": len(self.labels), "index": len(self.index)}
         lengths |= {f"attribute {name!r}": len(values) for name, values in self.attributes.items()}
@@ -234,6 +257,11 @@ class Labelled(Dataset[tuple[Tensor, int]]):
             raise DataError(
                 f"{self.name}: labels must be one class number per example, not {self.labels.dtype} of shape "
                 f"{tuple(self.labels.shape)}. Bin a continuous target into classes first."
+            )
+        if isinstance(self.inputs, Tensor) and self.inputs.is_complex():
+            raise DataError(
+                f"{self.name}: inputs are {self.inputs.dtype}, and networks take real numbers: give "
+                "torch.view_as_real(inputs), or a part of them."
             )
         if isinstance(self.inputs, Tensor) and self.inputs.dtype in _UNSIGNED:
             object.__setattr__(self, "inputs", self.inputs.to(torch.float32))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from evenly.data import Labelled
+from evenly.data import Labelled, Splits
 from evenly.errors import DataError, UsageError
 from evenly.training.objective import Objective
 
@@ -97,3 +97,44 @@ def test_a_loop_over_the_examples_ends_and_the_last_one_is_minus_one(inputs: Any
     data = Labelled(inputs, torch.arange(6) % 2, ("even", "odd"))
     assert [label for _, label in data] == [0, 1, 0, 1, 0, 1]  # type: ignore[attr-defined]  # by __getitem__
     assert data[-1][0].tolist() == [5.0]
+
+
+@pytest.mark.parametrize("what", ["inputs", "labels"])
+def test_a_single_number_is_not_taken_for_examples(what: str) -> None:
+    given = {"inputs": torch.zeros(4, 2), "labels": torch.arange(4) % 2, what: torch.tensor(1)}
+    with pytest.raises(DataError, match=f"{what} are a single number"):
+        Labelled(**given, classes=("a", "b"))
+
+
+def test_inputs_that_are_complex_are_refused() -> None:
+    with pytest.raises(DataError, match=r"inputs are torch.complex64.*view_as_real"):
+        Labelled(torch.zeros(2, 1, dtype=torch.complex64), torch.tensor([0, 1]), ("a", "b"))
+
+
+@pytest.mark.parametrize("classes", [["a", "b"], np.array(["a", "b"])])
+def test_classes_may_be_a_list_or_an_array_and_are_the_same_data(classes: Any) -> None:
+    plain, other = (Labelled(torch.zeros(2, 1), torch.tensor([0, 1]), names) for names in (("a", "b"), classes))
+    assert other.classes == ("a", "b")
+    assert other.fingerprint == plain.fingerprint
+    assert list(Splits("pets", {"train": plain, "test": other})) == ["train", "test"]
+
+
+@pytest.mark.parametrize("classes", ["ab", None, 2])
+def test_classes_that_are_no_names_are_refused(classes: Any) -> None:
+    with pytest.raises(UsageError, match=r"classes are .*: give the name of each class"):
+        Labelled(torch.zeros(2, 1), torch.tensor([0, 1]), classes)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "message"),
+    [
+        ([0, 1], "attribute 'place' is a list: give torch.as_tensor"),
+        (np.array([0, 1]), "attribute 'place' is a ndarray: give torch.as_tensor"),
+        (torch.tensor([0.2, 0.7]), r"attribute 'place' is torch.float32 of shape \(2,\).*Bin measurements"),
+        (torch.tensor([[0], [1]]), r"of shape \(2, 1\), expected one whole number per example"),
+        (torch.tensor(1), r"of shape \(\), expected one whole number per example"),
+    ],
+)
+def test_attributes_that_are_no_whole_numbers_are_refused(attribute: Any, message: str) -> None:
+    with pytest.raises((DataError, UsageError), match=message):
+        Labelled(torch.zeros(2, 1), torch.tensor([0, 1]), ("a", "b"), attributes={"place": attribute})

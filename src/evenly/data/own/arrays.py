@@ -142,6 +142,15 @@ def _classes(
                 f"{path}: the {split} labels are {array.dtype} of shape {array.shape}, expected one whole number or "
                 f"name per example. {_advice(array)}"
             )
+    kinds = {split: "text" if array.dtype.kind == "U" else "numbers" for split, array in labels.items()}
+    other = next((split for split, kind in kinds.items() if kind != kinds["train"]), None)
+    if other is not None:
+        raise DataError(
+            f"{path}: the train labels are {kinds['train']} and the {other} labels {kinds[other]}. Save both alike."
+        )
+    for split, array in labels.items():
+        if kinds[split] == "text" and (empty := np.flatnonzero(array == "")).size:
+            raise DataError(f"{path}: the {split} label of example {empty[0]:,} is empty ({len(empty):,} such labels).")
     if classes is not None:
         if classes.ndim != 1 or any(array.dtype.kind == "U" for array in labels.values()):
             raise DataError(f"{path}: 'classes' is a list of names for labels that are numbers, one per class.")
@@ -160,6 +169,8 @@ def _classes(
 
 def _advice(labels: NDArray[Any]) -> str:
     """The line that corrects labels of the wrong kind or shape."""
+    if labels.dtype.kind == "S":
+        return "Save labels.astype(str)."
     flat = labels.ndim == 1 or (labels.ndim == 2 and len(labels) == 1)
     whole = labels.dtype.kind in "biu" or (labels.dtype.kind == "f" and bool((labels == np.floor(labels)).all()))
     if flat and whole:
