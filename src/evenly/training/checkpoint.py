@@ -59,6 +59,15 @@ def load(run: Run, name: str, *, device: torch.device | str = "cpu") -> dict[str
     return state
 
 
+def kept_weights(epoch: int) -> str:
+    """The file, in a run's folder, of the weights that are kept after an epoch.
+
+    >>> kept_weights(1)
+    'checkpoints/epoch-0001.safetensors'
+    """
+    return f"checkpoints/epoch-{epoch:04d}.safetensors"
+
+
 def save_weights(run: Run, name: str, weights: Mapping[str, Tensor]) -> None:
     """Write a state dict as safetensors that any program reads."""
     _write(run, name, weights, format="pt")

@@ -11,6 +11,7 @@ from evenly.recipe import Recipe
 from evenly.resampling.last_layer import NUM_TRIED, balanced_rows, fit, output_layer, watch_inputs
 from evenly.rng import generator
 from evenly.training.build import Parts, augmented_shape
+from evenly.training.checkpoint import kept_weights
 from evenly.training.loop import Loop
 
 GROUP = "group"  # the attribute whose values are balanced, where the split has it
@@ -114,5 +115,7 @@ def refit_last_layer(loop: Loop, last: dict[str, Any]) -> dict[str, Any]:
         if layer.bias is not None:
             layer.bias.copy_(fitted.bias)
     loop.save_weights()
+    if loop.epoch in parts.recipe.keep_epochs:  # whose file otherwise keeps the network before, under the same epoch
+        loop.save_weights(kept_weights(loop.epoch))
     metrics = {key: value for key, value in last.items() if not key.startswith("train.")} | loop.evaluate()
     return {key: value for key, value in metrics.items() if not key.startswith(f"{name}.")}

@@ -164,7 +164,7 @@ class Loop:
         for listener in self.listeners:
             listener(metrics)
         if self.epoch in parts.recipe.keep_epochs:
-            self.save_weights(f"checkpoints/epoch-{self.epoch:04d}.safetensors")
+            self.save_weights(checkpoint.kept_weights(self.epoch))
         if any(world.any_of(self._is_due)):
             self._save()
         return metrics

@@ -16,7 +16,7 @@ from evenly.records import Run
 from evenly.records.identity import check_data
 from evenly.rng import generator
 from evenly.training.build import augmented_shape, load_data
-from evenly.training.checkpoint import load_weights
+from evenly.training.checkpoint import kept_weights, load_weights
 from evenly.training.model_record import data_source
 from evenly.training.recorded_recipe import recorded_recipe
 
@@ -62,7 +62,8 @@ def open_run(which: str, root: str = "runs") -> tuple[Run, int | None]:
 
 def kept_epochs(run: Run) -> list[int]:
     """The epochs whose weights a run has kept, including the last one when it is done."""
-    kept = [int(path.stem.removeprefix("epoch-")) for path in (run.path / "checkpoints").glob("epoch-*.safetensors")]
+    names = (path.stem for path in (run.path / "checkpoints").glob("epoch-*.safetensors"))
+    kept = [int(known[1]) for name in names if (known := re.fullmatch(r"epoch-(\d+)", name))]
     if (run.path / WEIGHTS).exists():
         # From the summary, since the last line of metrics may be lost.
         ended = [run.summary()] if "epoch" in run.summary() else run.metrics()[-1:]
@@ -143,8 +144,10 @@ def evaluation_splits(splits: Splits, augment: Augmentation) -> Splits:
 
 
 def weights_at(run: Run, epoch: int, *, last: int) -> dict[str, Tensor]:
-    """The weights that a run kept after `epoch`; `last` is the last epoch it kept."""
-    name = f"checkpoints/epoch-{epoch:04d}.safetensors"
-    if not (run.path / name).exists() and epoch == last:
-        name = WEIGHTS
-    return load_weights(run, name)
+    """The weights that a run kept after `epoch`; `last` is the last epoch it kept.
+
+    After the epoch at which a run is done they are its final ones, in which the last layer may be fitted anew.
+    """
+    name = kept_weights(epoch)
+    is_final = run.summary().get("epoch") == epoch or (epoch == last and not (run.path / name).exists())
+    return load_weights(run, WEIGHTS if is_final and (run.path / WEIGHTS).exists() else name)

@@ -1,6 +1,7 @@
 """A run whose last layer is fitted to a held-out split at its end: it is scikit-learn's, on the run's own features."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -13,15 +14,18 @@ from evenly.data.own.repeats import Repeated
 from evenly.errors import UsageError
 from evenly.models import build
 from evenly.recipe import Recipe, digest, from_mapping, override
+from evenly.records import Run
 from evenly.resampling.last_layer import retrain_last_layer
 from evenly.rng import generator
 from evenly.training.build import load_data
+from evenly.training.checkpoint import save_weights
 from evenly.training.comparison import Design, compare
 from evenly.training.forecast import forecast
 from evenly.training.last_layer import check_last_layer, on_last_layer
 from evenly.training.lr_range import range_test
+from evenly.training.prediction import load_run
 from evenly.training.train import train
-from evenly.training.trained_model import load_trained
+from evenly.training.trained_model import kept_epochs, load_trained
 
 SMALL = {
     "data": {"name": "digits", "validation": 0.3},
@@ -170,6 +174,35 @@ def test_the_summary_has_no_numbers_of_the_layer_that_was_replaced(pair, tmp_pat
     with torch.no_grad():
         wrong = trained.model(part.gather(range(len(part))).float() / 255).argmax(1) != part.labels
     assert kept.summary()["train.clean.error"] == pytest.approx(float(wrong.double().mean()))
+
+
+def test_the_network_of_a_run_that_kept_its_last_epoch_has_the_refitted_layer(tmp_path):
+    kept = run(tmp_path, last_layer="validation", keep_epochs=[2, 3])
+    final = load_file(kept.path / "weights.safetensors")
+    last = kept.path / "checkpoints" / "epoch-0003.safetensors"
+    for network in (load_run(kept).model, load_run(last).model, load_trained(kept).model):
+        assert all(torch.equal(final[name], value) for name, value in network.state_dict().items())
+    assert all(torch.equal(final[name], value) for name, value in load_file(last).items())
+    earlier = load_trained(kept, epoch=2).model.state_dict()
+    assert not any(torch.equal(final[name], value) for name, value in earlier.items())
+
+
+def test_a_refitted_layer_counts_in_runs_that_kept_the_one_before_it_beside_the_last_epoch(pair, tmp_path):
+    """As earlier versions did, under the same epoch."""
+    plain, refitted = pair
+    shutil.copytree(refitted.path, folder := tmp_path / refitted.id)
+    before = load_file(plain.path / "weights.safetensors")
+    save_weights(Run(folder), "checkpoints/epoch-0003.safetensors", before)
+    final = load_file(refitted.path / "weights.safetensors")
+    for network in (load_run(folder).model, load_trained(Run(folder)).model):
+        assert all(torch.equal(final[name], value) for name, value in network.state_dict().items())
+
+
+def test_a_file_of_another_name_beside_kept_weights_is_no_epoch(pair, tmp_path):
+    shutil.copytree(pair[0].path, folder := tmp_path / pair[0].id)
+    (folder / "checkpoints").mkdir(exist_ok=True)
+    shutil.copy(folder / "weights.safetensors", folder / "checkpoints" / "epoch-best.safetensors")
+    assert kept_epochs(Run(folder)) == [3]
 
 
 def test_the_learning_rate_of_a_recipe_with_a_refitted_layer_can_be_tested(tmp_path):
