@@ -104,7 +104,7 @@ def train_method(
     summary, collapsed = _Numbers(run), run.summary().get("collapsed")
     worst, group = _worst(summary, split)
     before = _Numbers(first)["gradients"] if chosen.resamples and first is not None else 0
-    baseline = base.epochs * summary["training_examples"] * gradients_per_example(base.ascent)
+    baseline = base.epochs * _shown_examples(base, summary["training_examples"]) * gradients_per_example(base.ascent)
     return {
         "run": run.id,
         "state": "done",
@@ -116,6 +116,11 @@ def train_method(
         "cost": 1.0 if is_plain else relative_cost(summary["gradients"], early=before, baseline=baseline),
         "collapsed": None if collapsed is None else str(collapsed),
     }
+
+
+def _shown_examples(base: Recipe, num: int) -> int:
+    """The examples that an epoch of plain training shows: all but a short last batch that is dropped."""
+    return num - num % base.batch_size if base.drop_last else num
 
 
 class _Numbers(dict[str, Any]):

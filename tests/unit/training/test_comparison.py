@@ -71,6 +71,13 @@ def test_costs_are_gradients_relative_to_plain_training(made: tuple[Path, dict])
     assert costs["steps"] == pytest.approx(round(4 * (1 + share)) / 4)
 
 
+def test_a_last_batch_that_is_dropped_does_not_make_methods_look_cheaper(tmp_path: Path) -> None:
+    """Of 100 examples an epoch then shows 64, under plain training as under SAM."""
+    small = Recipe(data=Data("parity", {"dim": 5}), model=Model("mlp"), epochs=1, batch_size=64, drop_last=True)
+    found = compare(Design(small, ("plain", "sam"), (0,)), runs=tmp_path, device="cpu")
+    assert [each["cost"] for each in found["methods"]] == [1.0, 2.0]
+
+
 def test_differences_are_paired_by_seed(made: tuple[Path, dict]) -> None:
     _, found = made
     plain, own = (method(found, name) for name in ("plain", "batch"))
