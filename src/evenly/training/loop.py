@@ -102,6 +102,7 @@ class Loop:
         recipe, world = self.parts.recipe, self.parts.world
         self._resume()
         history = self.run.metrics()
+        self._recall(history)
         self._since = time.monotonic()
         with Bar(f"training {self.run.id}", total=recipe.epochs * len(self.parts.batches)) as bar:
             bar.advance(self.step)
@@ -207,8 +208,17 @@ class Loop:
         checkpoint.save_weights(self.run, f"examples/epoch-{self.epoch:04d}.safetensors", state)
 
     def _is_enough(self, history: Sequence[Metrics]) -> bool:
-        between_epochs = self.batch == 0 and bool(history)
-        return between_epochs and self.enough is not None and self.enough(history)
+        if self.enough is None or self.batch > 0 or not history:
+            return False
+        # One process decides for all: errors may differ by BatchNorm's running statistics, and clocks do.
+        return bool(self.parts.world.broadcast(self.enough(history)))
+
+    def _recall(self, history: Sequence[Metrics]) -> None:
+        """After a stop, show the rule that ends training the epochs it has judged before: it may count them."""
+        if self.enough is not None:
+            judged = len(history) if self.batch > 0 else len(history) - 1
+            for num in range(1, judged + 1):
+                self.enough(history[:num])
 
     def _check_loss(self, *, now: bool = False) -> None:
         """Stop and name the step whose loss is not finite: at that step on the CPU, some steps later elsewhere."""

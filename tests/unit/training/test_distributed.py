@@ -83,6 +83,31 @@ def test_a_sharded_run_that_is_told_to_stop_goes_on_to_the_same_end(tmp_path: Pa
     assert all(torch.equal(weights(whole)[name], weights(again)[name]) for name in weights(whole))
 
 
+_OWN_RULE = """
+import os, sys
+from evenly.recipe import Data, Model, Recipe
+from evenly.training.train import train
+
+def enough(history):
+    return os.environ["RANK"] == "0" and len(history) == 2
+
+small = Recipe(data=Data("digits"), model=Model("mlp", {"width": 16}), epochs=4, batch_size=512)
+train(small, runs=sys.argv[1], device="cpu", enough=enough)
+"""
+
+
+def test_one_process_decides_for_all_when_training_is_enough(tmp_path: Path) -> None:
+    """Errors of other processes may differ in a digit, and processes that part ways abort the run."""
+    (tmp_path / "program.py").write_text(_OWN_RULE)
+    words = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    words += [str(tmp_path / "program.py"), str(tmp_path / "runs")]
+    launch = [sys.executable, "-m", "torch.distributed.run", *words]
+    result = subprocess.run(launch, capture_output=True, text=True, env=ENVIRONMENT, timeout=300)
+    assert result.returncode == 0, result.stderr[-3000:]
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert len(Run(folder).metrics()) == 2
+
+
 def test_another_number_of_processes_is_refused_on_resume(tmp_path: Path) -> None:
     from evenly.recipe import Data, Model, Recipe
     from evenly.recipe import Optimizer as Settings

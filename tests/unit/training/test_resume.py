@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from evenly.data.batches import Batch
 from evenly.errors import DataError, UsageError
 from evenly.recipe import Ascent, Data, Model, Recipe
 from evenly.records import Run
@@ -133,6 +134,40 @@ def test_every_rule_and_momentum_resume_to_the_bit(rule: str, tmp_path: Path) ->
     a, b = (load_file(run.path / "weights.safetensors") for run in (whole, again))
     assert all(torch.equal(a[name], b[name]) for name in a)
     assert whole.metrics() == again.metrics()
+
+
+class Patience:
+    """Ends training at its third judgement, however long the history is."""
+
+    def __init__(self) -> None:
+        self.judged: list[int] = []
+
+    def __call__(self, history: list[object]) -> bool:
+        self.judged.append(len(history))
+        return len(self.judged) == 3
+
+
+@pytest.mark.parametrize("step", [4, 6, 8])
+def test_a_rule_that_counts_epochs_ends_a_resumed_run_where_it_ends_one_without_a_stop(
+    step: int, tmp_path: Path
+) -> None:
+    """An epoch has six steps: the run stops within the first epoch, at its end, and within the second."""
+    recipe = Recipe(**{**vars(SMALL), "epochs": 6})
+    whole = train(recipe, runs=tmp_path / "a", device="cpu", enough=Patience())
+    taken = Loop.take
+
+    def take(loop: Loop, batch: Batch) -> None:
+        if loop.step == step:
+            raise Enough
+        taken(loop, batch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Loop, "take", take)
+        with pytest.raises(Enough):
+            train(recipe, runs=tmp_path / "b", device="cpu", pace=0, enough=Patience())
+    again = train(recipe, runs=tmp_path / "b", device="cpu", enough=Patience())
+    assert [row["epoch"] for row in whole.metrics()] == [1, 2, 3]
+    assert again.metrics() == whole.metrics()
 
 
 def test_adamw_and_batch_norm_resume_to_the_bit(tmp_path: Path) -> None:
