@@ -107,6 +107,16 @@ def test_a_state_of_another_ensemble_is_refused_by_name(spirals: Labelled) -> No
         make(wider, spirals, rule="sam", rho=0.1).load_state_dict(state)
 
 
+@pytest.mark.parametrize("name", ["weights", "copies", "noise"])
+def test_a_state_of_other_examples_is_refused(spirals: Labelled, name: str) -> None:
+    given = torch.arange(1, 41)
+    state = make(disentangled(2), spirals, batch_size=5, **{name: given}).state_dict()
+    make(disentangled(2), spirals, batch_size=5, **{name: given}).load_state_dict(state)
+    for other in ({name: given.flip(0)}, {}):
+        with pytest.raises(UsageError, match=f"the state was made with {name} = .*, this ensemble has"):
+            make(disentangled(2), spirals, batch_size=5, **other).load_state_dict(state)
+
+
 def test_measuring_sees_each_step_once_and_changes_nothing(spirals: Labelled) -> None:
     quiet = make(disentangled(3), spirals, rule=["sam", "sgd", "sam"], rho=[0.1, 0, 0.2])
     quiet.run(9)
@@ -357,6 +367,11 @@ def normalising() -> list[nn.Module]:
     return [nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2)) for _ in range(2)]
 
 
+def normalising_by_batch() -> list[nn.Module]:
+    layers = (nn.Linear(4, 3), nn.BatchNorm1d(3, track_running_stats=False), nn.Linear(3, 2))
+    return [nn.Sequential(*layers).eval() for _ in range(2)]
+
+
 def of_two_dtypes() -> list[nn.Module]:
     return [*disentangled(1), *disentangled(1, dtype=torch.float64)]
 
@@ -384,7 +399,8 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
     (eps_apart, {}, UsageError, "member 1 is built differently"),
     (frozen, {}, UsageError, "member 1: phi.0.weight is frozen"),
     (dropping, {}, UsageError, "dropout=0"),
-    (normalising, {}, UsageError, "running statistics"),
+    (normalising, {}, UsageError, "member 0: 1 is BatchNorm1d.*no statistics of batches.*model.eval"),
+    (normalising_by_batch, {}, UsageError, "no statistics of batches"),
     (None, {"rho": -0.1, "rule": "sam"}, UsageError, "rho = -0.1 of member 0"),
     (None, {"rho": [0.1, float("nan")], "rule": "sam"}, UsageError, "rho = nan of member 1"),
     (None, {"rho": 0.1}, UsageError, "'sgd' and rho = 0.1"),

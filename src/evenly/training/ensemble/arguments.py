@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from evenly.data.fingerprints import fingerprint
 from evenly.data.labelled import Labelled
 from evenly.errors import DataError, UsageError, did_you_mean
 from evenly.training.ensemble.rules import DISPLACING, INTERVENTIONS, RULES
@@ -162,6 +163,15 @@ def example_noise(
     if noise_KN is not None and not bool((noise_KN.isfinite() & (noise_KN >= 0)).all()):
         raise UsageError("noise is the σ on each example: finite, 0 or more.")
     return noise_KN
+
+
+def fingerprint_of(values_KN: Tensor | None) -> str | None:
+    """What tells these numbers of examples from others in a saved state; None for none.
+
+    >>> fingerprint_of(torch.ones(1, 2)) == fingerprint_of(torch.ones(1, 2, dtype=torch.int64)), fingerprint_of(None)
+    (True, None)
+    """
+    return None if values_KN is None else fingerprint([values_KN.double()])
 
 
 def _per_example(

@@ -119,6 +119,10 @@ class Ensemble:
         self._network: Network = written_out if written_out is not None else General(models[0])
         rho = arguments.numbers("rho", rho, num)
         rules = arguments.rule_names(rule, rho, head_shape=self._head_shape())
+        size, num_examples = arguments.whole_batch_size(batch_size, len(distinct[0])), len(distinct[0])
+        weights_KN = arguments.example_weights(weights, num, num_examples)
+        copies_KN = arguments.example_copies(copies, num, num_examples, batch_size=size)
+        noise_KN = arguments.example_noise(noise, num, num_examples, batch_size=size)
         self._plan = plan = Plan(
             rule=rules,
             rho=rho,
@@ -129,11 +133,14 @@ class Ensemble:
             logit_penalty=arguments.numbers("logit_penalty", logit_penalty, num),
             seeds=arguments.seed_numbers(seeds, num),
             star=arguments.star(easy, hard, rules),
-            batch_size=arguments.whole_batch_size(batch_size, len(distinct[0])),
+            batch_size=size,
             eta=arguments.numbers("eta", eta, 1)[0],
             adapt=adapt,
             loss=loss if isinstance(loss, str) else "a function",
             data=[distinct[place].fingerprint for place in which],
+            weights=arguments.fingerprint_of(weights_KN),
+            copies=arguments.fingerprint_of(copies_KN),
+            noise=arguments.fingerprint_of(noise_KN),
         )
         self.schedule = schedule
         self.step = 0
@@ -147,9 +154,6 @@ class Ensemble:
         num_outputs = self._num_outputs(inputs[0])
         self._loss = loss_of(loss, num_outputs=num_outputs)
         targets = [self._loss.targets(each.labels, num_outputs, layout.dtype) for each in distinct]
-        weights_KN = arguments.example_weights(weights, num, len(distinct[0]))
-        copies_KN = arguments.example_copies(copies, num, len(distinct[0]), batch_size=plan.batch_size)
-        noise_KN = arguments.example_noise(noise, num, len(distinct[0]), batch_size=plan.batch_size)
         self._feed = Feed(
             torch.stack(inputs),
             torch.stack(targets).to(layout.device),
@@ -244,7 +248,10 @@ class Ensemble:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from the `state_dict` of an ensemble with the same plan; an error names any difference."""
+        """Resume from the `state_dict` of an ensemble with the same plan; an error names any difference.
+
+        Functions, a schedule or a loss of your own, are not compared.
+        """
         self._plan.check(state["plan"])
         shapes = {name: (self.num_members, *shape) for name, shape in self.layout.shapes.items()}
         saved = {name: tuple(t.shape) for name, t in state["parameters"].items()}

@@ -111,17 +111,17 @@ def _check_buffers(number: int, model: nn.Module, first: nn.Module) -> None:
 
 
 def _check_passes(number: int, model: nn.Module) -> None:
-    """Refuse layers whose passes are random or leave traces in the layer."""
+    """Refuse layers whose passes are random, depend on the other examples of a batch, or leave traces in the layer."""
     for name, module in model.named_modules():
-        if not module.training:
-            continue
-        if isinstance(module, nn.modules.dropout._DropoutNd) and module.p > 0:
+        if isinstance(module, nn.modules.dropout._DropoutNd) and module.training and module.p > 0:
             raise UsageError(
                 f"member {number}: {name} is {module}, and the members of an ensemble draw no masks. "
                 "Build the model with dropout=0."
             )
-        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.track_running_stats:
+        # Passes are cut into pieces of a batch, each of which would have statistics of its own.
+        is_frozen = not module.training and getattr(module, "track_running_stats", False)
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and not is_frozen:
             raise UsageError(
-                f"member {number}: {name} is {module}, whose running statistics an ensemble does not keep. "
-                "Use a model without BatchNorm, or BatchNorm with track_running_stats=False."
+                f"member {number}: {name} is {module}, and an ensemble keeps no statistics of batches. "
+                "Use a model with LayerNorm or GroupNorm, or with running statistics that are frozen: model.eval()."
             )

@@ -13,7 +13,10 @@ from evenly.training.ensemble.layout import Layout
 
 @dataclass(frozen=True)
 class Plan:
-    """Lists have an entry per member, in the order the members were given."""
+    """Lists have an entry per member, in the order the members were given.
+
+    `weights`, `copies` and `noise` are fingerprints, None where there are none.
+    """
 
     rule: list[str]
     rho: list[float]
@@ -29,6 +32,9 @@ class Plan:
     adapt: str
     loss: str
     data: list[str]
+    weights: str | None = None
+    copies: str | None = None
+    noise: str | None = None
 
     def order(self) -> list[int]:
         """The members, those of one rule next to each other, so that a group is a range of rows."""
