@@ -11,6 +11,7 @@ from torch.nn.functional import conv2d
 
 from evenly.errors import UsageError
 from evenly.models.headed import Headed
+from evenly.models.options import Count
 from evenly.models.shapes import image
 
 _HAAR = ((1, 1, 1, 1), (1, 1, -1, -1), (1, -1, 1, -1), (1, -1, -1, 1))
@@ -77,7 +78,7 @@ class Airbench(Headed):
     497816
     """
 
-    def __init__(self, input_shape: tuple[int, ...], num_classes: int, *, width: int = 32) -> None:
+    def __init__(self, input_shape: tuple[int, ...], num_classes: int, *, width: Count = 32) -> None:
         super().__init__()
         channels, _, _ = image("airbench", input_shape, least=9)
         whitening = Whitening(channels)

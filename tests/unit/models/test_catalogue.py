@@ -50,6 +50,20 @@ def test_an_option_is_refused_by_name_type_or_range(options: dict[str, Any], wor
         make(**options)
 
 
+COUNTS = [
+    (name, option)
+    for name, entry in CATALOGUE.items()
+    for option, parameter in entry.options().items()
+    if type(parameter.default) is int
+]
+
+
+@pytest.mark.parametrize(("name", "option"), COUNTS)
+def test_every_count_among_the_options_of_a_model_is_at_least_one(name: str, option: str) -> None:
+    with pytest.raises(UsageError, match=f"{name}: {option}: expected a whole number of at least 1.*, not -3"):
+        make(name, **{option: -3})
+
+
 def test_options_arrive_as_yaml_writes_them() -> None:
     assert make(width=64.0).head.in_features == 64
     assert make("vgg19-bn", input_shape=(3, 32, 32), classifier="light").head.in_features == 512
