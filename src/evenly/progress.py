@@ -85,14 +85,16 @@ def duration(seconds: float) -> str:
 class Bar:
     """A bar over `total` units; `advance` moves it. A bar inside of another one is shown below it.
 
+    `done` units were done before, by a process that was stopped, and say nothing about the time that the rest takes.
+
     >>> with Bar("reading", total=3) as bar:
     ...     bar.advance(2)
     """
 
-    def __init__(self, what: str, *, total: float | None, unit: str = "it") -> None:
+    def __init__(self, what: str, *, total: float | None, unit: str = "it", done: float = 0.0) -> None:
         self.what, self.total, self.unit = what, total, unit
         self._text = what
-        self._done = 0.0
+        self._before = self._done = done
         self._progress: Any = None
         self._began = self._said = time.monotonic()
 
@@ -105,7 +107,9 @@ class Bar:
                 _shown, self._owns = _display(self.unit), True
                 _shown.start()
             self._progress = _shown
-            self._task = self._progress.add_task(self.what, total=self.total, visible=self._owns)
+            self._task = self._progress.add_task(
+                self.what, total=self.total, completed=self._before, visible=self._owns
+            )
         return self
 
     def advance(self, amount: float = 1) -> None:
@@ -139,7 +143,8 @@ class Bar:
         self._said = now
         words = self._text
         if self.total and self.unit != "runs":  # a plan prints its own counts
-            left = (self.total - self._done) * (now - self._began) / self._done if self._done else 0.0
+            own = self._done - self._before
+            left = (self.total - self._done) * (now - self._began) / own if own else 0.0
             words += f": {self._done / self.total:.0%}" + (f", about {duration(left)} left" if left > 0 else "")
         tell(words)
 

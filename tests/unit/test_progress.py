@@ -20,6 +20,18 @@ def test_without_a_terminal_a_line_says_every_half_minute_how_far_it_is(
     assert lines[2] == "training c0ffee: 90%, about 10.0 s left"
 
 
+def test_the_time_left_of_what_is_resumed_follows_from_what_is_done_since(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    with progress.Bar("training c0ffee", total=1000, done=500) as bar:
+        for step in range(30):
+            now = float(step + 1)
+            bar.advance()
+    assert capsys.readouterr().err.splitlines() == ["training c0ffee: 53%, about 7.8 min left"]
+
+
 def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(progress.track(range(1000), "counting")) == list(range(1000))
     assert capsys.readouterr().err == ""

@@ -104,8 +104,8 @@ class Loop:
         history = self.run.metrics()
         self._recall(history)
         self._since = time.monotonic()
-        with Bar(f"training {self.run.id}", total=recipe.epochs * len(self.parts.batches)) as bar:
-            bar.advance(self.step)
+        steps = recipe.epochs * len(self.parts.batches)
+        with Bar(f"training {self.run.id}", total=steps, done=self.step) as bar:
             while self.epoch < recipe.epochs and not self._is_enough(history):
                 self.parts.forward.train()
                 for batch in self.parts.batches.epoch(self.epoch, start=self.batch):

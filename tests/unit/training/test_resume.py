@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 
 from evenly.data.batches import Batch
 from evenly.errors import DataError, UsageError
+from evenly.progress import Bar
 from evenly.recipe import Ascent, Data, Model, Recipe
 from evenly.records import Run
 from evenly.training import checkpoint
@@ -134,6 +135,20 @@ def test_every_rule_and_momentum_resume_to_the_bit(rule: str, tmp_path: Path) ->
     a, b = (load_file(run.path / "weights.safetensors") for run in (whole, again))
     assert all(torch.equal(a[name], b[name]) for name in a)
     assert whole.metrics() == again.metrics()
+
+
+def test_the_bar_of_a_resumed_run_knows_what_was_done_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(SMALL, tmp_path)
+    bars: list[dict[str, float]] = []
+
+    class Noted(Bar):
+        def __init__(self, what: str, **settings: float) -> None:
+            bars.append(settings)
+            super().__init__(what, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("evenly.training.loop.Bar", Noted)
+    train(SMALL, runs=tmp_path, device="cpu")
+    assert bars == [{"total": 18, "done": 6}]
 
 
 class Patience:

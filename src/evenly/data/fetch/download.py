@@ -166,9 +166,8 @@ class _Download:
                 # Before the bytes, so that a part never has the origin of another one.
                 write_json(self.origin, {"url": url, "version": _version(response)})
                 file = open(self.part, "r+b" if start else "wb", buffering=0)  # noqa: SIM115 (closed below, in the with)
-            with file, Bar(f"fetching {self.target.name}", total=total, unit="bytes") as bar:
+            with file, Bar(f"fetching {self.target.name}", total=total, unit="bytes", done=start) as bar:
                 file.seek(start)
-                bar.advance(start)
                 received = start + self.receive(response, file, bar, self.size)
         return received == total if total is not None else True
 
