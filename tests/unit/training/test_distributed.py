@@ -7,12 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from evenly.records import Run
+from evenly.training.distributed import World
 
 WORDS = ["train", "digits", "--model", "mlp", "--epochs", "2", "--batch-size", "96", "--lr", "0.05", "--device", "cpu"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -81,6 +84,40 @@ def test_a_sharded_run_that_is_told_to_stop_goes_on_to_the_same_end(tmp_path: Pa
     whole = run(2, tmp_path / "whole", *words)
     assert again["train.loss"] == whole["train.loss"]
     assert all(torch.equal(weights(whole)[name], weights(again)[name]) for name in weights(whole))
+
+
+class _LargestTensor(TorchDispatchMode):
+    """Notes the size of the largest tensor that is made."""
+
+    nbytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        self.nbytes = max(self.nbytes, made.nbytes if isinstance(made, torch.Tensor) else 0)
+        return made
+
+
+def test_comparing_replicas_takes_little_memory_beside_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda *_: None)
+    network = torch.nn.Linear(1024, 8192)
+    with _LargestTensor() as largest:
+        World(size=2).check_replicas(network)
+    assert largest.nbytes <= network.weight.nbytes
+
+
+def test_replicas_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even in a number without dimensions: the other process has one more in its last byte."""
+
+    def other(values: torch.Tensor, how: Any) -> None:
+        assert len(values) == 2
+        values[-1] += how == torch.distributed.ReduceOp.MAX
+
+    network = torch.nn.ParameterList([torch.zeros(3), torch.zeros(())])
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda *_: None)
+    World(size=2).check_replicas(network)
+    monkeypatch.setattr(torch.distributed, "all_reduce", other)
+    with pytest.raises(RuntimeError, match="the replicas of the model differ"):
+        World(size=2).check_replicas(network)
 
 
 _OWN_RULE = """
