@@ -59,19 +59,12 @@ def signs_of_separation(
     that hard examples cannot yet be told from examples not yet learned: then no group is claimed.
     """
     signs = []
+    num, without = len(health_.distinctness), len(health_.indistinct)
     fitted = separation.accuracy > MAX_ACCURACY
+    # What such a network shows may be noise, unless another network shows it too: clusters tell, accuracy does not.
+    found_again = 2 * without < num and agreement is not None and agreement >= AGREEMENT
     if fitted:
-        signs.append(
-            Sign(
-                f"The network fits {separation.accuracy:.2%} of the training set already when its outputs are "
-                "separated.",
-                "What it learned early can no longer be told from what it learned late, so USEFUL would repeat noise: "
-                "separate after an earlier epoch (`evenly separate DATA --at-epoch`), or try SAM, a smaller batch or "
-                "augmentation.",
-                ("sam", "batch"),
-                BY_CLUSTERS,
-            )
-        )
+        signs.append(_on_fit(separation.accuracy, f"{num - without} of {num}", agreement if found_again else None))
     if health_.noise:
         assert health_.noise.share is not None
         signs.append(
@@ -80,7 +73,6 @@ def signs_of_separation(
                 "Look at them first (`evenly separate` lists them): copies repeat wrong labels.",
             )
         )
-    num, without = len(health_.distinctness), len(health_.indistinct)
     if num and without == num:
         signs.append(
             Sign(
@@ -101,7 +93,7 @@ def signs_of_separation(
                 BY_CLUSTERS,
             )
         )
-    elif num and not fitted and not too_early:
+    elif num and not too_early and (found_again or not fitted):
         signs.append(
             Sign(
                 f"{num - without} of {num} classes fall into two clusters; {separation.share:.0%} of the examples are "
@@ -114,6 +106,25 @@ def signs_of_separation(
             )
         )
     return signs
+
+
+def _on_fit(accuracy: float, clustered: str, agreement: float | None) -> Sign:
+    """The sign of a network that fits nearly everything; `agreement` is known if another one finds its clusters too."""
+    seen = f"The network fits {accuracy:.2%} of the training set already when its outputs are separated"
+    if agreement is not None:
+        return Sign(
+            f"{seen}, but {clustered} classes still fall into two clusters, and another network finds the same hard "
+            f"examples (agreement {agreement:.2f}).",
+            "Look at some of them before they are upsampled: an earlier epoch should find them too (`evenly separate "
+            "DATA --at-epoch`).",
+        )
+    return Sign(
+        f"{seen}.",
+        "What it learned early can no longer be told from what it learned late, so USEFUL would repeat noise: separate "
+        "after an earlier epoch (`evenly separate DATA --at-epoch`), or try SAM, a smaller batch or augmentation.",
+        ("sam", "batch"),
+        BY_CLUSTERS,
+    )
 
 
 def _on_curve(history: Sequence[Mapping[str, Any]]) -> list[Sign]:

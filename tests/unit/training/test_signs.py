@@ -1,5 +1,6 @@
 """What a run's records suggest to try first, and why."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from evenly.recipe import Optimizer, Recipe, Until, to_mapping
 from evenly.records import Run
 from evenly.resampling import separate
 from evenly.resampling.health import health
+from evenly.resampling.separation import Separation, SeparationWarning
 from evenly.training.signs import signs_of_run, signs_of_separation
 
 
@@ -106,20 +108,41 @@ def test_signs_that_see_no_group_rule_out_what_needs_one() -> None:
     assert not set(sign.methods) & set(sign.against)
 
 
-def test_of_a_network_that_fits_everything_no_group_is_claimed_and_useful_is_ruled_out() -> None:
+def fitted(*, distinct: bool) -> tuple[Separation, torch.Tensor]:
+    """Outputs that predict every label; with `distinct`, those of a third are far less sure."""
     rng = torch.Generator().manual_seed(0)
     labels = torch.arange(600) % 2
-    far = 1 + 7.0 * (torch.rand(600, 1, generator=rng) < 0.7)
+    less_sure = torch.rand(600, 1, generator=rng) < 0.3
+    far = torch.where(less_sure, 1.0, 8.0) if distinct else torch.full((600, 1), 8.0)
     logits = 0.1 * torch.randn(600, 2, generator=rng) + far * torch.nn.functional.one_hot(labels, 2)
-    with pytest.warns(match="the network fits 100.00%"):
-        separation = separate(logits, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeparationWarning)
+        separation = separate(logits, labels, max_accuracy=1)
     assert separation.accuracy == 1
-    assert all(facts.distinct for facts in separation.distinctness.values()), "the clusters alone would suggest USEFUL"
-    first, *others = signs_of_separation(separation, health(separation, logits), agreement=0.9)
+    assert all(facts.distinct == distinct for facts in separation.distinctness.values())
+    return separation, logits
+
+
+@pytest.mark.parametrize(("distinct", "agreement"), [(False, 0.9), (True, None)])
+def test_of_a_network_that_fits_everything_no_group_is_claimed_that_nothing_else_shows(
+    distinct: bool, agreement: float | None
+) -> None:
+    separation, logits = fitted(distinct=distinct)
+    first, *others = signs_of_separation(separation, health(separation, logits), agreement=agreement)
     assert "fits 100.00% of the training set" in first.seen
     assert "useful" in first.against
     assert not any("useful" in method for sign in (first, *others) for method in sign.methods)
     assert not any("has a group to upsample" in sign.advice for sign in others)
+
+
+def test_clusters_of_a_network_that_fits_everything_are_a_group_if_another_network_finds_it_too() -> None:
+    separation, logits = fitted(distinct=True)
+    first, second = signs_of_separation(separation, health(separation, logits), agreement=0.9)
+    assert "fits 100.00% of the training set" in first.seen
+    assert "2 of 2 classes still fall into two clusters" in first.seen
+    assert "(agreement 0.90)" in first.seen
+    assert "has a group to upsample" in second.advice
+    assert not any(sign.against for sign in (first, second))
 
 
 def test_no_group_is_claimed_before_hard_examples_can_be_told_from_those_not_yet_learned() -> None:
