@@ -14,8 +14,11 @@ FIRST = 5  # cures of the ranking that are shown
 LONG = 600  # seconds: a longer comparison is better begun with fewer seeds
 
 
-def show_advice(found: Mapping[str, Any], advice: "Advice", *, ledger: str) -> None:
-    """The ranking on stdout, everything else on stderr; `found` is what `--json` prints."""
+def show_advice(found: Mapping[str, Any], advice: "Advice", *, ledger: str, pictures: bool) -> None:
+    """The ranking on stdout, everything else on stderr; `found` is what `--json` prints.
+
+    `pictures` says whether inputs are, as those of the atlas.
+    """
     for sentence in sentences(found["features"], found["epochs"]):
         say(sentence)
     say("")
@@ -25,7 +28,7 @@ def show_advice(found: Mapping[str, Any], advice: "Advice", *, ledger: str) -> N
         say(f"\n{_why_not(advice, ledger)}")
     else:
         _show_ranking(found, advice)
-        for sentence in _remarks(found["features"], advice):
+        for sentence in _remarks(found["features"], advice, pictures=pictures):
             say(sentence)
         _say_confidence(found["tested"], advice)
     say(f"To find out: {found['next']}")
@@ -74,11 +77,16 @@ def _show_ranking(found: Mapping[str, Any], advice: "Advice") -> None:
     )
 
 
-def _remarks(features: Mapping[str, float], advice: "Advice") -> list[str]:
+def _remarks(features: Mapping[str, float], advice: "Advice", *, pictures: bool) -> list[str]:
     """What the ranking does not show: what it leaves out and why, and gains that cost the balanced error."""
     from evenly.papers.atlas.cures import CURES
 
     remarks = []
+    if not pictures and any(CURES[choice.cure].noise for choice in advice.ranking[:FIRST]):
+        remarks.append(
+            "The noise of the atlas (σ = 0.2) is on pixels from 0 to 1. Your inputs are no pictures, and σ is in their "
+            "own units: replace `noise:0.2` by a σ that suits their spread."
+        )
     if advice.ruled_out:
         remarks.append(f"Left out, because of what the early network shows: {_labels(advice.ruled_out)}.")
     lost = [choice for choice in advice.ranking[:FIRST] if choice.score < 0 and choice.harms_balanced]
@@ -152,7 +160,11 @@ def sentences(features: Mapping[str, float], epochs: int) -> list[str]:
     >>> sentences(facts, 4)[0]
     'In the first 4 epochs the gain in training error did not shrink before the last, at an error of 10.0%.'
     """
-    distinct, epoch, error = features["distinctness"] > 0, round(features["epoch"]), f"{features['error']:.1%}"
+    epoch, error, margin = (
+        round(features["epoch"]),
+        f"{features['error']:.1%}",
+        round(features["distinctness"], 2) + 0.0,
+    )
     # The features do not say whether the gain shrank in the last of these epochs or in none of them.
     came = epoch < epochs
     return [
@@ -161,10 +173,24 @@ def sentences(features: Mapping[str, float], epochs: int) -> list[str]:
         else f"In the first {epochs} epochs the gain in training error did not shrink before the last, at an error of "
         f"{error}.",
         f"{features['hard_share']:.0%} of the examples are in the hard clusters, which are "
-        f"{'more' if distinct else 'no more'} distinct than halves of one cloud ({features['distinctness']:+.2f}); "
+        f"{'more' if margin > 0 else 'no more'} distinct than halves of one cloud ({margin:+.2f}); "
         f"{features['hard_error']:.0%} of them are predicted wrongly then"
         + (f", and {features['hard_error_later']:.0%} after epoch {epochs}." if came else "."),
         f"Another network finds the same hard examples with an agreement of {features['agreement']:.2f} (1: the same, "
-        f"0: chance). {features['disagreement']:.1%} of the labels contradict the surest predictions: wrong labels, "
-        "examples whose easy feature indicates another class, or a network that has learned too little yet.",
+        f"0: chance). {_on_disagreement(features['disagreement'])}",
     ]
+
+
+def _on_disagreement(share: float) -> str:
+    """How many labels contradict the surest predictions, and what they may be.
+
+    >>> _on_disagreement(0.0)
+    'Of the fifth of the examples whose prediction is surest, none has another label.'
+    """
+    surest = "Of the fifth of the examples whose prediction is surest,"
+    if not share:
+        return f"{surest} none has another label."
+    return (
+        f"{surest} {share:.1%} have another label: wrong labels, examples whose easy feature indicates another class, "
+        "or a network that has learned too little yet."
+    )

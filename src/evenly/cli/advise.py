@@ -47,6 +47,8 @@ def fill(parser: Parser) -> None:
 
 def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     """Measure an early network, find similar tasks of the atlas, and say what to try."""
+    import torch
+
     from evenly.cli.reproduce import find_ledger
     from evenly.papers.atlas.advice import METHODS, leave_one_out, same_for_all
     from evenly.papers.atlas.advice import advise as advice_of
@@ -92,7 +94,8 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
     if json:
         print_json(found)
     else:
-        show_advice(found, advice, ledger=str(folder))
+        pixels = data.train.gather([0]).dtype == torch.uint8
+        show_advice(found, advice, ledger=str(folder), pictures=pixels)
 
 
 def _resolve(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":

@@ -11,6 +11,7 @@ import torch
 from tests.unit.papers.atlas.test_page import KEYS, whole_row
 
 from evenly.cli import main
+from evenly.cli.advice_output import sentences, show_advice
 from evenly.cli.advised_comparison import advised_command, advised_methods
 from evenly.cli.train import recipe_options
 from evenly.papers.atlas import task_list
@@ -253,3 +254,38 @@ def test_a_method_that_the_recipe_has_already_is_not_compared_with_itself() -> N
     recipe = Recipe(logit_penalty=0.01)
     ranking = (Choice("logit-penalty", -2.0, -2.0, -2.0, -2.0, 0.0, 1.0),)
     assert advised_methods(recipe, Advice({}, ranking), []) == ["plain", "label-smoothing"]
+
+
+FEATURES = {
+    "epoch": 4, "error": 0.1, "hard_share": 0.2, "hard_error": 0.4, "hard_error_later": 0.1, "distinctness": 0.2,
+    "disagreement": 0.034, "agreement": 0.8,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("feature", "value", "told"),
+    [
+        ("disagreement", 0.034, "surest, 3.4% have another label: wrong labels, "),  # of these, not of all labels
+        ("disagreement", 0.0, "surest, none has another label."),
+        ("distinctness", 0.2, "which are more distinct than halves of one cloud (+0.20)"),
+        ("distinctness", 0.004, "which are no more distinct than halves of one cloud (+0.00)"),
+        ("distinctness", -0.004, "which are no more distinct than halves of one cloud (+0.00)"),
+    ],
+)
+def test_sentences_on_the_early_network_say_what_its_numbers_say(feature: str, value: float, told: str) -> None:
+    assert told in " ".join(sentences(FEATURES | {feature: value}, 15))
+
+
+@pytest.mark.parametrize(("cure", "pictures", "warned"), [
+    ("useful8+noise", False, True), ("useful8+noise", True, False), ("logit-penalty", False, False)
+])  # fmt: skip
+def test_noise_on_pixels_is_not_advised_for_other_inputs_without_a_word_on_its_scale(
+    cure: str, pictures: bool, warned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choice = Choice(cure, -2.0, -2.0, -2.0, -2.0, 0.0, 1.0)
+    found = {
+        "features": FEATURES, "epochs": 15, "signs": [], "ranking": [vars(choice)], "next": "evenly compare …",
+        "tested": {"tasks": 0}, "estimate": {"runs": 20, "early_runs": 40.0, "seconds": 60.0},
+    }  # fmt: skip
+    show_advice(found, Advice({"atlas/lacking-20": 0.2}, (choice,)), ledger="claims", pictures=pictures)
+    assert ("Your inputs are no pictures, and σ is in their own units" in capsys.readouterr().err) == warned
