@@ -126,7 +126,7 @@ def build_parts(
             seed=recipe.seed,
             indices=indices,
             augment=augment,
-            targeted=targeted_augmentation(recipe, hard),
+            targeted=targeted_augmentation(recipe, hard, train),
             weights=weights,
             device=world.device,
             drop_last=recipe.drop_last,

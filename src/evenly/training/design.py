@@ -141,6 +141,6 @@ class Design:
             for_all = Augmentation.parse(recipe.augment, data=train)
             for_all(one, seed=0, epoch=0, index=index)
             if recipe.resampling.augment:
-                for_some = Augmentation.parse(recipe.resampling.augment)
+                for_some = Augmentation.parse(recipe.resampling.augment, data=train)
                 Targeted(for_some, torch.ones(len(train), dtype=torch.bool)).check(train, for_all)
                 for_some(one, seed=0, epoch=0, index=index)

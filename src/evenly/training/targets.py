@@ -6,6 +6,7 @@ Shapes: N examples.
 import torch
 from torch import Tensor
 
+from evenly.data import Labelled, load  # noqa: F401  # for the example
 from evenly.data.augment import Augmentation
 from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
@@ -14,13 +15,13 @@ from evenly.resampling.baselines import random_subset
 from evenly.rng import generator
 
 
-def targeted_augmentation(recipe: Recipe, hard_N: Tensor | None) -> Targeted | None:
-    """The recipe's augmentation for some examples only, and for which; None if it has none.
+def targeted_augmentation(recipe: Recipe, hard_N: Tensor | None, data: Labelled) -> Targeted | None:
+    """The recipe's augmentation for some examples of `data` only, and for which; None if it has none.
 
     It applies to the examples that the resampling selected, to all, or to as many random ones: the last two are
     controls that tell whether it matters which examples are augmented.
 
-    >>> targeted_augmentation(Recipe(), None) is None
+    >>> targeted_augmentation(Recipe(), None, load("parity").train) is None
     True
     """
     wanted = recipe.resampling
@@ -36,4 +37,4 @@ def targeted_augmentation(recipe: Recipe, hard_N: Tensor | None) -> Targeted | N
         target_N = torch.ones_like(hard_N)
     elif wanted.augment_target == "random":
         target_N = random_subset(len(hard_N), int(hard_N.sum()), rng=generator(recipe.seed, "random augmentation"))
-    return Targeted(Augmentation.parse(wanted.augment), target_N)
+    return Targeted(Augmentation.parse(wanted.augment, data=data), target_N)

@@ -55,7 +55,7 @@ def test_only_the_examples_of_the_target_are_augmented_and_every_copy_by_itself(
     data = load("digit-dominoes").train
     recipe = second(early, "useful", "resampling.augment=[noise:0.2]", f"resampling.augment_target={target}")
     picked = select(recipe, runs=early[1], data=data)
-    extra = targeted_augmentation(recipe, picked.hard_N)
+    extra = targeted_augmentation(recipe, picked.hard_N, data)
     assert extra is not None
     assert int(extra.target_N.sum()) == (len(data) if target == "all" else int(picked.hard_N.sum()))
     assert torch.equal(extra.target_N, picked.hard_N) == (target == "hard")
@@ -108,6 +108,13 @@ def test_what_cannot_be_done_to_some_examples_only_is_refused(
     data = load("digit-dominoes").train
     with pytest.raises(UsageError, match=words):
         Batches(data, batch_size=32, seed=0, augment=Augmentation(Mirror()), targeted=Targeted(augment, target))
+
+
+def test_normalisation_of_the_chosen_is_refused_before_training_and_left_to_all(tmp_path: Path) -> None:
+    recipe = override(RECIPE, ["resampling.augment=[normalise]"])
+    with pytest.raises(UsageError, match="normalisation is for all examples: leave it to `augment`"):
+        train_useful(recipe, until=UNTIL, runs=tmp_path, device="cpu")
+    assert not list(tmp_path.iterdir())
 
 
 def test_augmentation_of_the_chosen_is_refused_where_nothing_is_chosen(tmp_path: Path) -> None:
