@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from evenly.errors import DataError, UsageError, did_you_mean
 
@@ -252,5 +252,7 @@ def _check_options(name: str, options: Mapping[str, Any], known: Mapping[str, in
         if option not in known:
             raise UsageError(f"{name} has no option {option!r}. {did_you_mean(option, known)}")
         kind, usual = known[option].annotation, known[option].default
-        checked[option] = convert(kind, value, path=option, bounds=Bounds(), example=8 if usual is None else usual)
+        if usual is None:  # a share, or a number of examples
+            usual = 0.5 if float in get_args(kind) else 8
+        checked[option] = convert(kind, value, path=option, bounds=Bounds(), example=usual)
     return checked

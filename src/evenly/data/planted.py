@@ -102,7 +102,9 @@ class Shares:
         wrong_N = other_class(train.labels, self.num_classes, torch.rand(num, generator=rng))
         if self.size is not None:
             if self.size > num:
-                raise UsageError(f"size = {self.size}: {train.name} has {num} training examples. Give {num} or less.")
+                raise UsageError(
+                    f"size = {self.size}: there are {num} training examples to draw from. Give {num} or less."
+                )
             kept_N = evenly_over(train.labels, int(self.size), rng=torch.Generator().manual_seed(order_seed))
         noisy_N = torch.zeros(num, dtype=torch.bool)
         noisy_N[kept_N[rank_N[kept_N].argsort()[: round(self.noise * len(kept_N))]]] = True

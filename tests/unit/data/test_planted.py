@@ -166,7 +166,9 @@ def test_a_smaller_share_is_part_of_a_larger_one_and_nothing_else_changes() -> N
         ("spirals", {"noise": 0.5}, r"noise = 0\.5: labels of 2 classes .* below 0\.5"),
         ("patches", {"mislabelled": 0.6}, r"mislabelled = 0\.6: labels of 2 classes"),
         ("digit-dominoes", {"size": 1}, r"size = 1 is the number of training examples"),
-        ("digit-dominoes", {"size": 99_999}, r"size = 99999: digit-dominoes has 862 training examples"),
+        ("digit-dominoes", {"size": 99_999}, r"size = 99999: there are 862 training examples to draw from"),
+        ("spirals", {"size": 301}, r"size = 301: there are 300 training examples to draw from"),
+        ("spirals", {"alpha": "most"}, r"alpha: expected a number or null, not 'most'\. For example: alpha=0\.5"),
     ],
 )
 def test_what_cannot_be_planted_is_refused_in_words(name: str, options: dict[str, Any], words: str) -> None:
