@@ -1,5 +1,6 @@
 """Deep feature reweighting (DFR) at the end of a run: the last layer is fitted to a held-out split, groups balanced."""
 
+from collections import Counter
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from evenly.training.checkpoint import kept_weights
 from evenly.training.loop import Loop
 
 GROUP = "group"  # the attribute whose values are balanced, where the split has it
+FEWEST = 10  # examples of a group: with fewer, the layer is fitted to next to nothing
 
 
 def check_last_layer(recipe: Recipe, splits: Splits, *, judged_on: str | None = None) -> None:
@@ -34,7 +36,7 @@ def check_last_layer(recipe: Recipe, splits: Splits, *, judged_on: str | None = 
 
 
 def on_last_layer(recipe: Recipe, splits: Splits) -> tuple[str, ...]:
-    """A sentence where the examples that the last layer is fitted to have no groups beyond their classes to balance."""
+    """A sentence where no groups beyond the classes are balanced, or where balancing them leaves few examples."""
     name = recipe.last_layer
     if name is None or name not in splits or recipe.until.rule != "end":
         return ()
@@ -46,12 +48,26 @@ def on_last_layer(recipe: Recipe, splits: Splits) -> tuple[str, ...]:
             f"{GROUP!r}, such as its class and background together.",
         )
     if not _is_class(split, GROUP):
-        return ()
+        return _on_small_groups(split, splits.name)
     others = [other for other in split.attributes if not _is_class(split, other)]
     instead = f" In Python, retrain_last_layer(…, by={others[0]!r}) balances another attribute." if others else ""
     return (
         f"last_layer={name}: the groups of {splits.name} are its classes there, so classes are balanced and nothing "
         f"else.{instead}",
+    )
+
+
+def _on_small_groups(split: Labelled, data: str) -> tuple[str, ...]:
+    sizes = Counter(split.attribute(GROUP).tolist())
+    smallest, fewest = min(sizes.items(), key=lambda pair: pair[1])
+    if fewest >= FEWEST:
+        return ()
+    names = split.values.get(GROUP, ())
+    name = names[smallest] if 0 <= smallest < len(names) else str(smallest)
+    return (
+        f"last_layer={split.split}: group {name!r} of {data} has {fewest} example{'s' * (fewest != 1)} there, so the "
+        f"last layer is fitted to {fewest * len(sizes)} of {len(split)}: as many of each of {len(sizes)} groups. Hold "
+        "out more, or join groups.",
     )
 
 

@@ -15,7 +15,7 @@ from evenly.errors import UsageError
 from evenly.models import build
 from evenly.recipe import Recipe, digest, from_mapping, override
 from evenly.records import Run
-from evenly.resampling.last_layer import retrain_last_layer
+from evenly.resampling.last_layer import balanced_rows, retrain_last_layer
 from evenly.rng import generator
 from evenly.training.build import load_data
 from evenly.training.checkpoint import save_weights
@@ -278,14 +278,24 @@ def test_rows_that_repeat_examples_are_not_advised_to_be_held_out(tmp_path):
     [
         ({"name": "digits", "validation": 0.3}, "digits has no attribute 'group' there"),
         ({"name": "digit-dominoes"}, "the groups of digit-dominoes are its classes there.* by='easy_present'"),
-        ({"name": "digit-dominoes", "options": {"conflict": 0.05}}, None),
+        ({"name": "digit-dominoes", "options": {"conflict": 0.05}}, r"group '. on .*' .* has \d examples there"),
+        ({"name": "digit-dominoes", "options": {"conflict": 0.2}}, None),
     ],
 )
-def test_where_no_groups_are_balanced_that_is_said(data, said):
+def test_where_no_groups_are_balanced_or_few_are_left_that_is_said(data, said):
     recipe = from_mapping(Recipe, {"data": data, "last_layer": "validation"})
     remarks = on_last_layer(recipe, load_data(recipe))
     assert len(remarks) == (said is not None)
     assert said is None or re.search(said, remarks[0])
+
+
+def test_the_number_of_examples_that_small_groups_leave_is_that_of_the_fit():
+    recipe = from_mapping(
+        Recipe, {"data": {"name": "digit-dominoes", "options": {"conflict": 0.05}}, "last_layer": "validation"}
+    )
+    splits = load_data(recipe)
+    (remark,) = on_last_layer(recipe, splits)
+    assert f"fitted to {len(balanced_rows(splits['validation'], 'group'))} of 288" in remark
 
 
 def test_a_run_says_once_that_no_groups_are_balanced(tmp_path, caplog):
