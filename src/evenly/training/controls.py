@@ -5,12 +5,12 @@ control that repeats examples less often than the method, or without its noise, 
 """
 
 from evenly.recipe import Recipe
-from evenly.training.methods import FACTOR, WORDS, Method, spelled
+from evenly.training.methods import AUGMENTING, FACTOR, WORDS, Method, spelled
 from evenly.training.selection import WEIGHING
 
 # Words that change what becomes of the chosen examples: a control that chooses others treats them alike.
 LIKE = tuple(word for word in WORDS if word.startswith("like-"))
-MODIFIERS = ("noise", "augment-all", "right", "continue", *LIKE)
+MODIFIERS = (*AUGMENTING, "right", "continue", *LIKE)
 # Those that change how many steps the copies take.
 OF_STEPS = ("right", "continue")
 # Rivals of each other rather than controls: either may be what a user wants, so neither explains the other's gain.
@@ -86,11 +86,11 @@ def _needed_values(method: Method, base: Recipe, factor: int) -> dict[str, str |
         for control in WORDS[word].controls:
             if control in RIVALS:
                 continue
-            if WORDS[control].value == FACTOR:
+            if WORDS[control].value == FACTOR or word == "augment":
                 needed[control] = strength
             else:
                 needed[control] = f"noise:{strength}" if word == "noise" else None
-    if method.resamples and base.resampling.augment and not (method.has("noise") or method.has("augment-all")):
+    if method.resamples and base.resampling.augment and not method.augments:
         needed["augment-all"] = _value("augment-all", None, base, factor)
     return needed
 
@@ -115,6 +115,8 @@ def _control(control: str, word: str, value: str | None, method: Method) -> str:
     value = default if value is None and isinstance(default, str) else value
     if word == "noise":
         return f"{control}:noise:{value}"
+    if word == "augment":
+        return spelled(control, value)
     if WORDS[control].value != FACTOR:
         return control
     kept = MODIFIERS if control == "random" else OF_STEPS

@@ -58,6 +58,8 @@ def _augmentations(recipe: Recipe) -> str:
 
 
 _STEPS = ("random", "steps", "batch")
+#: Words that augment: what the recipe augments by is not added to theirs.
+AUGMENTING = ("noise", "augment", "augment-all")
 WORDS: dict[str, Word] = {
     "plain": Word("plain"),
     "useful": _resample("USEFUL", "useful", *_STEPS),
@@ -70,6 +72,7 @@ WORDS: dict[str, Word] = {
     "balance": _resample("balance", "balance", *_STEPS),
     "steps": Word("equal steps", (), FACTOR),
     "noise": Word("noise", (), "resampling.augment=[noise:{}]", "0.2", ("augment-all",)),
+    "augment": Word("augment", (), "resampling.augment=[{}]", _augmentations, ("augment-all",)),
     "augment-all": Word("augment all", ("resampling.augment_target=all",), "resampling.augment=[{}]", _augmentations),
     "right": Word("among the right", ("resampling.among=right",)),
     "continue": Word("continued", ("resampling.start=early",)),
@@ -127,7 +130,7 @@ class Method:
             for word, value in self.words
         ]
         label = Method(self.name, tuple(words)).label
-        if not base.resampling.augment or self.has("noise") or self.has("augment-all"):
+        if not base.resampling.augment or self.augments:
             return label
         target = f" on {base.resampling.augment_target}" if base.resampling.augment_target != "hard" else ""
         return f"{label}, {' and '.join(base.resampling.augment).replace(':', ' ')}{target}"
@@ -143,6 +146,11 @@ class Method:
     def needs_early(self) -> bool:
         """Whether it needs an early run: to select examples, or to match the number of steps."""
         return self.resamples or self.has("steps")
+
+    @property
+    def augments(self) -> bool:
+        """Whether one of its words augments examples."""
+        return any(self.has(word) for word in AUGMENTING)
 
     def has(self, word: str) -> bool:
         """Whether it contains a word."""
@@ -261,15 +269,23 @@ def _for_all(setting: str, plain: Recipe, method: Method) -> str:
     if not method.has("augment-all"):
         told = f"{method.name}: {path} is for the examples that another method chooses"
         if method.has("steps"):  # which chooses none
-            for_all = "+".join(
-                f"augment-all:noise:{given or WORDS[word].default}" if word == "noise" else spelled(word, given)
-                for word, given in method.words
-            )
+            for_all = "+".join(_word_for_all(*each) for each in method.words)
             raise UsageError(f"{told}, and steps chooses none. For all examples: {for_all}")
         for_all = " For all of them: augment-all" if path == "resampling.augment" else ""
         raise UsageError(f"{told}. Write useful+{method.name}.{for_all}")
     kept = ", ".join(plain.augment)
     return f"augment=[{kept}{', ' if kept else ''}{value[1:-1]}]" if path == "resampling.augment" else ""
+
+
+def _word_for_all(word: str, value: str | None) -> str:
+    """A word of a method, in which augmentation is for all examples.
+
+    >>> _word_for_all("noise", None), _word_for_all("augment", "erase"), _word_for_all("sam", None)
+    ('augment-all:noise:0.2', 'augment-all:erase', 'sam')
+    """
+    if word == "noise":
+        return f"augment-all:noise:{value or WORDS[word].default}"
+    return spelled("augment-all" if word == "augment" else word, value)
 
 
 def spelled(word: str, value: str | None) -> str:

@@ -19,6 +19,7 @@ from evenly.training.methods import WORDS, parse
         ("useful:8", ("random:8", "steps:8", "batch")),
         ("useful:8+noise:0.2", ("random:8+noise:0.2", "steps:8", "batch", "augment-all:noise:0.2")),
         ("useful+noise", ("random+noise", "steps", "batch", "augment-all:noise:0.2")),
+        ("useful:8+augment:erase", ("random:8+augment:erase", "steps:8", "batch", "augment-all:erase")),
         ("useful:8+augment-all:noise:0.4", ("random:8+augment-all:noise:0.4", "steps:8", "batch")),
         ("jtt", ("random:5+like-jtt", "steps:5+like-jtt", "batch")),
         (
@@ -37,7 +38,7 @@ def test_controls_take_the_factor_and_the_augmentation_of_the_cure(cure: str, co
 
 
 @pytest.mark.parametrize(
-    "name", [*METHODS.values(), *(word for word in WORDS if word not in ("noise", "right", *LIKE))]
+    "name", [*METHODS.values(), *(word for word in WORDS if word not in ("noise", "augment", "right", *LIKE))]
 )
 def test_every_control_is_a_method_that_explains_the_cure(name: str) -> None:
     for control in controls_of(parse(name)):
@@ -77,6 +78,11 @@ def test_a_control_that_copies_as_much_as_another_cure_explains_nothing() -> Non
 
 
 def test_what_has_an_ingredient_of_its_own_is_no_control() -> None:
+    erased = parse("useful:8+augment:erase")
+    assert explains(parse("augment-all:erase"), erased, Recipe(), factor=2)
+    assert explains(parse("random:8+augment:erase"), erased, Recipe(), factor=2)
+    assert not explains(parse("augment-all:mirror"), erased, Recipe(), factor=2)
+    assert not explains(parse("random:8+augment:mirror"), erased, Recipe(), factor=2)
     assert not explains(parse("random:8+noise"), parse("useful:8"), Recipe(), factor=2)
     assert not explains(parse("sam+random:8"), parse("useful:8"), Recipe(), factor=2)
     assert explains(parse("sam+random:8"), parse("sam+useful:8"), Recipe(), factor=2)

@@ -11,7 +11,7 @@ from evenly.training.controls import LIKE
 from evenly.training.design import Design
 from evenly.training.methods import WORDS, parse, parse_all
 
-MODIFIERS = ("noise", "right", "continue", *LIKE)  # of what another method chooses
+MODIFIERS = ("noise", "augment", "right", "continue", *LIKE)  # of what another method chooses
 ALONE = [word for word in WORDS if word not in ("plain", "steps", *MODIFIERS)]
 
 
@@ -37,6 +37,9 @@ def test_plain_training_is_the_recipe_without_what_is_for_chosen_examples() -> N
         ("jtt", {"method": "misclassified", "factor": 5}),
         ("useful:8+noise:0.4", {"factor": 8, "augment": ("noise:0.4",), "augment_target": "hard"}),
         ("random+noise", {"method": "random", "augment": ("noise:0.2",)}),
+        ("useful:8+augment:erase", {"factor": 8, "augment": ("erase",), "augment_target": "hard"}),
+        ("jtt+augment:pad-crop:2", {"method": "misclassified", "augment": ("pad-crop:2",)}),
+        ("useful+augment", {"augment": ("noise:0.2",), "augment_target": "hard"}),
         ("useful+augment-all", {"augment": ("noise:0.2",), "augment_target": "all"}),
         ("useful:2+right", {"method": "useful", "among": "right"}),
         ("useful:8+continue", {"factor": 8, "start": "early"}),
@@ -81,6 +84,9 @@ def test_words_set_what_they_say_about_training() -> None:
         ("useful:", "useful:: give a value after the colon, or write useful"),
         ("steps:", "steps:: give a value after the colon, or write steps"),
         ("steps+noise", "steps chooses none. For all examples: steps\\+augment-all:noise:0.2"),
+        ("useful+noise+augment:erase", "two of its words set resampling.augment"),
+        ("augment:erase", "useful\\+augment:erase. For all of them: augment-all"),
+        ("steps:8+augment:erase", "For all examples: steps:8\\+augment-all:erase"),
         ("steps:8+noise:0.4+sam", "For all examples: steps:8\\+augment-all:noise:0.4\\+sam"),
         ("useful+steps", "Compare the two instead: useful,steps"),
         ("useful:8+steps:8+noise", "Compare the two instead: useful:8\\+noise,steps:8"),
@@ -133,6 +139,7 @@ def test_what_is_advised_instead_is_accepted(remedy: str) -> None:
         ("jtt", "misclassified:5"),
         ("sam", "sam:0.05"),
         ("batch", "batch:32"),
+        ("useful+noise:0.2", "useful+augment:noise:0.2"),
         ("steps", "steps:2"),
         ("random:5+like-jtt", "random:5+like-misclassified"),
         ("steps:5+like-jtt", "steps:5+like-misclassified"),
