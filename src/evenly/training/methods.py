@@ -173,6 +173,11 @@ class Method:
         settings = self._settings(base)
         plain = replace(base, resampling=Resampling())
         cure = self.copied(base, early=early, factor=factor, keep_suspects=keep_suspects)
+        if cure is not None and cure.factor == 1 and not cure.augment and cure.start == "scratch":
+            raise UsageError(
+                f"{self.name}: with the factor 1 every example counts once, as in plain training. Give 2 or more, as "
+                f"{next(word for word, _ in self.words if WORDS[word].value == FACTOR)}:2."
+            )
         if self.resamples and cure is not None:
             base = replace(base, resampling=cure)
         else:

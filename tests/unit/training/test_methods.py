@@ -101,6 +101,17 @@ def test_what_cannot_be_meant_is_answered_with_what_can(name: str, told: str) ->
         parse(name).recipe(Recipe(), early="c0ffee")
 
 
+@pytest.mark.parametrize("name", ["useful:1", "jtt:1", "reweight:1", "balance:1", "steps:1", "sam+useful:1"])
+def test_copies_that_are_none_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"with the factor 1 every example counts once.* as \w+:2\.$"):
+        parse(name).recipe(Recipe(), early="c0ffee", share=0.4)
+
+
+@pytest.mark.parametrize("name", ["useful:1+noise", "useful:1+continue"])
+def test_one_copy_is_enough_for_what_else_is_done_to_it(name: str) -> None:
+    assert parse(name).recipe(Recipe(), early="c0ffee").resampling.factor == 1
+
+
 def test_a_method_that_changes_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="sam changes nothing"):
         parse("sam").recipe(override(Recipe(), ["ascent.rule=sam"]))
