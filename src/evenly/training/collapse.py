@@ -25,6 +25,7 @@ def describe(
     rho: float = 0.0,
     lr: float | None = None,
     steps: int | None = None,
+    planned: int | None = None,
 ) -> str | None:
     """A sentence if the training error ended near chance or stopped falling while high; None for a run that learned.
 
@@ -46,6 +47,9 @@ def describe(
         The learning rate of the recipe; without it, the highest in `history`.
     steps
         How many steps were taken in all, where it is known.
+    planned
+        The epochs of the recipe. A rule that ends a run before them looks for a training error that falls no more: a
+        standstill is then no fault, and the remedy is another epoch to separate at.
 
     Examples
     --------
@@ -55,7 +59,7 @@ def describe(
     >>> describe([row | {"train.error": 0.2}], num_classes=4) is None
     True
     >>> describe([row] * 3, num_classes=4, steps=6)
-    'learned nothing: ... It took 6 steps only. Train for longer: --epochs 50, or with a smaller --batch-size.'
+    'learned nothing: ... It took only 6 steps. Train for longer: --epochs 50, or with a smaller --batch-size.'
     """
     rows = [row for row in history if isinstance(row.get("train.error"), int | float)]
     if not rows:
@@ -63,15 +67,16 @@ def describe(
     guessing = 1 - 1 / num_classes if chance is None else chance
     errors = [float(row["train.error"]) for row in rows]
     best = _lowest_evaluated(rows[-1])
+    cut_short = planned is not None and len(history) < planned
     what = None
     if best > EVIDENT * guessing:
         what = _at_chance(errors, guessing)
-    if what is None and best > HIGH * guessing:
+    if what is None and best > HIGH * guessing and not cut_short:
         what = _standstill(errors, _rates(rows), guessing)
     if what is None:
         return None
-    if steps is not None and steps < FEW_STEPS:
-        return f"{what} {_more_steps(steps, len(history))}"
+    if steps is not None and steps < FEW_STEPS and not _fell_back(errors, guessing):
+        return f"{what} {_more_steps(steps, len(history), planned if cut_short else None)}"
     return f"{what} {_advice(rows, rho, max(_rates(rows)) if lr is None else lr)}"
 
 
@@ -85,12 +90,17 @@ def _at_chance(errors: Sequence[float], guessing: float) -> str | None:
     last, lowest = errors[-1], min(errors)
     if last < NEAR_CHANCE * guessing:
         return None
-    if lowest < LEARNED * guessing:
+    if _fell_back(errors, guessing):
         return (
             f"fell back to guessing: the training error was {_percent(lowest)} after epoch "
             f"{errors.index(lowest) + 1} and ended at {_percent(last)}."
         )
     return f"learned nothing: the training error ended at {_percent(last)}, and guessing gives {_percent(guessing)}."
+
+
+def _fell_back(errors: Sequence[float], guessing: float) -> bool:
+    """Whether a network learned and lost it again: then it had steps enough."""
+    return errors[-1] >= NEAR_CHANCE * guessing and min(errors) < LEARNED * guessing
 
 
 def _standstill(errors: Sequence[float], rates: Sequence[float], guessing: float) -> str | None:
@@ -122,9 +132,11 @@ def _advice(rows: Sequence[Mapping[str, Any]], rho: float, rate: float) -> str:
     return f"Try a {'higher' if higher else 'lower'} learning rate than {rate:g}: --lr {value:g}{radius}."
 
 
-def _more_steps(steps: int, epochs: int) -> str:
+def _more_steps(steps: int, epochs: int, planned: int | None) -> str:
     enough = -(-FEW_STEPS * epochs // max(1, steps))
-    return f"It took {steps} steps only. Train for longer: --epochs {enough}, or with a smaller --batch-size."
+    if planned is not None:
+        return f"It took only {steps} steps. Separate later: --at-epoch {min(enough, planned)}."
+    return f"It took only {steps} steps. Train for longer: --epochs {enough}, or with a smaller --batch-size."
 
 
 def _percent(share: float) -> str:

@@ -273,6 +273,7 @@ def summarise(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separa
         rho=parts.recipe.ascent.radius,
         lr=parts.recipe.optimizer.lr,
         steps=loop.step,
+        planned=parts.recipe.epochs,
     )
     return facts if collapsed is None else facts | {"collapsed": collapsed}
 

@@ -79,6 +79,31 @@ def test_a_short_run_and_a_rate_that_is_neither_large_nor_tiny_are_sent_to_the_t
     assert middling.endswith("Try another learning rate than 0.001: --lr auto.")
 
 
+def test_a_run_of_few_steps_is_advised_to_take_more() -> None:
+    told = describe(history([0.75] * 3), num_classes=4, steps=9, planned=3)
+    assert told is not None
+    assert told.endswith("It took only 9 steps. Train for longer: --epochs 34, or with a smaller --batch-size.")
+
+
+def test_a_run_that_lost_what_it_had_learned_is_not_short_of_steps() -> None:
+    told = describe(history([0.5, 0.3, 0.74, 0.75]), num_classes=4, steps=8)
+    assert told is not None
+    assert "--epochs" not in told
+    assert told.endswith("Try a lower learning rate than 0.1: --lr 0.01.")
+
+
+def test_a_run_that_a_rule_ended_is_not_accused_of_the_standstill_that_the_rule_waits_for() -> None:
+    flat = history([0.7, 0.6, 0.55, 0.552, 0.551, 0.55, 0.55, 0.551, 0.55])
+    assert describe(flat, num_classes=4, steps=48, planned=25) is None
+    assert describe(flat, num_classes=4, steps=48, planned=9) is not None
+
+
+def test_a_run_that_a_rule_ended_too_soon_is_advised_to_separate_later_and_no_later_than_its_end() -> None:
+    rows = history([0.75] * 3)
+    assert (describe(rows, num_classes=4, steps=24, planned=25) or "").endswith("Separate later: --at-epoch 13.")
+    assert (describe(rows, num_classes=4, steps=24, planned=8) or "").endswith("Separate later: --at-epoch 8.")
+
+
 def test_a_run_whose_test_error_fell_has_learned_whatever_the_error_during_its_epoch() -> None:
     rows = history([0.75])
     assert describe([rows[0] | {"test.error": 0.0}], num_classes=4) is None
