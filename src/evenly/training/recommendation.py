@@ -46,7 +46,7 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
     collapsed = [row for row in runs if row.get("collapsed")]
     before = ""
     if collapsed:
-        before = f"{len(collapsed)} of {len(runs)} runs learned nothing ({_first_symptom(collapsed)}). "
+        before = f"{len(collapsed)} of {len(runs)} runs {_symptoms(collapsed)}. "
         own = list(_done(_method(comparison, baseline)).values())
         if 2 * sum(bool(row.get("collapsed")) for row in own) >= len(own):
             hint = remedy(collapsed[0]["collapsed"])
@@ -61,7 +61,8 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
         return _advice("too few seeds", f"{before}{_nothing_yet(comparison)}", None)
     if (pairs := max(method["difference"]["n"] for method in judged)) < FEWEST:
         few = f"Too early to say: {pairs} {'seed' if pairs == 1 else 'seeds'} cannot tell a gain from chance."
-        return _advice("too few seeds", before + few, more_seeds(comparison, USUAL))
+        following = _fix(comparison, collapsed) or more_seeds(comparison, USUAL)
+        return _advice("too few seeds", before + few, following)
     best = _best(judged, comparison)
     sentences = []
     if best is not None:
@@ -85,8 +86,7 @@ def recommend(comparison: Mapping[str, Any]) -> dict[str, Any]:
     if hopeless := [_prose(method) for method in judged if _is_hopeless(method)]:
         sentences.append(f"More than {MOST_SEEDS} seeds would be needed to settle {_list_words(hopeless)}.")
     wanted = [each["difference"]["seeds_to_settle"] for each in judged if _is_open(each)]
-    following = other_setting(comparison, remedy(collapsed[0]["collapsed"])) if collapsed else None
-    following = following or more_seeds(comparison, max(filter(None, wanted), default=0))
+    following = _fix(comparison, collapsed) or more_seeds(comparison, max(filter(None, wanted), default=0))
     return _advice(badge, before + " ".join(sentences), following, method=best["name"] if best is not None else None)
 
 
@@ -252,8 +252,20 @@ def _nothing_yet(comparison: Mapping[str, Any]) -> str:
     return f"There is nothing to compare yet: {shown}."
 
 
-def _first_symptom(rows: Sequence[Mapping[str, Any]]) -> str:
-    return str(rows[0]["collapsed"]).split(". ")[0].rstrip(".").removeprefix("learned nothing: ")
+def _symptoms(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What happened to the runs that did not learn, with the numbers of the first.
+
+    >>> _symptoms([{"collapsed": "learned nothing: it ended at 75%. Try --lr 1."}, {"collapsed": "stopped learning."}])
+    'learned nothing or stopped learning (the first: it ended at 75%)'
+    """
+    parts = [str(row["collapsed"]).split(". ")[0].rstrip(".").partition(": ") for row in rows]
+    kinds = dict.fromkeys(kind for kind, _, _ in parts)
+    return f"{' or '.join(kinds)} ({'the first: ' if len(rows) > 1 else ''}{parts[0][2]})"
+
+
+def _fix(comparison: Mapping[str, Any], collapsed: Sequence[Mapping[str, Any]]) -> str | None:
+    """The command with the setting that would let the runs learn that did not: more seeds would not."""
+    return other_setting(comparison, remedy(collapsed[0]["collapsed"])) if collapsed else None
 
 
 def _advice(badge: str, sentence: str, following: str | None, *, method: str | None = None) -> dict[str, Any]:

@@ -121,6 +121,27 @@ def test_runs_that_learned_nothing_are_never_averaged_in_silence() -> None:
     assert most["next"] == "evenly compare digits --seeds 0-4 --json --lr 0.01"
 
 
+def test_runs_that_did_not_learn_are_named_by_what_happened_to_them() -> None:
+    found = comparison({"sam": 2}, plain=STEADY, sam=less(0.012))
+    runs = found["methods"][1]["runs"]
+    runs["1"]["collapsed"] = "stopped learning: after epoch 3 the training error stayed at 53.2% or above. Try --lr 1."
+    judge(found)
+    both = found["recommendation"]["sentence"]
+    assert both.startswith(
+        "2 of 10 runs learned nothing or stopped learning (the first: the training error ended at 75.0%). "
+    )
+    runs["0"]["collapsed"] = None
+    judge(found)
+    assert found["recommendation"]["sentence"].startswith("1 of 10 runs stopped learning (after epoch 3 the ")
+
+
+def test_with_few_seeds_a_setting_that_lets_all_runs_learn_comes_before_more_seeds() -> None:
+    found = comparison({"sam": 1}, plain=STEADY[:2], sam=less(0.012)[:2])["recommendation"]
+    assert found["badge"] == "too few seeds"
+    assert found["next"] == "evenly compare digits --seeds 0-4 --json --lr 0.01"
+    assert comparison(plain=STEADY[:2], sam=less(0.012)[:2])["recommendation"]["next"].endswith("--seeds 0-4")
+
+
 @pytest.mark.parametrize(
     ("command", "hint", "following"),
     [

@@ -1,6 +1,7 @@
 """The lead of an experiment: a badge, a sentence, a few large numbers, and what to do next."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -83,7 +84,7 @@ def _of_comparison(experiment: Experiment) -> Lead:
     difference = (main or {}).get("difference") or {}
     settle, following = difference.get("seeds_to_settle"), advice.get("next")
     words = f"about {settle:,} seeds would settle it." if isinstance(settle, int) and settle else ""
-    if badge == "learned nothing":
+    if badge == "learned nothing" or _changes_settings(following, record.get("command")):
         words = "try this first:" if following else ""
     elif words and difference.get("n", 0) < 3:
         words = "more seeds tell a gain from chance; five are usual."
@@ -102,6 +103,12 @@ def _of_comparison(experiment: Experiment) -> Lead:
         next_command=stored_command(following),
         command=stored_command(record.get("command")) if badge != "stopped" else "",  # it is the next one
     )
+
+
+def _changes_settings(following: Any, command: Any) -> bool:
+    """Whether the next command has another learning rate or number of epochs than this one, and not only more seeds."""
+    now, then = (set(re.findall(r" --(?:lr|epochs)[ =]\S+", str(each))) for each in (command, following))
+    return bool(then - now)
 
 
 def _use(experiment: Experiment, main: Mapping[str, Any] | None) -> tuple[str, str]:

@@ -39,7 +39,7 @@ def comparison_section(experiment: Experiment) -> Section | None:
     errors = {label_of(method): _values(method, "error") for method in methods}
     chart = figures.error_by_method(errors, split=experiment.split)
     collapsed = [
-        Prose(f"{label_of(method)}, seed {seed}, collapsed: {cell['collapsed']}", tone="warning")
+        Prose(f"{label_of(method)}, seed {seed}: {cell['collapsed']}", tone="warning")
         for method in methods
         for seed, cell in method["runs"].items()
         if cell.get("collapsed")

@@ -131,7 +131,7 @@ def test_a_collapsed_run_is_named(comparison: Maker, tmp_path: Path) -> None:
     record = json.loads(path.read_text())
     record["methods"][1]["runs"]["2"]["collapsed"] = "it predicts one class"
     path.write_text(json.dumps(record))
-    assert "USEFUL, seed 2, collapsed: it predicts one class" in page_of([path]).html()
+    assert "USEFUL, seed 2: it predicts one class" in page_of([path]).html()
 
 
 def test_a_comparison_that_runs_says_which_run_of_how_many_and_goes_on(comparison: Maker, tmp_path: Path) -> None:
@@ -448,6 +448,14 @@ def test_a_comparison_that_is_running_asks_for_nothing_yet(comparison: Maker, tm
     change(tmp_path / "runs", state="running")
     lead = page_of([tmp_path / "runs"]).lead
     assert (lead.badge, lead.advice, lead.next_command) == ("running", "", "")
+
+
+def test_another_setting_is_not_called_more_seeds(comparison: Maker, tmp_path: Path) -> None:
+    comparison()
+    stored = json.loads((tmp_path / "runs" / "comparisons" / f"{ID}.json").read_text())
+    advice = {"badge": "too few seeds", "next": f"{stored['command']} --seeds 0-9 --lr 0.01"}
+    change(tmp_path / "runs", recommendation=advice)
+    assert page_of([tmp_path / "runs"]).lead.advice == "try this first:"
 
 
 def test_two_seeds_are_told_to_be_too_few_and_not_how_many_settle_it(comparison: Maker, tmp_path: Path) -> None:
