@@ -160,11 +160,8 @@ def sentences(features: Mapping[str, float], epochs: int) -> list[str]:
     >>> sentences(facts, 4)[0]
     'In the first 4 epochs the gain in training error did not shrink before the last, at an error of 10.0%.'
     """
-    epoch, error, margin = (
-        round(features["epoch"]),
-        f"{features['error']:.1%}",
-        round(features["distinctness"], 2) + 0.0,
-    )
+    epoch, error = round(features["epoch"]), f"{features['error']:.1%}"
+    margin = round(features["distinctness"], 2) + 0.0  # as it is shown, without −0.00
     # The features do not say whether the gain shrank in the last of these epochs or in none of them.
     came = epoch < epochs
     return [

@@ -6,7 +6,7 @@ Shapes: N examples.
 import torch
 from torch import Tensor
 
-from evenly.data import Labelled, load  # noqa: F401  # for the example
+from evenly.data import Labelled
 from evenly.data.augment import Augmentation
 from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
@@ -21,6 +21,7 @@ def targeted_augmentation(recipe: Recipe, hard_N: Tensor | None, data: Labelled)
     It applies to the examples that the resampling selected, to all, or to as many random ones: the last two are
     controls that tell whether it matters which examples are augmented.
 
+    >>> from evenly.data import load
     >>> targeted_augmentation(Recipe(), None, load("parity").train) is None
     True
     """
