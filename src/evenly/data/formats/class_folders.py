@@ -91,13 +91,24 @@ def _is_image(name: str, suffixes: tuple[str, ...] = SUFFIXES) -> bool:
 def image_names(root: Path, below: str, suffixes: tuple[str, ...] = SUFFIXES) -> list[str]:
     """The image files anywhere under `root`/`below`, relative to `root`, sorted, without hidden ones.
 
-    A folder that cannot be read is an error: its images would be missing without a word.
+    A folder that cannot be read is an error: its images would be missing without a word. Links to folders are followed,
+    each folder is read once, and one that `below` lies in is not.
     """
     names = []
-    for where, folders, files in os.walk(root / below, onerror=_refuse_unreadable):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        inside = Path(where).relative_to(root).as_posix()
-        names += [f"{inside}/{f}" for f in files if _is_image(f, suffixes)]
+    start = os.path.realpath(root / below)
+    seen = {start, *map(str, Path(start).parents)}
+    waiting = [os.fspath(root / below)]  # links come after all else, so that a folder goes by its own name
+    for top in waiting:
+        for where, folders, files in os.walk(top, onerror=_refuse_unreadable):
+            real = os.path.realpath(where)
+            if real in seen and where != waiting[0]:
+                folders.clear()
+                continue
+            seen.add(real)
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            waiting += [path for name in folders if os.path.islink(path := os.path.join(where, name))]
+            inside = Path(where).relative_to(root).as_posix()
+            names += [f"{inside}/{f}" for f in files if _is_image(f, suffixes)]
     return sorted(names)
 
 
