@@ -49,6 +49,31 @@ def test_a_class_may_be_called_train(tmp_path: Path) -> None:
     assert splits.classes == ("bus", "train", "tram")
 
 
+def test_links_to_folders_are_followed_and_lead_nowhere_twice(tmp_path: Path) -> None:
+    root = tree(tmp_path / "pets", ["cat/1.png", "cat/real/2.png", "dog/1.png"])
+    tree(tmp_path / "more", ["3.png", "deep/4.png"])
+    (root / "cat" / "linked").symlink_to(tmp_path / "more")
+    (root / "cat" / "again").symlink_to(root / "cat" / "real")
+    (root / "cat" / "itself").symlink_to(root / "cat")
+    (root / "cat" / "all").symlink_to(root)
+    (root / "cow").symlink_to(root / "dog")
+    (tmp_path / "more" / "deep" / "back").symlink_to(tmp_path / "more")
+    read = folder(root).train
+    expected = ("cat/1.png", "cat/linked/3.png", "cat/linked/deep/4.png", "cat/real/2.png", "cow/1.png", "dog/1.png")
+    assert read.inputs.names == expected
+    assert read.classes == ("cat", "cow", "dog")
+
+
+def test_a_file_that_is_trained_on_and_tested_with_is_named(tmp_path: Path) -> None:
+    root = tree(tmp_path / "pets", ["train/cat/1.png", "train/cat/2.png", "train/dog/1.png", "test/dog/1.png"])
+    assert folder(root).remarks == ()
+    (root / "test" / "cat").mkdir()
+    (root / "test" / "cat" / "7.png").symlink_to(root / "train" / "cat" / "1.png")
+    (remark,) = folder(root).remarks
+    assert remark.startswith("1 file of 'test' is trained on too ('test/cat/7.png'): its error is that of examples")
+    assert load(root).remarks == (remark,)
+
+
 def test_hidden_and_other_files_are_passed_over(tmp_path: Path) -> None:
     tree(tmp_path, ["a/1.png", "a/.2.png", ".b/1.png"])
     (tmp_path / "a" / "notes.txt").write_text("no image")

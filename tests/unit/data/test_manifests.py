@@ -61,6 +61,17 @@ def test_empty_cells_of_an_attribute_are_remarked_on_as_a_group(root: Path) -> N
     assert remark == "column 'camera' is empty in 2 rows: they form a group '(empty)'."
 
 
+def test_a_file_that_is_trained_on_and_held_out_is_named(root: Path) -> None:
+    rows = "path,label,split\nimages/3.png,dog,train\nimages/1.png,cat,train\nimages/2.png,cat,train\n"
+    assert manifest(write(root, f"{rows}images/0.png,cat,test\n")).remarks == ()
+    shared = write(root, f"{rows}images/0.png,cat,test\n./images/1.png,cat,test\n{root}/images/3.png,dog,val\n")
+    (remark,) = manifest(shared).remarks
+    assert remark.startswith("2 files of 'validation' and 'test' are trained on too ('./images/1.png', '")
+    assert remark.endswith("their error is that of examples which were learned. List each file in one split.")
+    with pytest.raises(DataError, match="there is no 'train' split"):
+        manifest(write(root, "path,label,split\nimages/3.png,dog,test\nimages/3.png,dog,val\n"))
+
+
 def test_parquet_and_tsv_give_what_csv_gives(root: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -6,6 +6,7 @@ from evenly.data.formats.class_folders import class_folders, has_images, quote_n
 from evenly.data.formats.image_files import Size
 from evenly.data.formats.listing import Listing, by_split
 from evenly.data.formats.locate import Missing
+from evenly.data.own.shared_files import remarks_on_shared
 from evenly.data.splits import Splits
 from evenly.errors import DataError
 
@@ -60,8 +61,9 @@ def folder(path: Path, *, size: Size | None = None, skip_broken: bool = False) -
             split_of += [split] * len(files)
     whole = Listing(path, names, labels, classes).to_labelled(size=size, skip_broken=skip_broken)
     splits = by_split(path.resolve().name, whole, split_of)
+    shared = remarks_on_shared(whole, split_of)
     unread = [remark for below in split_folders.values() for remark in remarks_on_unread(path / below)]
-    splits.remarks = (*splits.remarks, *unread)
+    splits.remarks = (*splits.remarks, *shared, *unread)
     return splits
 
 

@@ -16,6 +16,7 @@ from evenly.data.own.columns import number_words, whole_numbers
 from evenly.data.own.folders import SPLIT_NAMES
 from evenly.data.own.parquet import read_parquet
 from evenly.data.own.repeats import repeats, with_copies
+from evenly.data.own.shared_files import remarks_on_shared
 from evenly.data.splits import Splits
 from evenly.errors import DataError, did_you_mean
 from evenly.files.cells import is_integer, is_number
@@ -100,6 +101,7 @@ def manifest(
     listing = Listing(path.parent, names, label_N, classes, attributes, values)
     labelled = listing.to_labelled(size=size, skip_broken=skip_broken)
     del listing, attributes
+    remarks += remarks_on_shared(labelled, split_of)
     splits = (
         by_split(path.name, labelled, split_of)
         if repeat is None
