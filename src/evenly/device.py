@@ -35,7 +35,7 @@ def choose_device(name: str = "auto", *, local: int = 0) -> torch.device:
         return _device_number(kind, local, count, f"process {local} of this machine")
     try:
         device = torch.device(name)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise UsageError(f"--device {name!r} is not a device. Give {_NAMES}.") from error
     if device.type == "cpu":
         return torch.device("cpu")

@@ -74,6 +74,8 @@ def compare(
     if splits is not None:
         for remark in check_given(splits):
             _log.warning(remark)
+    if not isinstance(where, Where):
+        raise UsageError(f"where = {where!r:.60} is a {type(where).__name__}: give evenly.sweep.parse('local:2').")
     if splits is not None and where != ONE_AT_ONCE:
         raise UsageError("data that are only in memory can be trained on in this process only: leave `where` out.")
     with data_loaded_once(splits):

@@ -12,6 +12,7 @@ from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until
 from evenly.training.early import early_recipe
+from evenly.training.given import check_seeds, require_recipe
 from evenly.training.last_layer import check_last_layer, on_last_layer
 from evenly.training.methods import Method, parse_all
 
@@ -50,6 +51,8 @@ class Design:
     @property
     def parsed_methods(self) -> list[Method]:
         """The methods; names that cannot be meant are refused."""
+        if isinstance(self.methods, str):
+            raise UsageError(f"methods = {self.methods!r} is one text: give a list of names, such as ['plain', 'sam'].")
         if not self.methods or not self.seeds:
             raise UsageError("a comparison needs one method and one seed at least.")
         return parse_all(self.methods)
@@ -114,6 +117,10 @@ class Design:
 
     def check(self) -> None:
         """Raise, before anything is trained, for methods whose recipes cannot be made."""
+        require_recipe(self.recipe)
+        check_seeds(self.seeds)
+        if not isinstance(self.until, Until):
+            raise UsageError(f"until = {self.until!r:.60}: give evenly.recipe.Until('gain'), or Until('epoch', 5).")
         methods, recipes = self.parsed_methods, self._recipes()
         # Of `steps`, the recipe is known only after the early run: it differs with what is copied.
         trained = [(recipe, self.copied(method)) for method, recipe in zip(methods, recipes, strict=True)]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import torch
 from PIL import Image
@@ -50,7 +50,16 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __getitem__(self, position: int) -> Prediction:
+    @overload
+    def __getitem__(self, position: int) -> Prediction: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> "Predictions": ...
+
+    def __getitem__(self, position: int | slice) -> "Prediction | Predictions":
+        """The prediction for one input, or the predictions for a range of them."""
+        if isinstance(position, slice):
+            return Predictions(self.names[position], self.probabilities[position], self.classes)
         best = int(self.probabilities[position].argmax())
         return Prediction(self.names[position], self.classes[best], float(self.probabilities[position, best]))
 
@@ -101,8 +110,10 @@ class TrainedRun:
         skip_broken
             Whether files that cannot be decoded are left out and listed as `skipped` rather than raising an error.
         """
-        if batch_size < 1:
-            raise UsageError(f"batch_size={batch_size}: the network sees at least one input at once; 64 is usual.")
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise UsageError(
+                f"batch_size={batch_size!r:.60}: the network sees at least one input at once; 64 is usual."
+            )
         if not isinstance(images, str | os.PathLike | Image.Image | list | tuple):
             ready = self.preprocess(images)
             ready = ready[None] if ready.ndim == len(self.preprocess.model_shape) else ready

@@ -12,11 +12,9 @@ from torch import Tensor
 from evenly import rng
 from evenly.cpu_bfloat16 import check_bfloat16_on_cpu, has_native_bfloat16
 from evenly.data import Splits
-from evenly.data.numpy_memory import as_tensor
 from evenly.data.splits import require_splits
 from evenly.device import repeatable
 from evenly.environment import stamp
-from evenly.errors import UsageError
 from evenly.models.seeding import single_precision
 from evenly.recipe import Recipe, to_mapping
 from evenly.records import Run
@@ -38,6 +36,7 @@ from evenly.training.early import (
     stopping_rule,
 )
 from evenly.training.evidence import EXAMPLES, write_evidence
+from evenly.training.given import allowed_changes, check_settings, numbers, require_recipe
 from evenly.training.identify import agree, identify
 from evenly.training.interruption import Interruption
 from evenly.training.last_layer import check_can_refit, check_last_layer, on_last_layer, refit_last_layer
@@ -51,7 +50,6 @@ from evenly.training.selection import load_early_weights, select
 from evenly.training.tensorboard import metrics_writer
 
 _log = logging.getLogger(__name__)
-CHANGES = frozenset({"world", "device"})
 
 
 def train(
@@ -150,16 +148,10 @@ def train_from(
     keeps its final state, so that another one can continue from it. Without `remark` nothing is said about the data
     or of a run that is done already, for a comparison that has said it.
     """
-    allowed = frozenset([allow] if isinstance(allow, str) else allow)
-    for change in allowed:
-        if change == "data":
-            raise UsageError("allow: changed data are another run, and the old one stays as it is. Leave `data` out.")
-        if change not in CHANGES:
-            raise UsageError(f"allow: {change!r} cannot be allowed to change; {', '.join(sorted(CHANGES))} can.")
-    if not pace >= 0:
-        raise UsageError(f"pace = {pace} is the seconds between checkpoints: give 0 or more, such as 60.")
-    positions = None if indices is None else as_tensor(indices)
-    factors = None if weights is None else as_tensor(weights)
+    require_recipe(recipe)
+    check_settings(enough=enough, pace=pace, workers=workers)
+    allowed = allowed_changes(allow)
+    positions, factors = numbers("indices", indices), numbers("weights", weights)
     world = World.join(device)
     data = require_splits(splits) if splits is not None else load_data(recipe, data_root=data_root)
     check_last_layer(recipe, data)

@@ -112,6 +112,15 @@ def test_arrays_tensors_pictures_and_lists_are_taken_as_they_come(run: Run, home
     torch.testing.assert_close(trained.predict(small.clamp(0, 1)).probabilities, expected)
 
 
+def test_a_range_of_predictions_is_predictions_again(run: Run) -> None:
+    trained = evenly.load_run(run)
+    found = trained.predict(torch.rand(5, *trained.preprocess.model_shape))
+    part = found[1:4]
+    assert list(part) == [found[1], found[2], found[3]]
+    assert part.labels == found.labels[1:4]
+    assert list(found[5:]) == []
+
+
 def test_inputs_that_do_not_fit_are_refused_with_what_is_expected(run: Run) -> None:
     trained = evenly.load_run(run.path)
     with pytest.raises(UsageError, match=r"shape 3×9×9, and the network takes 3×6×6"):
