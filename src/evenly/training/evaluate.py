@@ -4,6 +4,7 @@ Shapes: N examples, C classes.
 """
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from evenly.training.objective import Objective, predictions
 #: The number formats of half precision, by the words of `precision`.
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _UNREAD = 1 << 26  # bytes of outputs
+_AT_ONCE = 1 << 24  # numbers of inputs: 111 photos of 3×224×224, which take no more memory than training on sixteen
 
 
 @contextlib.contextmanager
@@ -49,6 +51,9 @@ def outputs(
 ) -> Tensor:
     """The model's outputs on every example, N × C in float32 on the CPU, in eval mode and without random augmentation.
 
+    At most `batch_size` examples are passed at once, and fewer of large ones, so that evaluation fits where training
+    in small batches does.
+
     >>> from evenly.data import load
     >>> data = load("parity", dim=4).train
     >>> outputs(nn.Linear(4, 2), data).shape
@@ -56,7 +61,7 @@ def outputs(
     """
     loader = Batches(
         data,
-        batch_size=batch_size,
+        batch_size=min(batch_size, max(1, _AT_ONCE // max(1, math.prod(data.shape)))),
         seed=0,
         shuffle=False,
         augment=augment.evaluation if augment is not None else None,

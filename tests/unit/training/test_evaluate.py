@@ -22,6 +22,28 @@ def test_outputs_are_in_eval_mode_and_leave_every_module_as_it_was() -> None:
     assert torch.equal(state, torch.get_rng_state())
 
 
+class Noting(nn.Module):
+    """Notes the sizes of the batches that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.sizes.append(len(x))
+        return x.flatten(1)[:, :2]
+
+
+@pytest.mark.parametrize(
+    ("side", "num", "sizes"), [(32, 520, [512, 8]), (224, 120, [111, 9]), (2400, 2, [1, 1])]
+)  # of three channels
+def test_large_inputs_are_passed_in_smaller_batches(side: int, num: int, sizes: list[int]) -> None:
+    inputs = torch.zeros(1, 1, 1, 1, dtype=torch.uint8).expand(num, 3, side, side)
+    model = Noting()
+    outputs(model, Labelled(inputs, torch.zeros(num, dtype=torch.int64), ("a", "b")))
+    assert model.sizes == sizes
+
+
 def test_random_augmentation_is_left_out_and_normalisation_is_not() -> None:
     data = load("digits")["test"]
     augment = Augmentation.parse(["mirror:1.0", "normalise:standard"], data=data)
