@@ -7,7 +7,7 @@ import sys
 import textwrap
 from typing import Any, NoReturn
 
-from evenly.errors import EvenlyError, UsageError, did_you_mean
+from evenly.errors import UsageError, did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,7 +60,19 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """One line that says what is wrong and what to do; exit code 2."""
-        self.exit(2, f"{self.prog}: {self._suggestion(message)}\nSee `{self.prog} --help`.\n")
+        said_by = self._verb() if message.startswith("unrecognized arguments") else self
+        self.exit(2, f"{said_by.prog}: {said_by._suggestion(message)}\nSee `{said_by.prog} --help`.\n")
+
+    def _verb(self) -> "Parser":
+        """The parser of the verb that the words name: unknown options are reported by the outermost one."""
+        choices = {
+            word: parser
+            for action in self._actions
+            if isinstance(action, argparse._SubParsersAction)
+            for word, parser in action.choices.items()
+        }
+        named = next((choices[word] for word in self._words if word in choices), None)
+        return self if named is None else named._verb()
 
     def _suggestion(self, message: str) -> str:
         if "arguments are required" in message and (strange := self._strange()):
@@ -138,8 +150,6 @@ def assignments(texts: list[str]) -> dict[str, Any]:
 def expand_data_options(changes: list[str], data: str | None) -> list[str]:
     """`--set` of a recipe with the options of its data set spelled out: `size=32` becomes `data.options.size=32`.
 
-    >>> expand_data_options(["size=32", "epochs=3"], "photos.npz")
-    ['size=32', 'epochs=3']
     >>> expand_data_options(["dim=7", "epochs=3"], "parity")
     ['data.options.dim=7', 'epochs=3']
     """
@@ -151,10 +161,7 @@ def expand_data_options(changes: list[str], data: str | None) -> list[str]:
     names = [change.partition("=")[0].strip() for change in changes]
     if data is None or all("." in name or name in own for name in names):
         return changes
-    try:
-        known = {*options_of(data), "held_out"}
-    except EvenlyError:  # no such data: the error of loading is better
-        return changes
+    known = {*options_of(data), "held_out"}
     for name in names:
         if name and "." not in name and name not in own | leaves | known:
             near = did_you_mean(name, known | leaves)
@@ -165,6 +172,6 @@ def expand_data_options(changes: list[str], data: str | None) -> list[str]:
                 f"recipe are listed by `evenly train {data} --dry-run`."
             )
     return [
-        f"data.options.{change.strip()}" if name in known - own else change
+        f"data.options.{change.strip()}" if name in known - own and "=" in change else change
         for name, change in zip(names, changes, strict=True)
     ]

@@ -162,11 +162,20 @@ def show(*, id: str, runs: str, json: bool) -> None:
 
 
 def _columns(row: "Mapping[str, Any]") -> list[str]:
-    """The first eight of the columns that matter; the splits that judge a run come before parts such as easy.error."""
+    """The first eight of the columns that matter: of the splits that judge a run, then the errors of parts of them.
+
+    >>> parts = [f"train.{part}.{what}" for part in ("easy", "hard") for what in ("loss", "error")]
+    >>> _columns(dict.fromkeys(["epoch", "train.loss", "train.error", *parts, "test.error"]))[4:]
+    ['train.easy.error', 'train.hard.error', 'train.easy.loss', 'train.hard.loss']
+    """
     named = [name for name in row if name.rpartition(".")[2] in ("epoch", "lr", "loss", "error")]
     order = ["", "train", "test", "validation"]
-    named.sort(key=lambda name: order.index(split) if (split := name.rpartition(".")[0]) in order else len(order))
-    return named[:8]
+
+    def place(name: str) -> tuple[int, bool]:
+        split, _, what = name.rpartition(".")
+        return (order.index(split), False) if split in order else (len(order), what != "error")
+
+    return sorted(named, key=place)[:8]
 
 
 def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None:

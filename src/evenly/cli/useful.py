@@ -63,10 +63,19 @@ def _show(comparison: dict[str, Any], *, runs: str, json: bool) -> None:
     if shared is not None:
         say(
             f"Of the examples that either of two seeds calls hard, {shared['jaccard']:.0%} are hard to both "
-            f"({_pairs(shared['pairs'])}adjusted Rand index {shared['adjusted_rand']:.2f}; 0 is chance)."
+            f"({_pairs(shared['pairs'])}adjusted Rand index {_signed(shared['adjusted_rand'])}; 0 is chance)."
         )
     say(f"For `evenly export`, the runs of the method: {', '.join(chosen)} (in {runs}).")
     say_where(comparison, runs=runs)
+
+
+def _signed(value: float) -> str:
+    """Two digits with a true minus, and never −0.00.
+
+    >>> _signed(0.756), _signed(-0.12), _signed(-0.001)
+    ('0.76', '−0.12', '0.00')
+    """
+    return f"{value:z.2f}".replace("-", "−")
 
 
 def _pairs(num: int) -> str:

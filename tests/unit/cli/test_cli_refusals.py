@@ -259,3 +259,23 @@ def test_a_factor_that_no_method_takes_is_refused(tmp_path: Path, capsys: Captur
     assert main([*asked, "--methods", "plain,jtt,useful:8"]) == 2
     assert "as jtt:3" in capsys.readouterr().err
     assert main([*asked, "--methods", "plain,jtt,useful"]) == 0
+
+
+def test_an_option_of_data_that_do_not_exist_is_not_blamed(photos: str, capsys: Captured) -> None:
+    assert main(["train", *small("photo/", "--set", "size=8")]) == 3
+    told = capsys.readouterr().err
+    assert "photo does not exist" in told
+    assert "size" not in told
+
+
+def test_an_option_without_a_value_is_named_as_it_was_given(photos: str, capsys: Captured) -> None:
+    assert main(["train", *small(photos, "--set", "size")]) == 2
+    assert "--set 'size': expected path=value" in capsys.readouterr().err
+
+
+def test_an_unknown_option_leads_to_the_help_of_its_verb(photos: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", *small(photos, "--epoch", "3")])
+    told = capsys.readouterr().err
+    assert told.startswith("evenly train: unrecognized arguments: --epoch 3. Did you mean '--epochs'")
+    assert told.endswith("See `evenly train --help`.\n")

@@ -234,6 +234,18 @@ def test_the_error_that_judges_a_run_is_shown_before_its_parts(
     assert "Test error: 12.50%" in err
 
 
+def test_a_run_shows_the_errors_of_its_easy_and_of_its_hard_examples(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    splits = ("train", "test", "train.easy", "train.hard")
+    with Run.create(tmp_path, {"seed": 0}, "a0") as run:
+        run.log(epoch=1, lr=0.1, **{f"{split}.{what}": 0.5 for split in splits for what in ("loss", "error")})
+        run.finish({"epoch": 1, "test.error": 0.5})
+    assert main(["runs", "show", "a0", "--runs", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "train.easy.error  train.hard.error" in out
+
+
 def test_watching_ends_when_nothing_is_going_on(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", "--watch", "--runs", str(root)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 7
