@@ -32,8 +32,13 @@ def advised_methods(recipe: "Recipe", advice: "Advice", signs: "Sequence[Sign]")
         own = _factors(method)
         if own not in harmful and not any(own.keys() <= _factors(other).keys() for other in methods):
             methods.append(method)
-    methods = [method for method in methods if method == "plain" or changes_something(parse(method), recipe)]
-    return methods if len(methods) > 1 else ["plain", "useful", "random", "batch"]
+    against = {word for sign in signs for word in sign.against}
+    usual = ["plain", "sam", "batch"] if "useful" in against else ["plain", "useful", "random", "batch"]
+    for names in (methods, usual):
+        able = [name for name in names if name == "plain" or changes_something(parse(name), recipe)]
+        if len(able) > 1:
+            break
+    return able
 
 
 def advised_command(recipe: "Recipe", advice: "Advice", methods: "Sequence[str]", *, balanced: bool) -> str:

@@ -45,6 +45,7 @@ def signs_of_run(run: Run) -> list[Sign]:
             Sign(
                 f"In {summary.get('epoch')} epochs the fall in training error did not slow to a tenth of its fastest.",
                 "Train for more --epochs: hard examples cannot yet be distinguished from examples not yet learned.",
+                against=BY_CLUSTERS,
             )
         ]
     return [*_on_curve(run.metrics()), *_on_errors(summary), *_on_sharpness(run)]

@@ -16,11 +16,12 @@ from evenly.cli.advised_comparison import advised_command, advised_methods
 from evenly.cli.train import recipe_options
 from evenly.papers.atlas import task_list
 from evenly.papers.atlas.advice import Advice, Choice
-from evenly.recipe import Data, Model, Optimizer, Recipe, to_mapping
+from evenly.recipe import Ascent, Data, Model, Optimizer, Recipe, to_mapping
 from evenly.training.signs import Sign
 
 LEDGER = str(Path(__file__).parents[3] / "claims")
 ASKED = ["digit-dominoes", "--model", "mlp", "--epochs", "6", "--set", "size=200", "--set", "model.options.width=32"]
+LONGER = [word if word != "6" else "12" for word in ASKED]  # in which the gain shrinks
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +50,13 @@ def test_near_a_task_it_ranks_cures_and_names_their_controls(
     runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The features of the early network are given to a task: advice comes from there, with a command that runs."""
-    empty = advised(capsys, *ASKED, "--ledger", "nowhere", runs=runs)
+    empty = advised(capsys, *LONGER, "--ledger", "nowhere", runs=runs)
     rows = [whole_row(key, {"useful8+noise": -14.0}) for key in KEYS]
     for each in rows:
         for name, value in empty["features"].items():
             each["quantities"][f"early.{name}"] = dict.fromkeys(map(str, range(20, 30)), value)
     monkeypatch.setattr(task_list, "atlas_rows", lambda ledger: rows)
-    found = advised(capsys, *ASKED, runs=runs)
+    found = advised(capsys, *LONGER, runs=runs)
     assert not found["abstains"]
     assert found["ranking"][0]["cure"] == "useful8+noise"
     assert found["tested"] == {"tasks": 3, "good": 3, "same_cure": 3}
@@ -64,7 +65,7 @@ def test_near_a_task_it_ranks_cures_and_names_their_controls(
     assert {"random:8+noise:0.2", "steps:8", "batch", "augment-all:noise:0.2"} <= set(methods)
     assert found["next"].endswith("--split balanced")  # where the gain was seen
     assert main([*found["next"].split()[1:], "--dry-run", "--runs", str(runs)]) == 0
-    assert main(["advise", *ASKED, "--runs", str(runs)]) == 0
+    assert main(["advise", *LONGER, "--runs", str(runs)]) == 0
     assert "USEFUL ×8, noise on the hard" in capsys.readouterr().out
 
 
@@ -199,6 +200,23 @@ def test_where_there_is_no_group_nothing_that_needs_one_is_ranked_or_compared(
     assert "Left out, because of what the early network shows: " in capsys.readouterr().err
 
 
+def test_before_the_gain_shrinks_nothing_that_needs_clusters_is_ranked_or_compared(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = advised(capsys, *ASKED, "--ledger", "nowhere", runs=runs)
+    assert "did not slow to a tenth" in empty["signs"][0]["seen"]
+    assert "--methods plain,sam,batch " in empty["next"]
+    rows = [whole_row(key, {"useful8+noise": -14.0}) for key in KEYS]
+    for each in rows:
+        for name, value in empty["features"].items():
+            each["quantities"][f"early.{name}"] = dict.fromkeys(map(str, range(20, 30)), value)
+    monkeypatch.setattr(task_list, "atlas_rows", lambda ledger: rows)
+    found = advised(capsys, *ASKED, runs=runs)
+    assert "useful8+noise" in found["ruled_out"]
+    assert not [choice for choice in found["ranking"] if "useful" in choice["cure"]]
+    assert "useful" not in found["next"]
+
+
 def test_harm_done_where_labels_are_wrong_is_told_as_such_and_does_not_contradict_a_sign(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -227,11 +245,11 @@ def test_a_cure_is_compared_where_it_gained_and_its_loss_elsewhere_is_told(
 
 
 def test_the_price_of_the_comparison_is_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = advised(capsys, *ASKED, "--ledger", "nowhere", runs=runs)
+    found = advised(capsys, *LONGER, "--ledger", "nowhere", runs=runs)
     share, made = found["features"]["hard_share"], found["estimate"]
     assert made["runs"] == 40
     assert made["early_runs"] == pytest.approx(10 * 2 * (2 + 2 * (1 + share)))  # plain, batch, useful, random
-    assert main(["advise", *ASKED, "--ledger", "nowhere", "--runs", str(runs)]) == 0
+    assert main(["advise", *LONGER, "--ledger", "nowhere", "--runs", str(runs)]) == 0
     assert "That is 40 runs, " in capsys.readouterr().err
 
 
@@ -248,6 +266,13 @@ def test_what_a_sign_advises_joins_what_the_atlas_does_unless_it_surely_harms() 
     assert advised_methods(Recipe(), again, signs)[1:] == [
         "useful:8+noise:0.2", "random:8+noise:0.2", "steps:8", "batch", "augment-all:noise:0.2"
     ]  # fmt: skip
+
+
+def test_what_is_compared_without_advice_differs_from_the_recipe() -> None:
+    too_early = [Sign("", "", against=("useful",))]
+    assert advised_methods(Recipe(), Advice({}), too_early) == ["plain", "sam", "batch"]
+    assert advised_methods(Recipe(ascent=Ascent("sam")), Advice({}), too_early) == ["plain", "batch"]
+    assert advised_methods(Recipe(), Advice({}), []) == ["plain", "useful", "random", "batch"]
 
 
 def test_a_method_that_the_recipe_has_already_is_not_compared_with_itself() -> None:
