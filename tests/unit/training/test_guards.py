@@ -64,7 +64,7 @@ def test_the_warning_of_wrong_labels_is_about_what_each_method_repeats(told: Tol
 
 def test_balanced_clusters_are_judged_by_how_often_they_show_hard_examples(told: Told) -> None:
     assert about("contradict what", told("balance:8", noise=0.2)) == 1
-    assert about("contradict what", told("balance:1", noise=0.2)) == 0
+    assert about("contradict what", told("balance:1+noise", noise=0.2)) == 0
 
 
 def test_where_wrong_labels_cannot_be_estimated_the_reason_is_said(told: Told) -> None:
