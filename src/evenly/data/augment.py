@@ -117,6 +117,8 @@ class Augmentation:
         if len({type(t) for t in steps}) < len(steps):
             # Both would draw the same numbers, and two mirrors would undo each other.
             raise UsageError(f"augmentation: each transform may be used only once, not {', '.join(map(repr, steps))}.")
+        if sum(isinstance(t, Resize | RandomResizedCrop) for t in steps) > 1:
+            raise UsageError("augmentation: resize and resized-crop both decide the size of images: give one of them.")
         object.__setattr__(self, "transforms", steps)
         object.__setattr__(self, "normalise", ends[0] if ends else None)
 
@@ -156,6 +158,8 @@ class Augmentation:
         Traceback (most recent call last):
         evenly.errors.UsageError: augmentation: unknown transform 'miror'. Did you mean 'mirror'?
         """
+        if isinstance(spec, str):
+            raise UsageError(f"augmentation: {spec!r} is one word: give a list of them, [{spec!r}].")
         return cls(*(_transform(word, data) for word in spec))
 
 

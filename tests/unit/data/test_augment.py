@@ -209,6 +209,8 @@ def test_words_build_the_same_augmentation_as_classes():
         (["resize:1.5"], "cannot read 'resize:1.5'. Write resize:SIZE or resize:HEIGHTxWIDTH"),
         (["resized-crop:8,1x1"], "cannot read 'resized-crop:8,1x1'"),
         (["normalise"], "needs data to fit"),
+        ("mirror", r"'mirror' is one word: give a list of them, \['mirror'\]"),
+        (["resize:64", "resized-crop:32"], "resize and resized-crop both decide the size of images: give one of them"),
         (["mirror", "mirror"], "each transform may be used only once"),
     ],
 )
