@@ -76,6 +76,20 @@ def test_pictures_of_more_than_8_bits_are_refused_and_not_cut_off_at_255(tmp_pat
         _ = splits.fingerprint
 
 
+def test_pictures_in_other_columns_are_not_decoded(tmp_path: Path) -> None:
+    (tmp_path / "no.png").write_bytes(b"no picture")
+    Image.new("RGB", (4, 4), "red").save(tmp_path / "red.png")
+    columns = {"img": datasets.Image(), "depth": datasets.Image(), "animal": datasets.ClassLabel(names=NAMES)}
+    files = {"img": [str(tmp_path / "red.png")] * 6, "depth": [str(tmp_path / "no.png")] * 6, "animal": [0, 1, 2] * 2}
+    table = datasets.Dataset.from_dict(files, features=datasets.Features(columns))
+    table.save_to_disk(str(tmp_path / "pets"))
+    for data in (load(f"hf:{tmp_path / 'pets'}", input_column="img", held_out=0).train, foreign(table, key="img")):
+        assert data.gather([5])[0, :, 0, 0].tolist() == [255, 0, 0]
+        assert len(data.fingerprint) == 16
+    with pytest.raises(UsageError, match=r"there is no column 'im'\. Did you mean 'img'"):
+        foreign(table, key="im")
+
+
 @pytest.mark.parametrize("size", [0, -1, [4], [4, 4, 4]])
 def test_a_size_that_no_picture_has_is_refused(saved: Path, size: object) -> None:
     with pytest.raises(UsageError, match=r"size=.*: (give one number|height and width must)"):

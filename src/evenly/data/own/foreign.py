@@ -218,7 +218,7 @@ class ForeignInputs:
 
 def _of_table(table: Any, labels: Any, classes: Sequence[str] | None, key: str | int) -> Labelled:
     """A table of Hugging Face's `datasets`: its features say which column is the label and what its classes are."""
-    from evenly.data.own.hugging_face import UNLABELLED, Rows, class_names, class_numbers, input_of, label_of
+    from evenly.data.own.hugging_face import UNLABELLED, class_names, class_numbers, input_of, label_of, rows_of
 
     kind = type(table).__name__
     if not len(table):
@@ -237,7 +237,7 @@ def _of_table(table: Any, labels: Any, classes: Sequence[str] | None, key: str |
     numbers = _checked_labels(kind, values, len(table))
     names = names if names is not None else tuple(str(number) for number in range(int(numbers.max()) + 1))
     column = key if isinstance(key, str) else input_of(table, label, kind, remedy="key='NAME'")
-    return Labelled(Rows(table, range(len(table)), column), numbers, names, name=kind)
+    return Labelled(rows_of(table, column, kind), numbers, names, name=kind)
 
 
 def _channels_first(value: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ def hugging_face(
         labels[split] = torch.tensor(numbers, dtype=torch.int64)
     mode: Literal["L", "RGB"] = "L" if all(is_grey(tables[split], inputs) for split in labels) else "RGB"
     parts = {
-        split: Labelled(Rows(tables[split], range(len(tables[split])), inputs, resized, mode), numbers_N, names)
+        split: Labelled(rows_of(tables[split], inputs, source, size=resized, mode=mode), numbers_N, names)
         for split, numbers_N in labels.items()
     }
     return Splits(Path(source.removeprefix(PREFIX)).name, parts, remarks=remarks)
@@ -160,11 +160,19 @@ class Rows:
         return numbers.permute(2, 0, 1) if has_channels_last(numbers.shape) else numbers
 
 
+def rows_of(
+    table: Any, column: str, source: str, *, size: tuple[int, int] | None = None, mode: Literal["RGB", "L"] = "RGB"
+) -> Rows:
+    """All rows of one column; the others are not read, which would decode every picture in them."""
+    alone = table.select_columns([_existing(table, column, source)])
+    return Rows(alone, range(len(table)), column, size, mode)
+
+
 def is_grey(table: Any, column: str) -> bool:
     """Whether a column holds pictures without colour only; headers are read up to the first with colour."""
     if type(table.features[column]).__name__ != "Image" or not len(table):
         return False
-    undecoded = table.cast_column(column, replace(table.features[column], decode=False))
+    undecoded = table.select_columns([column]).cast_column(column, replace(table.features[column], decode=False))
     for row in undecoded:
         held = row[column] or {}
         try:
