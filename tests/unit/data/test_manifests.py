@@ -61,6 +61,28 @@ def test_empty_cells_of_an_attribute_are_remarked_on_as_a_group(root: Path) -> N
     assert remark == "column 'camera' is empty in 2 rows: they form a group '(empty)'."
 
 
+def test_whole_numbers_with_gaps_are_an_attribute_as_pandas_writes_them(root: Path) -> None:
+    text = "path,label,place,score\nimages/0.png,a,0.0,0.5\nimages/1.png,b,1.0,\nimages/2.png,a,,1.0\n"
+    splits = manifest(write(root, text))
+    assert list(splits.train.attributes) == ["place"]
+    assert splits.train.values["place"] == ("", "0.0", "1.0")
+    assert splits.remarks == ("column 'place' is empty in 1 row: it forms a group '(empty)'.",)
+
+
+def test_cells_of_parquet_that_are_not_a_number_or_bytes_are_empty_or_text(root: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"path": ["images/0.png", "images/1.png", "images/2.png"], "label": [b"dog", b"cat", b"dog"]}
+    parquet.write_table(pyarrow.table({**columns, "place": [0.0, 1.0, float("nan")]}), root / "list.parquet")
+    splits = manifest(root / "list.parquet")
+    assert splits.classes == ("cat", "dog")
+    assert splits.train.values["place"] == ("", "0.0", "1.0")
+    parquet.write_table(pyarrow.table({**columns, "label": [0.0, 1.0, float("nan")]}), root / "list.parquet")
+    with pytest.raises(DataError, match="column 'label' is empty in row 3"):
+        manifest(root / "list.parquet")
+
+
 def test_a_file_that_is_trained_on_and_held_out_is_named(root: Path) -> None:
     rows = "path,label,split\nimages/3.png,dog,train\nimages/1.png,cat,train\nimages/2.png,cat,train\n"
     assert manifest(write(root, f"{rows}images/0.png,cat,test\n")).remarks == ()

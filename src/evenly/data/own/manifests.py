@@ -19,7 +19,7 @@ from evenly.data.own.repeats import repeats, with_copies
 from evenly.data.own.shared_files import remarks_on_shared
 from evenly.data.splits import Splits
 from evenly.errors import DataError, did_you_mean
-from evenly.files.cells import is_integer, is_number
+from evenly.files.cells import is_integer, is_number, whole_number
 from evenly.files.names import Constant, Names
 from evenly.files.tables import Column, Table, read_csv
 
@@ -161,7 +161,8 @@ def _attribute(cells: Column) -> tuple[Tensor, tuple[str, ...] | None] | None:
     """Numbers, and the words they stand for if it was text; None for a column of measurements."""
     if (number_N := whole_numbers(cells)) is not None:
         return torch.from_numpy(number_N), None
-    if all(is_number(cell) for cell in cells if cell) and not all(is_integer(cell) for cell in cells if cell):
+    numeric = all(is_number(cell) for cell in cells if cell)
+    if numeric and not all(is_integer(cell) or whole_number(cell) is not None for cell in cells if cell):
         return None
     return number_words(cells)
 

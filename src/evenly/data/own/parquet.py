@@ -12,7 +12,7 @@ _ROWS_AT_ONCE = 4096
 
 
 def read_parquet(path: Path) -> Table:
-    """The table in a Parquet file, every cell as text, an absent one as an empty cell."""
+    """The table in a Parquet file, every cell as text; one that is absent, or is not a number, as an empty cell."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -42,4 +42,6 @@ def read_parquet(path: Path) -> Table:
 
 
 def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell)
+    if cell is None or cell != cell:  # pandas writes NaN for what is absent
+        return ""
+    return cell.decode() if isinstance(cell, bytes) else str(cell)
