@@ -176,7 +176,7 @@ def early_choice(recipe: "Recipe", name: str | None, lr: float | None) -> "tuple
     else:
         chosen, ascent = recipe.optimizer, Ascent("none")
         if name.lower() != chosen.name.lower():
-            from evenly.training.build import default_lr
+            from evenly.training.build_optimizer import default_lr
 
             chosen = Optimizer(name, lr=default_lr(name), weight_decay=chosen.weight_decay)
     return chosen if lr is None else replace(chosen, lr=lr), ascent

@@ -11,7 +11,7 @@ import torch
 
 from evenly import device as devices
 from evenly.recipe import Recipe, Schedule
-from evenly.training.build import default_lr
+from evenly.training.build_optimizer import default_lr
 
 
 def with_gpu_defaults(recipe: Recipe, device: torch.device, *, given: Collection[str] = ()) -> Recipe:

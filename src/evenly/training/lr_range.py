@@ -23,7 +23,8 @@ from evenly.data import Splits
 from evenly.errors import UsageError
 from evenly.recipe import Recipe, Resampling, Schedule, Until
 from evenly.records import json_text
-from evenly.training.build import default_lr, load_data
+from evenly.training.build import load_data
+from evenly.training.build_optimizer import default_lr
 from evenly.training.collapse import NEAR_CHANCE
 from evenly.training.divergence import Diverged, on_unscaled
 from evenly.training.train import train

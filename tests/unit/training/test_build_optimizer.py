@@ -8,7 +8,7 @@ from torch import nn
 
 from evenly.errors import UsageError
 from evenly.recipe import Optimizer, Recipe
-from evenly.training.build import build_optimizer
+from evenly.training.build_optimizer import build_optimizer
 
 
 def made(model: nn.Module, name: str = "sgd", **options: object) -> torch.optim.Optimizer:
