@@ -41,7 +41,7 @@ def estimate(
     data_root: str | None = None,
     workers: int | None = None,
 ) -> dict[str, Any]:
-    """Examples, steps and gradients of the whole recipe, and its seconds on this machine, from a few real steps.
+    """Examples and steps of the whole recipe, its seconds on this machine, from a few real steps, and its parameters.
 
     `splits` are its data, if they are already loaded.
 
