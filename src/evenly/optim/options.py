@@ -30,6 +30,10 @@ class Options(TypedDict, total=False):
     backward: Callable[[Tensor], Any] | None
 
 
+#: Options that implementations of SAM that wrap an optimizer pass on to it.
+OF_OPTIMIZERS = ("lr", "momentum", "nesterov", "dampening", "betas")
+
+
 def refuse_unknown(kind: type, given: Iterable[str]) -> None:
     """Refuse options that a class does not take, and suggest the nearest that it does.
 
@@ -52,6 +56,11 @@ def refuse_unknown(kind: type, given: Iterable[str]) -> None:
             called = kind.__name__
             if name == "rho" and "sigma" in known:
                 raise UsageError(f"{called} has no radius rho but a deviation sigma: {called}(model, sigma=0.01)")
+            if name in OF_OPTIMIZERS:
+                raise UsageError(
+                    f"{called} has no option {name!r}, which belongs to your optimizer: {called}(model) computes the "
+                    f"gradient, and torch.optim.SGD(model.parameters(), {name}=…) takes the step."
+                )
             raise UsageError(f"{called} has no option {name!r}. {did_you_mean(name, known - {'self', 'model'})}")
 
 

@@ -56,6 +56,7 @@ def test_settings_that_cannot_be_meant(options: dict, message: str) -> None:
         (lambda: evenly.ASAM(net(), etta=0.1), "ASAM has no option 'etta'. Did you mean 'eta'"),
         (lambda: evenly.SAM(net(), evry=2), "SAM has no option 'evry'. Did you mean 'every'"),
         (lambda: evenly.SAM(net(), rule=None), "SAM has no option 'rule'"),
+        (lambda: evenly.SAM(net(), lr=0.1), "SAM has no option 'lr', which belongs to your optimizer"),
         (lambda: evenly.SAM(None), "got NoneType where a model or its parameters were expected"),
         (lambda: evenly.ASAM(None), "got NoneType where a model or its parameters were expected"),
         (lambda: evenly.SAM(3), "got int where a model or its parameters were expected"),
