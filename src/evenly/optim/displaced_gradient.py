@@ -17,7 +17,7 @@ from evenly.optim.closures import WithGradients
 from evenly.optim.device_space import Skips
 from evenly.optim.groups import Batch
 from evenly.optim.memory import Memory
-from evenly.optim.options import check, refuse_non_numbers, refuse_unknown
+from evenly.optim.options import check, refuse_non_numbers, refuse_positional, refuse_unknown
 from evenly.optim.passes import ClosurePasses
 from evenly.optim.radius import GroupRadii, Radius, radius_at
 from evenly.optim.replicas import Replicas
@@ -90,6 +90,7 @@ class DisplacedGradient:
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Refuse unknown options, and settings that are no numbers, before any `__init__` runs."""
+        refuse_positional(cls, args)
         refuse_unknown(cls, options)
         refuse_non_numbers(cls.rule_type, options)
         self = super().__new__(cls)
@@ -251,6 +252,8 @@ class DisplacedGradient:
             f"{type(self).__name__} computes gradients and takes no step: call sam.backward(...), then "
             "optimizer.step(). For an optimizer whose step takes a closure: evenly.optim.SharpnessAware(optimizer, sam)"
         )
+
+    first_step = second_step = step
 
     def note(self) -> None:
         """Remember the gradient just written, to see later whether it was cleared or changed."""

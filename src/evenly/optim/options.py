@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, TypedDict
 
@@ -62,6 +62,27 @@ def refuse_unknown(kind: type, given: Iterable[str]) -> None:
                     f"gradient, and torch.optim.SGD(model.parameters(), {name}=…) takes the step."
                 )
             raise UsageError(f"{called} has no option {name!r}. {did_you_mean(name, known - {'self', 'model'})}")
+
+
+def refuse_positional(kind: type, given: Sequence[Any]) -> None:
+    """Refuse anything but the model without a name, such as the optimizer that other implementations wrap.
+
+    >>> from torch.optim import SGD
+    >>> from evenly.optim import SAM
+    >>> refuse_positional(SAM, ["model", SGD])
+    Traceback (most recent call last):
+    evenly.errors.UsageError: SAM(model, SGD): SAM wraps no optimizer. SAM(model, rho=…) computes the gradient by ...
+    """
+    if len(given) < 2 or any(p.name == "rule" for p in inspect.signature(kind).parameters.values()):
+        return
+    called, second = kind.__name__, given[1]
+    if "optim" in (second if isinstance(second, type) else type(second)).__module__:
+        name = second.__name__ if isinstance(second, type) else type(second).__name__
+        raise UsageError(
+            f"{called}(model, {name}): {called} wraps no optimizer. {called}(model, rho=…) computes the gradient by "
+            "sam.backward(closure), and your optimizer takes the step."
+        )
+    raise UsageError(f"{called}(model, {second!r:.40}): give options by name, such as {called}(model, rho=0.05).")
 
 
 def refuse_non_numbers(rule: type[Rule], given: Mapping[str, Any]) -> None:

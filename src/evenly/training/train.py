@@ -104,10 +104,6 @@ def train(
     >>> run.state, len(run.metrics()), (run.path / "weights.safetensors").exists()
     ('done', 2, True)
     """
-    if not isinstance(recipe, Recipe):
-        raise UsageError(
-            f"the recipe is {recipe!r}: give an evenly.recipe.Recipe, such as Recipe(data=Data('digits'), epochs=3)."
-        )
     if splits is not None:
         check_given(splits)
     return train_from(

@@ -57,6 +57,13 @@ def test_settings_that_cannot_be_meant(options: dict, message: str) -> None:
         (lambda: evenly.SAM(net(), evry=2), "SAM has no option 'evry'. Did you mean 'every'"),
         (lambda: evenly.SAM(net(), rule=None), "SAM has no option 'rule'"),
         (lambda: evenly.SAM(net(), lr=0.1), "SAM has no option 'lr', which belongs to your optimizer"),
+        (lambda: evenly.SAM(net(), torch.optim.SGD, rho=0.1), r"SAM\(model, SGD\): SAM wraps no optimizer"),
+        (
+            lambda: evenly.ASAM(net(), torch.optim.SGD(net().parameters())),
+            r"ASAM\(model, SGD\): ASAM wraps no optimizer",
+        ),
+        (lambda: evenly.SAM(net(), 0.1), r"SAM\(model, 0\.1\): give options by name"),
+        (lambda: evenly.SAM(net()).first_step(zero_grad=True), "SAM computes gradients and takes no step"),
         (lambda: evenly.SAM(None), "got NoneType where a model or its parameters were expected"),
         (lambda: evenly.ASAM(None), "got NoneType where a model or its parameters were expected"),
         (lambda: evenly.SAM(3), "got int where a model or its parameters were expected"),

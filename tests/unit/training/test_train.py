@@ -335,8 +335,3 @@ def test_one_change_may_be_allowed_by_its_name(tmp_path: Path) -> None:
     assert train(recipe, runs=tmp_path, device="cpu", allow="world").state == "done"
     with pytest.raises(UsageError, match="'wrold' cannot be allowed to change"):
         train(recipe, runs=tmp_path, device="cpu", allow="wrold")
-
-
-def test_a_name_in_place_of_a_recipe_is_answered_with_a_recipe(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"the recipe is 'digits': give an evenly\.recipe\.Recipe"):
-        train("digits", runs=tmp_path)  # type: ignore[arg-type]
