@@ -20,9 +20,11 @@ ADMISSIBLE = 0.1  # share of wrong labels among the examples shown, above which 
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """The estimated share of wrong labels, and an interval; or None, and the reason in words.
+    """The estimated share of wrong labels, and its bounds; or None, and the reason in words.
 
-    `disagreement` is the share of labels that contradict the fifth of the predictions the network is surest of.
+    `disagreement` is the share of labels that contradict the fifth of the predictions the network is surest of, and
+    `low` and `high` are its 95% interval. `share` is the estimate of confident learning, at most `high`; where it is
+    below the interval, `low` is lowered to it.
     """
 
     share: float | None
@@ -32,7 +34,7 @@ class LabelNoise:
     reason: str = ""
 
     def __bool__(self) -> bool:
-        """Whether labels seem to be wrong: the interval excludes half a per cent."""
+        """Whether labels seem to be wrong: the bounds exclude half a per cent."""
         return self.share is not None and self.low > 0.005
 
     def largest_factor(self, hard_share: float) -> int | None:
@@ -162,9 +164,10 @@ def on_noise(
         else f"showing {chosen} more than {largest} times is likely to harm, as it repeats them too"
     )
     return (
-        f"about {noise.share:.1%} of the labels (95% interval {noise.low:.1%} to {noise.high:.1%}) contradict what "
-        f"the network is surest of. If they are wrong, {advice}: {remedy}. If they are right, and these examples "
-        "contradict an easy feature, do not: one network cannot tell the two apart. Look at some.",
+        f"about {noise.share:.1%} of the labels contradict what the network is surest of ({noise.low:.1%} to "
+        f"{noise.high:.1%}, by the surest fifth of its predictions). If they are wrong, {advice}: {remedy}. If they "
+        "are right, and these examples contradict an easy feature, do not: one network cannot tell the two apart. "
+        "Look at some.",
     )
 
 
