@@ -194,7 +194,7 @@ def test_where_there_is_no_group_nothing_that_needs_one_is_ranked_or_compared(
     assert not [choice for choice in found["ranking"] if choice["cure"].startswith(("useful", "right", "reweight"))]
     assert {"useful8", "right", "reweight"} <= set(found["ruled_out"]) | set(found["harmful"])
     methods = found["next"].partition("--methods ")[2].split()[0].split(",")
-    assert {"sam", "batch"} <= set(methods)
+    assert "sam" in methods
     assert not [method for method in methods if "useful" in method]
     assert main(["advise", *words, "--runs", str(runs)]) == 0
     assert "Left out, because of what the early network shows: " in capsys.readouterr().err
