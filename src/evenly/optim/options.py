@@ -73,7 +73,10 @@ def refuse_positional(kind: type, given: Sequence[Any]) -> None:
     Traceback (most recent call last):
     evenly.errors.UsageError: SAM(model, SGD): SAM wraps no optimizer. SAM(model, rho=…) computes the gradient by ...
     """
-    if len(given) < 2 or any(p.name == "rule" for p in inspect.signature(kind).parameters.values()):
+    init: Any = kind.__init__  # type: ignore[misc]  # of the class, whose `__new__` takes anything
+    parameters = list(inspect.signature(init).parameters.values())[1:]
+    unnamed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(given) <= len(unnamed) or any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return
     called, second = kind.__name__, given[1]
     if "optim" in (second if isinstance(second, type) else type(second)).__module__:

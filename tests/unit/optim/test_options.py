@@ -1,5 +1,7 @@
 """Bad input is named, with what was expected and the line that fixes it."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -7,6 +9,8 @@ from torch import nn
 import evenly
 from evenly.errors import UsageError
 from evenly.optim import NORMALISATION, RandomPerturbation
+from evenly.optim.displaced_gradient import DisplacedGradient
+from evenly.optim.rule import Rule
 
 
 def net() -> nn.Module:
@@ -225,3 +229,12 @@ def test_a_class_of_ones_own_takes_its_options_and_its_parents() -> None:
     assert Mine(net(), colour="blue", rho=0.1, every=2).every == 2
     with pytest.raises(UsageError, match=r"Mine has no option 'color'\. Did you mean 'colour'"):
         Mine(net(), color="blue")
+
+
+def test_a_rule_of_ones_own_may_take_options_without_names() -> None:
+    class Own(evenly.SAM):
+        def __init__(self, model: Any, rho: float = 0.1) -> None:
+            super().__init__(model, rho=rho)
+
+    assert Own(net(), 0.3).rho == 0.3
+    assert DisplacedGradient(net(), Rule(), rho=0.2).rho == 0.2

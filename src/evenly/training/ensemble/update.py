@@ -1,7 +1,8 @@
 """The step of SGD for many members, each with its own learning rate, momentum and weight decay.
 
 Small members are updated as one matrix, in a few calls. Large ones do not fit into the processor's cache, and every
-call would read all weights, gradients and velocities from memory again: torch's fused kernel reads them once.
+call would read all weights, gradients and velocities from memory again: torch's fused kernel reads them once. Other
+devices keep the batched update.
 
 Shapes: K members, P parameters.
 """
@@ -28,7 +29,8 @@ class Update:
     def __init__(self, w_KP: Tensor, g_KP: Tensor, velocity_KP: Tensor | None, rates: Rates) -> None:
         self.w_KP, self.g_KP, self.velocity_KP = w_KP, g_KP, velocity_KP
         self.rates, self.decays = rates, bool(rates.weight_decay.any())
-        self.equal_members = _equal_members(rates) if w_KP.numel() > LARGE else {}
+        fused = w_KP.numel() > LARGE and w_KP.device.type == "cpu"
+        self.equal_members = _equal_members(rates) if fused else {}
 
     def __call__(self, factor: float) -> None:
         """One step with `factor` times the learning rates, which may write over the gradients."""
