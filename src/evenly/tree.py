@@ -16,6 +16,7 @@ Params = list[Tensor] | tuple[Tensor, ...]
 # Reading a few numbers one by one is quicker than stacking them first; beyond this many it is not.
 _FEW = 6
 _PLAIN = frozenset({Tensor, torch.nn.Parameter})
+_HALF = torch.finfo(torch.float16).max
 _ONE_WIDE = frozenset({torch.float32, torch.float64, torch.complex64, torch.complex128})
 
 
@@ -83,12 +84,27 @@ def scale(a: Params, factor: float | Tensor) -> list[Tensor]:
     return list(torch._foreach_mul(list(a), factor))
 
 
+def as_addend(a: Params, factor: float) -> tuple[Params, float]:
+    """The product factor · a as a vector and a factor that `_foreach_add` takes.
+
+    Torch refuses a factor that the precision of a tensor does not hold, although the product may be small.
+
+    >>> a = [torch.tensor([2**-20], dtype=torch.float16)]
+    >>> as_addend(a, 2.0**20), as_addend(a, 8.0)[1]
+    (([tensor([1.], dtype=torch.float16)], 1.0), 8.0)
+    """
+    if abs(factor) > _HALF and any(t.dtype is torch.float16 for t in a):
+        return scale(a, factor), 1.0
+    return a, factor
+
+
 def add(a: Params, b: Params, factor: float = 1.0) -> list[Tensor]:
     """The sum a + factor · b.
 
     >>> add([torch.tensor([1.0, 1.0])], [torch.tensor([1.0, 2.0])], 0.5)[0].tolist()
     [1.5, 2.0]
     """
+    b, factor = as_addend(b, factor)
     return list(torch._foreach_add(list(a), list(b), alpha=factor))
 
 
@@ -130,6 +146,8 @@ def displace(
     ([1.5, 2.5], None, [1.0, 2.0])
     """
     tensors = list(params)
+    if not isinstance(size, Tensor):
+        direction, size = as_addend(direction, size)
     if swap if swap is not None else swappable(tensors):
         values = [t.data for t in tensors]
         for tensor, new in zip(tensors, torch._foreach_add(values, direction, alpha=cast(float, size)), strict=True):
@@ -252,7 +270,7 @@ def wide(t: Tensor) -> Tensor:
 
 
 def _real(t: Tensor) -> Tensor:
-    return torch.view_as_real(t) if t.is_complex() else t
+    return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
 
 
 def _local(t: Tensor) -> Tensor:

@@ -265,6 +265,40 @@ def sharded(rank: int) -> dict[str, Tensor]:
     return result
 
 
+ON_A_PART = [name for name in FAMILY if name not in ("random", "msam")]  # the others make no pass before they move
+
+
+def climb_on_half(model: nn.Module, name: str, *, rank: int = 0, ranks: int = 1) -> None:
+    """Steps on five examples, whose loss is the mean over all ranks, that climb on the first half of each share."""
+    sam = FAMILY[name](model, fraction=0.5, m="all" if ranks > 1 else None)
+    for step in range(5):
+        x, y = (t[:5] for t in data(step))
+        share = slice(rank, None, ranks)
+
+        def loss(x: Tensor, y: Tensor) -> Tensor:
+            return F.cross_entropy(model(x), y) * (ranks * len(range(rank, 5, ranks)) / 5)
+
+        sam.backward(loss, x[share], y[share])
+        torch.optim.SGD(model.parameters(), lr=0.5).step()
+        model.zero_grad()
+
+
+def uneven(rank: int) -> dict[str, Tensor]:
+    """Shares of three and two examples, of which two and one are climbed on; replicated and sharded."""
+    from torch.distributed.fsdp import fully_shard
+
+    result = {}
+    for name in ON_A_PART:
+        model = DistributedDataParallel(network())
+        climb_on_half(model, name, rank=rank, ranks=2)
+        result[name] = flat(model)
+        model = network()
+        fully_shard(model)
+        climb_on_half(model, name, rank=rank, ranks=2)
+        result[f"{name} sharded"] = torch.cat([p.full_tensor().detach().flatten() for p in model.parameters()])
+    return result
+
+
 WORK = {
     "long": lambda rank: replicated(rank, ["sam"], 200),
     "short": lambda rank: replicated(rank, list(FAMILY), 20),
@@ -277,6 +311,7 @@ WORK = {
     "experts": experts,
     "infinite": infinite,
     "sharded scripts": sharded_scripts,
+    "uneven": uneven,
 }
 
 
@@ -364,6 +399,16 @@ def test_fsdp2_equals_one_process(ranks) -> None:
         model = network()
         train(model, FAMILY[name.removesuffix(" gathered")](model), 10, slice(None))
         torch.testing.assert_close(weights, flat(model), rtol=1e-4, atol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("how", ["", " sharded"])
+@pytest.mark.parametrize("name", ON_A_PART)
+def test_a_part_of_uneven_shares_counts_every_example_the_same(name: str, how: str, ranks) -> None:
+    one, other = ranks["uneven"]
+    assert torch.equal(one[name + how], other[name + how])
+    model = network()
+    climb_on_half(model, name)
+    torch.testing.assert_close(one[name + how], flat(model), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", FAMILY)

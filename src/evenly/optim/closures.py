@@ -196,4 +196,9 @@ class WithGradients(torch.autograd.Function):
             raise UsageError("backward was called twice on a loss of sam.loss: its gradients are used up")
         torch.autograd.Variable._execution_engine.queue_callback(ctx.done)
         one = bool(factor == 1)
-        return (None, None, None, *(g if one else g * factor.to(g.device, g.dtype) for g in given))
+        return (None, None, None, *(g if one else _times(g, factor) for g in given))
+
+
+def _times(g: Tensor, factor: Tensor) -> Tensor:
+    """The product, in a precision that holds the factor, which half precision may not; autograd casts it back."""
+    return g.to(torch.promote_types(g.dtype, factor.dtype)) * factor.to(g.device)

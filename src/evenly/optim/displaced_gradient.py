@@ -23,7 +23,7 @@ from evenly.optim.radius import GroupRadii, Radius, radius_at
 from evenly.optim.replicas import Replicas
 from evenly.optim.rule import Rule, settings
 from evenly.optim.scratch import Scratch
-from evenly.optim.select import Place, Where, as_reusable, group_radii, named_parameters, select
+from evenly.optim.select import Place, Where, as_reusable, group_radii, named_parameters, refuse_new_parameters, select
 from evenly.optim.statistics import RunningStatistics
 from evenly.optim.step import Collector, Step
 from evenly.rules import RULES
@@ -169,6 +169,11 @@ class DisplacedGradient:
         self.skips = Skips(value)
 
     @property
+    def watched(self) -> Tensor | None:
+        """The parameter whose `.grad` a closure must leave alone: the first that has one; None where DDP moves it."""
+        return None if self.replicas.rebuckets else next((p for p in self.params if p.requires_grad), None)
+
+    @property
     def rho(self) -> float:
         """The radius of the current or next step."""
         return radius_at(self._rho, self.num_steps)
@@ -189,7 +194,7 @@ class DisplacedGradient:
             loss, rest = self._loss(closure, batch)
             (self.own_backward or Tensor.backward)(loss)
             return loss.detach() if rest is None else (loss.detach(), *rest)
-        result = self.take(ClosurePasses(closure, self.params, self.replicas, self.scale_loss), batch)
+        result = self.take(ClosurePasses(closure, self.params, self.replicas, self.scale_loss, self.watched), batch)
         self.note()
         return result.detach()
 
@@ -217,11 +222,13 @@ class DisplacedGradient:
                 "is not scaled here; drop scaler"
             )
         collected = Collector()
-        result = self.take(ClosurePasses(closure, self.params, self.replicas, self.scale_loss), batch, collected)
+        result = self.take(
+            ClosurePasses(closure, self.params, self.replicas, self.scale_loss, self.watched), batch, collected
+        )
         leaves, gradients = collected.pairs(self.params)
         self._reached |= any(g is not None for g in collected.own)
         self._refuse_unreached()
-        loss = WithGradients.apply(result.loss.detach(), self.note, gradients, *leaves)  # type: ignore[no-untyped-call]
+        loss = WithGradients.apply(result.loss.detach(), self.note, gradients, *leaves)  # type: ignore[no-untyped-call]  # torch's own
         return loss, result.rest
 
     def take(self, passes: Any, batch: Batch, into: Collector | None = None) -> Any:
@@ -235,10 +242,13 @@ class DisplacedGradient:
     def begin(self) -> tuple[int, int]:
         """Which optimizer step this call belongs to, and which micro-batch of it this is, both counted from 0."""
         if not self._located:
+            if not self.replicas.sharded:  # FSDP2 shows other tensors while weights are gathered
+                refuse_new_parameters(self.model, self.params, type(self).__name__)
             self._find_replicas()
         if self._accumulates():
             return self.num_steps - 1, self.micro + 1
         if self.rule.remembers:
+            self.memory.follow(self.params)
             self.memory.end_step(check=not self.rule.ascent_checks_input)
         return self.num_steps, 0
 
@@ -287,10 +297,15 @@ class DisplacedGradient:
         """Make the next call begin a new step, for loops that clear `.grad` only after their closure has run."""
         self._left = None
 
-    @property
-    def awaited(self) -> Tensor | None:
-        """A parameter whose gradient the last call left, to be changed by the optimizer's step."""
-        return None if self._left is None else self.params[self._left[0]]
+    def awaits(self, optimizer: Any) -> bool:
+        """Whether a step of this optimizer uses the gradients that the last call left: it holds some of the parameters.
+
+        Not only the parameter in `_left`: the optimizer may be that of another part of the model.
+        """
+        if self._left is None:
+            return False
+        known = set(map(id, self.params))
+        return any(id(p) in known for group in optimizer.param_groups for p in group["params"])
 
     def _accumulates(self) -> bool:
         """Whether the gradient of the last call is still in place, so that this call adds to it."""

@@ -5,11 +5,11 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor, nn
 
 from evenly import tree
 from evenly.errors import UsageError
+from evenly.optim.cached_weights import forget_cached_weights
 from evenly.optim.closures import Result, differentiate, evaluate, gradients
 from evenly.optim.device_space import space_of
 from evenly.optim.displaced_gradient import DisplacedGradient
@@ -67,7 +67,7 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
     at = [i for i in sam.moved if sam.params[i].requires_grad]
     replay = last.replay
     watch = sam.statistics.watch_step() if sam.statistics else None
-    watched = None if sam.replicas.rebuckets else sam.params[0]
+    watched = sam.watched
     try:
         with replay.recording(), sam.replicas.no_sync():
             result = evaluate(closure, batch, watched)
@@ -86,7 +86,7 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
             size = 0.0
         moves = ascent is not None and (isinstance(size, Tensor) or size != 0)
         home = tree.displace(w, ascent.direction, size) if ascent is not None and moves else None
-        torch.clear_autocast_cache()
+        forget_cached_weights()
         try:
             with watch.later_pass() if watch is not None else contextlib.nullcontext():
                 try:
@@ -101,7 +101,7 @@ def backward_once(sam: DisplacedGradient, last: LastLayer, closure: Callable[...
         finally:
             if home is not None:
                 tree.restore(home)
-                torch.clear_autocast_cache()
+                forget_cached_weights()
     finally:
         replay.forget()
         if watch is not None:

@@ -78,6 +78,14 @@ class Memory:
             self.learned[i] = t if i not in self.learned else self.learned[i] + t
             self.counts[i] = self.counts.get(i, 0) + 1
 
+    def follow(self, params: Params) -> None:
+        """Go where the parameters are, in their precision: `model.double()` or `model.to(...)` may have moved them."""
+        for each in (self.known, self.learned):
+            moved = {i: t for i, t in each.items() if t.dtype is not params[i].dtype or t.device != params[i].device}
+            if moved:
+                each.update({i: t.to(params[i].device, params[i].dtype) for i, t in moved.items()})
+                self.length = self._recalled = None
+
     def end_step(self, *, check: bool) -> None:
         """Keep the mean of what was learned, if it is finite; without `check` it is known to be, except on a device."""
         if not self.learned:

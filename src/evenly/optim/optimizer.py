@@ -72,6 +72,12 @@ class SharpnessAware(Optimizer):
             )
 
         rule, params = self.rule, self.rule.params
+        hooked = [name for name, p in zip(rule.names, params, strict=True) if p._post_accumulate_grad_hooks]
+        if hooked:
+            raise UsageError(
+                f"{len(hooked)} parameters have post-accumulate-grad hooks ({hooked[0]}), which the closure's backward "
+                "would fire in every pass, at displaced weights: use sam.backward(...), which fires them once"
+            )
         _refuse_foreign([p.grad for p in params if p.grad is not None])
         held = [p for p in params if p.grad is not None]
         for p in params:

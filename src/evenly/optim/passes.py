@@ -14,8 +14,8 @@ from evenly.optim.replicas import Gradients, Replicas
 class Passes(Protocol):
     """The kinds of pass that a step makes, each at the current weights."""
 
-    def gradients(self, batch: Batch, inputs: Sequence[int]) -> tuple[Result, Gradients]:
-        """The result and the gradients of these parameters; no `.grad` changes."""
+    def gradients(self, batch: Batch, inputs: Sequence[int], weight: Tensor | None = None) -> tuple[Result, Gradients]:
+        """The result and weight · gradient of these parameters; no `.grad` changes."""
 
     def gradients_apart(self, batch: Batch, weight: float) -> tuple[Result, Gradients]:
         """The result and weight · gradient of all parameters; other leaves get theirs added to `.grad`."""
@@ -31,21 +31,27 @@ class ClosurePasses:
     """Passes of a closure that returns its loss."""
 
     def __init__(
-        self, closure: Callable[..., Any], params: list[Tensor], replicas: Replicas, scale: Callable[[Tensor], Tensor]
+        self,
+        closure: Callable[..., Any],
+        params: list[Tensor],
+        replicas: Replicas,
+        scale: Callable[[Tensor], Tensor],
+        watched: Tensor | None,
     ) -> None:
         self.closure, self.params, self.replicas, self.scale = closure, params, replicas, scale
-        self.watched = None if replicas.rebuckets else params[0]
+        self.watched = watched
 
-    def gradients(self, batch: Batch, inputs: Sequence[int]) -> tuple[Result, Gradients]:
+    def gradients(self, batch: Batch, inputs: Sequence[int], weight: Tensor | None = None) -> tuple[Result, Gradients]:
         """By `autograd.grad`; by a backward pass for a sharded model, which hides its leaves."""
         if self.replicas.sharded:
-            return self._set_aside(batch)[:2]
+            return self._set_aside(batch, weight)[:2]
         params = self.params
         with self.replicas.no_sync():
             result = evaluate(self.closure, batch, self.watched)
         live = [i for i in inputs if params[i].requires_grad]
         grads: Gradients = [None] * len(params)
-        for i, g in zip(live, gradients(self.scale(result.loss), [params[i] for i in live]), strict=True):
+        loss = self.scale(_weighted(result.loss, weight))
+        for i, g in zip(live, gradients(loss, [params[i] for i in live]), strict=True):
             grads[i] = g
         return result, grads
 
@@ -78,11 +84,13 @@ class ClosurePasses:
         differentiate(self.scale(result.loss), weight)
         return result
 
-    def _set_aside(self, batch: Batch) -> tuple[Result, Gradients, list[Tensor], Gradients]:
+    def _set_aside(
+        self, batch: Batch, weight: Tensor | None = None
+    ) -> tuple[Result, Gradients, list[Tensor], Gradients]:
         result = evaluate(self.closure, batch, self.watched)
         others = other_leaves(result.loss, {id(p) for p in self.params})
         with set_aside([*self.params, *others]):
-            differentiate(self.scale(result.loss))
+            differentiate(self.scale(_weighted(result.loss, weight)))
             return result, [p.grad for p in self.params], others, [leaf.grad for leaf in others]
 
 
@@ -94,8 +102,8 @@ class BackwardPasses:
     ) -> None:
         self.run, self.params, self.others, self.replicas = run, params, others, replicas
 
-    def gradients(self, batch: Batch, inputs: Sequence[int]) -> tuple[Result, Gradients]:
-        """With every `.grad` set aside during the pass."""
+    def gradients(self, batch: Batch, inputs: Sequence[int], weight: Tensor | None = None) -> tuple[Result, Gradients]:
+        """With every `.grad` set aside during the pass; such a closure hides its batch, so no part has a weight."""
         with set_aside(self.others):
             return self.gradients_apart(batch, 1.0)
 
@@ -113,6 +121,10 @@ class BackwardPasses:
     def leaf_gradients(self, batch: Batch) -> tuple[Result, Gradients, list[Tensor], Gradients]:
         """Not possible: such a closure stores its gradients itself."""
         raise NotImplementedError
+
+
+def _weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
+    return loss if weight is None else loss * weight
 
 
 @contextlib.contextmanager

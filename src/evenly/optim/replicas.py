@@ -43,7 +43,7 @@ class Replicas:
         self._sharding: list[Any] = [m for m in modules if hasattr(m, "set_requires_gradient_sync")] if shards else []
         if shards and len(shards) < len(named):
             raise UsageError(_PART_OF_A_MODEL.format(whole=next(name for name in named if name not in shards)))
-        self._mesh = next((p.device_mesh for p in named.values() if tree.is_shard(p)), None)  # type: ignore[attr-defined]
+        self._mesh = next((p.device_mesh for p in named.values() if tree.is_shard(p)), None)  # type: ignore[attr-defined]  # shards have it
 
     @property
     def group(self) -> Any:
@@ -106,6 +106,20 @@ class Replicas:
                 part.reshard()
                 for name, value in zip(_WHEN, values, strict=True):
                     setattr(part, name, value)
+
+    def part_weight(self, used: int, given: int, device: torch.device) -> Tensor | None:
+        """The factor on this rank's loss where it uses so many of its examples; None where there is one rank.
+
+        A rank's mean loss counts for the examples it was given, n of N in all. Where it uses u of them, and all ranks
+        use U, the factor (u/U) / (n/N) counts every used example the same: exactly 1 if all ranks use equal shares.
+        """
+        if self.count == 1:
+            return None
+        totals = torch.tensor([used, given], device=device)
+        groups = [self.group] if self._mesh is None else self._mesh.get_all_groups()
+        for group in groups:
+            torch.distributed.all_reduce(totals, group=group)
+        return used * totals[1] / (max(1, given) * totals[0])  # stays on the device: reading it would wait
 
     def mean(self, gradients: Gradients, params: list[Tensor], among: Iterable[int] | None = None) -> Gradients:
         """The gradients (of the parameters `among` all) averaged over ranks, bit-identical on every rank.

@@ -45,6 +45,8 @@ class Rule:
     combines: ClassVar[bool] = False
     #: Whether the rule has a memory.
     remembers: ClassVar[bool] = False
+    #: Whether it remembers the gradients of plain steps too (ρ = 0, or between those that `every` chooses).
+    follows: ClassVar[bool] = False
     #: Whether a finite displacement proves that `memory_input` is finite, so that no check is needed.
     ascent_checks_input: ClassVar[bool] = False
     #: Whether the rule ascends an objective, to which `weight_decay` can be added.

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenly.tree import Home, Params
+from evenly.tree import Home, Params, as_addend
 
 #: Tensors of this many bytes or more are worth an operator call of their own.
 LARGE = 1 << 20
@@ -36,6 +36,7 @@ class Scratch:
     def displace(self, direction: Params, size: float) -> Home:
         """Move the parameters, and return what `tree.restore` needs."""
         values = [p.data for p in self.params]
+        direction, size = as_addend(direction, size)
         if self.large:
             there = list(direction)
             if self.small:

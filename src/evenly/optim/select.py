@@ -166,11 +166,40 @@ def group_radii(model: nn.Module | Iterable[Any]) -> list[tuple[dict[str, Any], 
     """
     if isinstance(model, nn.Module | Tensor):
         return []
-    groups = []
-    for item in model:
-        if isinstance(item, dict) and item.get("rho") is not None:
-            groups.append((item, [p[1] if isinstance(p, tuple) else p for p in _members(item)]))
+    members = [
+        (item, [p[1] if isinstance(p, tuple) else p for p in _members(item)])
+        for item in model
+        if isinstance(item, dict)
+    ]
+    groups = [(item, inside) for item, inside in members if item.get("rho") is not None]
+    ids = [id(p) for _, inside in members for p in {id(p): p for p in inside}.values()]
+    if groups and len(set(ids)) < len(ids):
+        raise UsageError(
+            "a parameter is in two parameter groups, so that its radius is not known: put tied parameters into one "
+            "group only, as for torch's optimizers"
+        )
     return groups
+
+
+def refuse_new_parameters(model: nn.Module | None, params: list[Tensor], called: str) -> None:
+    """Refuse a model that has got other parameters since `called` was built from `params`: they would not be displaced.
+
+    >>> net = nn.Sequential(nn.Linear(2, 1))
+    >>> params = list(net.parameters())
+    >>> net[0] = nn.Linear(2, 1, bias=False)
+    >>> refuse_new_parameters(net, params, "SAM")
+    Traceback (most recent call last):
+    evenly.errors.UsageError: 1 parameters of the model were added or replaced after SAM was built (0.weight) and ...
+    """
+    known = set(map(id, params))
+    now = model.named_parameters() if model is not None else ()
+    new = [name for name, p in now if p.requires_grad and id(p) not in known]
+    if new:
+        raise UsageError(
+            f"{len(new)} parameters of the model were added or replaced after {called} was built "
+            f"({', '.join(new[:3])}{', …' * (len(new) > 3)}) and would not be displaced: build it after all that "
+            "replaces parameters (new heads, adapters, parametrisations, fully_shard, load_state_dict(assign=True))"
+        )
 
 
 def _members(group: dict[str, Any]) -> list[Any]:

@@ -104,6 +104,8 @@ class Lists:
             return a
         if not exact or s != 1.0:
             torch._foreach_mul_(a, s)
+        if not isinstance(t, Tensor):
+            b, t = tree.as_addend(b, t)
         torch._foreach_add_(a, b, alpha=t)
         return a
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+_LOOK_AT_THE_FLAG = (nn.modules.batchnorm._BatchNorm.forward, nn.SyncBatchNorm.forward)
+
 
 class RunningStatistics:
     """The buffers of a model that a forward pass writes to.
@@ -26,7 +28,8 @@ class RunningStatistics:
     def __init__(self, model: object) -> None:
         modules = list(model.modules()) if isinstance(model, nn.Module) else []
         self.tracking = [m for m in modules if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-        self.others = [m for m in modules if m._buffers and not isinstance(m, nn.modules.batchnorm._BatchNorm)]
+        # A BatchNorm with a forward of its own may not look at the flag that stops the tracking.
+        self.others = [m for m in modules if m._buffers and type(m).forward not in _LOOK_AT_THE_FLAG]
 
     def __bool__(self) -> bool:
         return bool(self.tracking or self.others)
@@ -57,12 +60,11 @@ class StepWatch:
     def __init__(self, statistics: RunningStatistics) -> None:
         self.statistics = statistics
         self.before = [
-            (module, name, buffer, buffer._version)
+            (module, name, buffer, _version(buffer))
             for module in statistics.others
             for name, buffer in module._buffers.items()
-            if buffer is not None
         ]
-        self.kept: list[tuple[nn.Module, str, Tensor, Tensor]] | None = None
+        self.kept: list[tuple[nn.Module, str, Tensor | None, Tensor | None]] | None = None
 
     def later_pass(self) -> contextlib.AbstractContextManager[None]:
         """The context for every pass after the first."""
@@ -70,22 +72,22 @@ class StepWatch:
             self.kept = []
             for module, name, old, version in self.before:
                 now = module._buffers.get(name)
-                if now is not None and (now is not old or now._version != version):
+                if now is not None and (now is not old or _version(now) != version):
                     self.kept.append((module, name, now, now.detach().clone()))
         return self.statistics.freeze()
 
     @contextlib.contextmanager
     def early_pass(self) -> Iterator[None]:
         """The context for a pass before the first that counts; its changes are undone at its end."""
-        values = [buffer.detach().clone() for *_, buffer, _ in self.before]
+        values = [None if buffer is None else buffer.detach().clone() for *_, buffer, _ in self.before]
         try:
             with self.statistics.freeze():
                 yield
         finally:
             for (module, name, buffer, version), value in zip(self.before, values, strict=True):
-                if module._buffers.get(name) is not buffer or buffer._version != version:
+                if module._buffers.get(name) is not buffer or _version(buffer) != version:
                     _put_back(module, name, buffer, value)
-            self.before = [(module, name, buffer, buffer._version) for module, name, buffer, _ in self.before]
+            self.before = [(module, name, buffer, _version(buffer)) for module, name, buffer, _ in self.before]
 
     def restore(self) -> None:
         """Restore the buffers to their values after the first pass."""
@@ -93,6 +95,12 @@ class StepWatch:
             _put_back(*each)
 
 
-def _put_back(module: nn.Module, name: str, buffer: Tensor, value: Tensor) -> None:
-    buffer.data.copy_(value)
+def _version(buffer: Tensor | None) -> int:
+    """How often a buffer was changed in place; one made in inference mode does not count, and cannot be."""
+    return 0 if buffer is None or buffer.is_inference() else buffer._version
+
+
+def _put_back(module: nn.Module, name: str, buffer: Tensor | None, value: Tensor | None) -> None:
+    if buffer is not None and value is not None and not buffer.is_inference():
+        buffer.data.copy_(value)
     module._buffers[name] = buffer

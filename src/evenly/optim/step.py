@@ -11,6 +11,7 @@ from evenly import tree
 from evenly.errors import UsageError
 from evenly.optim import groups
 from evenly.optim.ascent import Ascent
+from evenly.optim.cached_weights import forget_cached_weights
 from evenly.optim.closures import Result, add_to_grad, repeat_random_numbers
 from evenly.optim.device_space import Skips, loss_scale, space_of
 from evenly.optim.memory import Memory
@@ -88,12 +89,13 @@ class Step:
     def __init__(self, owner: Owner, passes: Passes, step: int, micro: int) -> None:
         self.owner, self.passes, self.step, self.micro = owner, passes, step, micro
         self.rho = radius_at(owner._rho, step)
+        self.plain = bool((self.rho == 0 and not owner.radii) or step % owner.every)
         self.loss_scale = loss_scale(owner.scaler, owner.params)
 
     def take(self, batch: groups.Batch, into: Collector | None) -> Result:
         """Process all groups in turn, and return the mean of their losses."""
         owner = self.owner
-        if (self.rho == 0 and not owner.radii) or self.step % owner.every:
+        if self.plain and not owner.rule.follows:
             return self._plain(batch, into)
         parts, spans = [batch], False
         if owner.m == "all":
@@ -151,8 +153,8 @@ class Step:
                 tracking = watch.later_pass() if place else watch.early_pass()
             with draws(), tracking:
                 if displaces:
-                    early = groups.first_part(batch, owner.fraction) if part else batch
-                    first, g = self.passes.gradients(early, asked)
+                    early, weight = self._early(batch, spans) if part else (batch, None)
+                    first, g = self.passes.gradients(early, asked, weight)
                 else:
                     first, g = self._last(batch, num, into)
             g = self._unscale(replicas.mean(g, owner.params, asked) if spans else g)
@@ -162,6 +164,7 @@ class Step:
             here, at, home = self._climb(g, group)
             if not (rule.combines or rule.remembers):
                 g = here = None  # Free its memory for the second pass.
+            forget_cached_weights()
             again = watch is not None and ((rule.needs_gradient and not part) or place > 0)
             try:
                 with draws(), watch.later_pass() if watch is not None and again else _NOTHING:
@@ -173,7 +176,7 @@ class Step:
             finally:
                 if home is not None:
                     tree.restore(home)
-                    torch.clear_autocast_cache()
+                    forget_cached_weights()
             g_adv = self._unscale(replicas.mean(g_adv, owner.params) if spans and g_adv is not None else g_adv)
         left = g_adv
         if rule.combines:
@@ -189,6 +192,14 @@ class Step:
         result = first if first is not None else second
         assert result is not None
         return result
+
+    def _early(self, batch: groups.Batch, spans: bool) -> tuple[groups.Batch, Tensor | None]:
+        """The part of the batch to climb on, and its weight where all ranks climb together."""
+        early = groups.first_part(batch, self.owner.fraction)
+        if not spans:
+            return early, None
+        used, given = groups.size_of(early), groups.size_of(batch)
+        return early, self.owner.replicas.part_weight(used, given, self.owner.params[0].device)
 
     def _last(self, batch: groups.Batch, num: int, into: Collector | None) -> tuple[Result, Gradients]:
         """The last pass when its gradient is still to be combined: the gradients are returned, not stored."""
@@ -218,6 +229,8 @@ class Step:
         space = space_of(w, None if adaptive is None else [adaptive[i] for i in at])
         memory = owner.memory.recall(at, w) if rule.remembers else None
         here = Point(space, w, directions, memory, self.step, group)
+        if self.plain:
+            return here, at, None
         ascent = rule.ascent(here, 1.0 if owner.radii else self.rho)
         if ascent is None:
             return here, at, None
@@ -239,7 +252,6 @@ class Step:
             swap = owner.plain and w[0].is_cpu
             home = tree.displace(w, direction, size, swap=swap, aside=owner.aside)
             owner.aside = None if swap else home.values
-        torch.clear_autocast_cache()  # Autocast caches casts of the weights, which have moved.
         return here, at, home
 
     def _combine(
@@ -252,8 +264,8 @@ class Step:
         owner, params = self.owner, self.owner.params
         last = g_adv if g_adv is not None else g
         assert last is not None
-        if shared:
-            last = [None if t is None else t.clone() for t in last]
+        if shared or any(t is not None and t.is_conj() for t in last):  # nothing is written to a lazy conjugate
+            last = [None if t is None else t.resolve_conj().clone() for t in last]
             g, g_adv = (g, last) if g_adv is not None else (last, None)
         both = [each for each in (g, g_adv) if each is not None]
         gaps = [t for each in both for t in each if t is None or t.is_sparse]

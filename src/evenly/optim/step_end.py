@@ -4,19 +4,17 @@ import weakref
 from functools import cache
 from typing import Any, Protocol
 
-from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 
 class Stepped(Protocol):
     """What is told of the end of a step."""
 
-    @property
-    def awaited(self) -> Tensor | None:
-        """A parameter that the step will change; None if no step is awaited."""
+    def awaits(self, optimizer: Any) -> bool:
+        """Whether a step of this optimizer is what it waits for."""
 
     def end_step(self) -> None:
-        """Called after a step of an optimizer that holds the awaited parameter."""
+        """Called after that step."""
 
 
 _waiting: "weakref.WeakSet[Any]" = weakref.WeakSet()
@@ -35,6 +33,5 @@ def _listen() -> None:
 
 def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     for each in list(_waiting):
-        p = each.awaited
-        if p is not None and any(p is q for group in optimizer.param_groups for q in group["params"]):
+        if each.awaits(optimizer):
             each.end_step()

@@ -21,6 +21,7 @@ class Momentum(Rule):
     """Remembers v, the optimizer's momentum; the optimizer moves against it."""
 
     needs_gradient, combines, remembers, climbs = False, True, True, False
+    follows = True  # The optimizer's momentum has the gradient of every step.
     momentum: float = 0.9
     weight_decay: float | None = None
 
