@@ -43,18 +43,26 @@ class Interval:
         return self.half_width * math.sqrt(self.n) / _t_quantile(self.n, self.level) if self.n > 1 else math.nan
 
     @property
+    def has_no_width(self) -> bool:
+        """Whether all values are equal, up to rounding; False for a single value."""
+        return self.n > 1 and self.half_width <= 1e-9 * abs(self.mean)
+
+    @property
     def p_value(self) -> float:
         """Student's t-test that the true mean is zero, two-sided; NaN with one value.
 
-        >>> round(interval([1.0, 2.0, 3.0]).p_value, 4)
-        0.0742
+        Equal values, such as errors that differ by one test example with every seed, have no known deviation: for these
+        it is the sign test, p = 2/2ⁿ.
+
+        >>> round(interval([1.0, 2.0, 3.0]).p_value, 4), interval([-0.35, -0.35, -0.35]).p_value
+        (0.0742, 0.25)
         """
         from scipy.special import stdtr
 
         if self.n < 2:
             return math.nan
-        if self.deviation == 0:
-            return float(self.mean == 0)
+        if self.has_no_width:
+            return 2.0 ** (1 - self.n) if self.mean else 1.0
         return float(2 * stdtr(self.n - 1, -abs(self.mean) * math.sqrt(self.n) / self.deviation))
 
     def __str__(self) -> str:

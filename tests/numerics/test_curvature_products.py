@@ -158,6 +158,15 @@ def test_a_loss_may_be_any_function_and_only_some_parameters_may_be_asked_for() 
     torch.testing.assert_close(head, whole[28:, 28:], rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("options", [{"reduction": "sum"}, {"weight": torch.tensor([1.0, 5.0, 9.0]).double()}])
+def test_a_loss_that_is_no_mean_over_examples_is_refused(options: dict) -> None:  # type: ignore[type-arg]
+    """Its Hessian would depend on the chunks."""
+    model, x, _ = example("tanh")
+    y = torch.arange(len(x)) % 3
+    with pytest.raises(UsageError, match="is not the mean of their losses"):
+        hessian_operator(model, (x, y), loss=lambda f, t: F.cross_entropy(f, t, **options))
+
+
 def test_a_loss_linear_in_the_parameters_has_no_curvature() -> None:
     model, x = filled(nn.Linear(6, 1)), example("tanh")[1]
     assert hessian_operator(model, (x, x[:, 0]), loss=lambda f, t: f.mean()).dense().abs().max() == 0
@@ -182,11 +191,27 @@ def test_fast_convolutions_have_the_second_derivative_of_torch(options: dict) ->
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
-def test_changed_parameters_make_an_operator_refuse() -> None:
-    model, x, y = example("tanh")
-    H = hessian_operator(model, (x, y))
+def in_place(model: nn.Module) -> None:
     with torch.no_grad():
         next(model.parameters()).add_(1)
+
+
+def by_data(model: nn.Module) -> None:
+    next(model.parameters()).data.add_(1)
+
+
+def by_a_fused_step(model: nn.Module) -> None:
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    torch.optim.SGD(model.parameters(), lr=1.0, fused=True).step()
+
+
+@pytest.mark.parametrize("change", [in_place, by_data, by_a_fused_step])
+def test_changed_parameters_make_an_operator_refuse(change) -> None:  # type: ignore[no-untyped-def]
+    model, x, y = example("tanh")
+    H = hessian_operator(model, (x, y))
+    H @ torch.zeros(H.size)
+    change(model)
     with pytest.raises(UsageError, match="changed after this operator was made"):
         H @ torch.zeros(H.size)
 

@@ -60,3 +60,12 @@ def test_holm_is_the_closed_test_and_a_missing_p_value_is_one_that_says_nothing(
         places = rng.permutation(6)
         given, as_ones = ([([*known, *[fill] * missing])[i] for i in places] for fill in (math.nan, 1.0))
         assert holm(given) == by_closed_testing(as_ones)
+
+
+def test_equal_values_have_the_p_value_of_the_sign_test():
+    from scipy.stats import binomtest
+
+    for num in (2, 3, 10):
+        values = [(k + 1) / 287 - k / 287 for k in range(num)]  # equal up to rounding
+        assert interval(values).p_value == binomtest(num, num).pvalue
+    assert interval([0.0, 0.0, 0.0]).p_value == 1

@@ -6,10 +6,9 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from evenly.curvature import soundness
 from evenly.curvature.chunks import Data, as_chunks
 from evenly.curvature.gauss_newton import gauss_newton, output_product
-from evenly.curvature.losses import Loss, mean_loss
+from evenly.curvature.losses import Loss, mean_loss_of
 from evenly.curvature.operator import GIBIBYTE, Operator, Product
 from evenly.errors import UsageError, did_you_mean
 from evenly.models.observation import trainable_parameters
@@ -54,8 +53,7 @@ def fisher(
         return gauss_newton(model, data, loss=loss, only=only, chunk=chunk, memory=memory)
     params = list(trainable_parameters(model, only=only).values())
     chunks = as_chunks(data, model=model, size=chunk)
-    x, y = chunks[0]
-    mean = mean_loss(loss, soundness.check(model, x), y)
+    mean = mean_loss_of(model, chunks, loss)
 
     def build(x: Tensor, y: Tensor | None, weight: float) -> Product:
         assert y is not None  # mean_loss has refused data without labels

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from evenly.curvature import soundness
 from evenly.curvature.chunks import Data, as_chunks
-from evenly.curvature.losses import Loss, mean_loss
+from evenly.curvature.losses import Loss, mean_loss_of
 from evenly.curvature.operator import GIBIBYTE, Operator, Product
 from evenly.models.observation import trainable_parameters
 
@@ -30,7 +29,7 @@ def hessian(
     ----------
     loss
         "cross-entropy", "logistic" or "squared", or a function of (outputs, labels) that returns a mean over the
-        batch; by default what fits the labels.
+        batch or one loss per example; by default what fits the labels.
     only
         Names of the parameters to keep, whole or their beginning ("head"); the others are held fixed.
     chunk
@@ -47,8 +46,7 @@ def hessian(
     """
     params = list(trainable_parameters(model, only=only).values())
     chunks = as_chunks(data, model=model, size=chunk)
-    x, y = chunks[0]
-    mean = mean_loss(loss, soundness.check(model, x), y)
+    mean = mean_loss_of(model, chunks, loss)
 
     def build(x: Tensor, y: Tensor | None, weight: float) -> Product:
         assert y is not None  # mean_loss has refused data without labels

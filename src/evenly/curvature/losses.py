@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenly import tree
+from evenly.curvature import soundness
 from evenly.curvature.chunks import Chunks
 from evenly.errors import DataError, UsageError, did_you_mean
 
@@ -33,9 +34,37 @@ def mean_loss(loss: Loss | None, outputs: Tensor, labels: Tensor | None) -> Mean
         raise DataError("the loss needs labels: give (inputs, labels), or batches of both.")
     if callable(loss):
         given = loss
+        _require_mean(given, outputs, labels)
         return lambda f, y: given(f, y).mean()
     chosen = loss_name(loss, outputs, labels)
     return lambda f, y: ON_TARGETS[chosen](f, targets(chosen, f, y))
+
+
+def mean_loss_of(model: nn.Module, chunks: Chunks, loss: Loss | None) -> Mean:
+    """`mean_loss` for the outputs of a model on these data; a model that `soundness.check` refuses is refused.
+
+    >>> from evenly.curvature.chunks import as_chunks
+    >>> data = as_chunks((torch.ones(2, 3), torch.tensor([0, 1])))
+    >>> mean_loss_of(nn.Linear(3, 1), data, None)(torch.zeros(2, 1), torch.tensor([0, 1])).item()  # logistic: log 2
+    0.6931471824645996
+    """
+    x, y = chunks[0]
+    return mean_loss(loss, soundness.check(model, x), y)
+
+
+def _require_mean(given: Mean, outputs: Tensor, labels: Tensor) -> None:
+    """Refuse a loss whose value of a batch is not the mean of those of its parts: chunks would not add up."""
+    num, half = len(outputs), len(outputs) // 2
+    if half < 2:  # a loss may be unable to take one example
+        return
+    with torch.no_grad():
+        pairs = [(outputs[part], labels[part]) for part in (slice(num), slice(half), slice(half, num))]
+        whole, first, rest = (float(given(f, y).mean()) for f, y in pairs)
+    if abs(whole - (half * first + (num - half) * rest) / num) > 1e-3 * max(abs(whole), abs(first), abs(rest)):
+        raise UsageError(
+            f"the loss of {num} examples, {whole:.4g}, is not the mean of their losses, so that chunks of examples do "
+            "not add up (reduction='sum', or a mean weighted by class): return the mean, or one loss per example."
+        )
 
 
 def loss_name(loss: Name | None, outputs: Tensor, labels: Tensor | None) -> Name:

@@ -39,7 +39,8 @@ class Operator:
         self, build: Build, *, model: nn.Module, params: Sequence[Tensor], chunks: Chunks, memory: int = GIBIBYTE
     ) -> None:
         self._build, self._model, self._params, self._chunks = build, model, list(params), chunks
-        self._versions = [p._version for p in self._params]
+        # Values, not versions: a fused optimizer and `p.data` change weights without a trace.
+        self._at = [p.detach().clone() for p in self._params]
         self._kept: dict[int, Product] = {}
         self.size = sum(p.numel() for p in self._params)
         self.dtype, self.device = self._params[0].dtype, self._params[0].device
@@ -54,7 +55,7 @@ class Operator:
             raise UsageError(f"the operator takes vectors of {self.size} numbers, not shape {tuple(v.shape)}.")
         if v.ndim == 2:
             return torch.stack([self @ column for column in v.T], dim=1)
-        if self._versions != [p._version for p in self._params]:
+        if not all(map(torch.equal, self._at, self._params)):
             raise UsageError("the parameters were changed after this operator was made: make a new one.")
         self.products += 1
         pieces = unflatten(v.to(self.dtype), self._params)

@@ -281,23 +281,6 @@ def _compact(where: Tensor) -> Sequence[int]:
     return memoryview(where.cpu().numpy())  # type: ignore[arg-type]  # an array of numpy's is a buffer
 
 
-def has_channels_last(shape: Sequence[int]) -> bool:
-    """Whether an input of this shape is an image H×W×C, as arrays hold it.
-
-    One or three channels are last, and not first; or the first two sides are equal and the last is shorter.
-
-    >>> has_channels_last((8, 8, 3)), has_channels_last((3, 8, 8)), has_channels_last((3, 8, 3))
-    (True, False, False)
-    >>> has_channels_last((8, 8, 5)), has_channels_last((5, 8, 8)), has_channels_last((8, 8, 8))
-    (True, False, False)
-    """
-    if len(shape) != 3:
-        return False
-    first, second, last = shape
-    colours_last = last in (1, 3) and first not in (1, 3) and second > 3
-    return colours_last or first == second > max(last, 3)
-
-
 def scale_pixels(x: Tensor) -> Tensor:
     """Images as float32 in [0, 1]; anything that is not uint8 as it is."""
     return x.to(torch.float32).div_(255) if x.dtype == torch.uint8 else x

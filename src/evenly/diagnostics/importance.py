@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from evenly import tree
-from evenly.curvature import soundness
 from evenly.curvature.chunks import Chunks, Data, as_chunks
-from evenly.curvature.losses import Loss, mean_loss, signs
+from evenly.curvature.losses import Loss, mean_loss_of, signs
 from evenly.diagnostics.inequality import gini, lorenz
 from evenly.errors import DataError, UsageError
 from evenly.models.observation import observing, trainable_parameters
@@ -105,7 +104,7 @@ def importance(
         chunks = as_chunks(data, model=model, size=group or chunk)
         if group is not None:  # the batches of a loader are not the groups
             chunks = chunks.of_size(group)
-        mean = mean_loss(loss, soundness.check(model, chunks[0][0]), chunks[0][1])
+        mean = mean_loss_of(model, chunks, loss)
 
         def weights(x: Tensor, y: Tensor | None) -> Tensor:
             assert y is not None  # mean_loss has refused data without labels

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from evenly import tree
-from evenly.curvature import soundness
 from evenly.curvature.chunks import Data, as_chunks
-from evenly.curvature.losses import Loss, loss_and_gradient, mean_loss
+from evenly.curvature.losses import Loss, loss_and_gradient, mean_loss_of
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import UsageError
 from evenly.models.observation import observing, trainable_parameters
@@ -77,8 +76,7 @@ def learning_coefficient(
     params: list[Tensor] = list(trainable_parameters(model).values())
     with observing(model):
         chunks = as_chunks(data, model=model, size=1000)
-        x, y = chunks[0]
-        mean = mean_loss(loss, soundness.check(model, x), y)
+        mean = mean_loss_of(model, chunks, loss)
         heat = chunks.num_examples / math.log(max(chunks.num_examples, 3))
 
         def energy(offset: list[Tensor]) -> _State:

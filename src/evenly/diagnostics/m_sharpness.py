@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from evenly import tree
-from evenly.curvature import soundness
 from evenly.curvature.chunks import Data, as_chunks
-from evenly.curvature.losses import Loss, loss_and_gradient, mean_loss
+from evenly.curvature.losses import Loss, loss_and_gradient, mean_loss_of
 from evenly.data.labelled import Labelled
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import UsageError
@@ -50,8 +49,7 @@ def m_sharpness(
         num = chunks.num_examples
         if not 1 <= m <= num:
             raise UsageError(f"m = {m}: a group has 1 to {num} examples.")
-        x, y = chunks[0]
-        mean = mean_loss(loss, soundness.check(model, x), y)
+        mean = mean_loss_of(model, chunks, loss)
         if not isinstance(data, Labelled):
             x_N, y_N = (torch.cat(parts) for parts in zip(*chunks, strict=True))
         order = torch.randperm(num, generator=rng)

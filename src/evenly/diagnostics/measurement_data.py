@@ -101,7 +101,8 @@ def _check_labels(labels: Tensor, num_outputs: int) -> None:
         )
     wrong = ((labels < 0) | (labels >= max(num_outputs, 2))).nonzero().flatten().tolist()
     if wrong:
+        outputs = f"{num_outputs} output{'s' * (num_outputs != 1)}"
         raise DataError(
             f"label {int(labels[wrong[0]])} of example {wrong[0]} is out of range ({len(wrong)} such labels): for the "
-            f"model's {num_outputs} output(s) classes are numbered 0 to {max(num_outputs, 2) - 1}. Renumber them."
+            f"model's {outputs} classes are numbered 0 to {max(num_outputs, 2) - 1}. Renumber them."
         )

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from evenly.curvature import soundness
 from evenly.curvature.chunks import Data, as_chunks
-from evenly.curvature.losses import Loss, mean_loss, predicted_classes, signs
+from evenly.curvature.losses import Loss, mean_loss_of, predicted_classes, signs
 from evenly.errors import UsageError
 from evenly.models.observation import observing
 
@@ -62,7 +61,7 @@ def mode_connectivity(
     losses, errors = [], []
     with observing(first), torch.no_grad():
         chunks = as_chunks(data, model=first, size=chunk)
-        mean = mean_loss(loss, soundness.check(first, chunks[0][0]), chunks[0][1])
+        mean = mean_loss_of(first, chunks, loss)
         for t in shares:
             mixed = {
                 name: torch.lerp(a, states[1][name].to(a), t) if a.is_floating_point() else a

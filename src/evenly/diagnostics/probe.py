@@ -82,7 +82,8 @@ def fit_probe(
     if refits < 1 or not strengths or min(strengths) <= 0:
         raise UsageError(f"refits = {refits}, strengths = {tuple(strengths)}: give 1 or more, all positive.")
     centre_D, scale_D = x_ND.mean(0), x_ND.std(0)
-    scale_D[scale_D == 0] = 1  # a constant feature carries no information, and must not divide by zero
+    # A constant feature carries no information, and must not divide by zero, or by the rounding of its mean.
+    scale_D[(scale_D == 0) | (np.ptp(x_ND, axis=0) == 0)] = 1
     z_ND, z_test = (x_ND - centre_D) / scale_D, (test_ND - centre_D) / scale_D
     cells = None if test_groups is None else test_groups.cpu().numpy()
     errors, chosen, weights, biases = [], [], [], []

@@ -3,9 +3,9 @@
 import math
 
 from evenly import tree
-from evenly.curvature import hessian, lanczos, soundness
+from evenly.curvature import hessian, lanczos
 from evenly.curvature.chunks import as_chunks
-from evenly.curvature.losses import loss_and_gradient, mean_loss
+from evenly.curvature.losses import loss_and_gradient, mean_loss_of
 from evenly.diagnostics.subject import Numbers, Subject
 from evenly.errors import UsageError
 from evenly.models.observation import observing, trainable_parameters
@@ -59,8 +59,7 @@ def measure_sam_edge(subject: Subject) -> Numbers:
     params = list(trainable_parameters(subject.model).values())
     with observing(subject.model):
         chunks = as_chunks(subject.part, model=subject.model)
-        x, y = chunks[0]
-        mean = mean_loss(loss, soundness.check(subject.model, x), y)
+        mean = mean_loss_of(subject.model, chunks, loss)
         _, gradient = loss_and_gradient(subject.model, params, chunks, mean)
         top = lanczos(hessian(subject.model, subject.part, loss=loss), k=1, rng=subject.rng)
     norm, lambda_max = float(tree.norm(gradient)), float(top.values[0])

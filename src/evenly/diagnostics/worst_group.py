@@ -7,6 +7,7 @@ from torch import nn
 from evenly.curvature import soundness
 from evenly.curvature.chunks import as_chunks, outputs_of
 from evenly.curvature.losses import predicted_classes
+from evenly.data.groupings import groupings, name_of_value
 from evenly.data.labelled import Labelled
 from evenly.diagnostics.probe import wilson
 from evenly.diagnostics.subject import Numbers, Subject
@@ -49,27 +50,36 @@ def group_errors(model: nn.Module, data: Labelled, *, attribute: str, chunk: int
             if label is not None:
                 members &= data.labels.cpu() == label
             if bool(members.any()):
-                name = f"group {value}" if label is None else f"{data.classes[label]}, {attribute}={value}"
+                word = name_of_value(data, attribute, value)
+                name = f"group {word}" if label is None else f"{data.classes[label]}, {attribute}={word}"
                 num, error = int(members.sum()), float(wrong_N[members].double().mean())
                 groups.append(Group(name, error, wilson(error, num), num))
     return sorted(groups, key=lambda group: -group.error)
 
 
+def _has_groups(data: Labelled) -> bool:
+    return len(set(data.attributes.get("group", data.labels[:0]).tolist())) > 1
+
+
 def measure_worst_group(subject: Subject) -> Numbers:
     """The worst group's error on the test data, of every attribute that divides the classes."""
-    options = dict(subject.options)
-    split, chosen = options.pop("split", None), options.pop("attribute", None)
+    return _worst_group(subject, **subject.options)
+
+
+def _worst_group(
+    subject: Subject, *, split: str | None = None, attribute: str | None = None, chunk: int = 500
+) -> Numbers:
     data = subject.split("test") if split is None else subject.splits[split]  # a misspelt name is refused there
-    names = [chosen] if chosen else [n for n in ("group", *data.attributes) if n in data.attributes]
-    names = [n for n in dict.fromkeys(names) if len(set(data.attribute(n).tolist())) > 1]
-    if "group" in names and not chosen:
-        names = ["group"]
+    if attribute:
+        names = [attribute] if len(set(data.attribute(attribute).tolist())) > 1 else []
+    else:
+        names = ["group"] if _has_groups(data) else groupings(data)
     if not names:
         raise DataError(
-            f"{data.name} {data.split} has no attribute with several values: the worst group needs one, such as a "
-            "column 'group' of the manifest."
+            f"{data.name} {data.split} has no attribute with several values that is not the label itself: the worst "
+            "group needs one, such as a column 'group' of the manifest."
         )
-    groups = [g for name in names for g in group_errors(subject.model, data, attribute=name, **options)]
+    groups = [g for name in names for g in group_errors(subject.model, data, attribute=name, chunk=chunk)]
     worst = max(groups, key=lambda group: group.error)
     return {
         "worst_group_error": worst.error,

@@ -148,7 +148,7 @@ def _earlier_crossing(gradient: GradientMap, optimizer: LinearOptimizer, lr: flo
 def _diagonal_crossing(mean_R: Tensor, variance_R: Tensor, optimizer: LinearOptimizer) -> float:
     """The same for diagonal sets, where q_aa(η)·Var(A_a) = 1 in one coordinate after another."""
     best = optimizer.mean_threshold(mean_R)
-    for mean, variance in torch.stack([mean_R, variance_R], 1).unique(dim=0).tolist():  # type: ignore[no-untyped-call]
+    for mean, variance in torch.stack([mean_R, variance_R], 1).unique(dim=0).tolist():  # type: ignore[no-untyped-call]  # torch's own
         if variance > 0:
             best = min(best, _scalar_crossing(mean, variance, optimizer))
     return best

@@ -67,7 +67,7 @@ def _merge(sums: Tensor, taken: Tensor, prob: Tensor) -> tuple[Tensor, Tensor, T
     scale = float(sums.abs().max()) or 1.0
     keys = torch.stack([taken, (sums / scale * 2.0**40).round()], 1)
     # `unique` is untyped in torch.
-    _, where, size = keys.unique(dim=0, return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
+    _, where, size = keys.unique(dim=0, return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]  # torch's own
     zeros = torch.zeros(len(size), dtype=torch.float64)
     return (
         zeros.scatter_add(0, where, sums) / size,

@@ -22,6 +22,7 @@ from evenly.stability.scaled_model import ScaledModel
 from evenly.stability.tables import NO_CRITERIA, criteria_rows, exact_row, minimum_note
 
 _DRAWN = {"without": " without replacement", "with": " with replacement", "bernoulli": " of each example"}
+_RESHUFFLED = ", and reshuffled epochs have another threshold: 0.94 to 1.46 times this one on small sets"
 
 
 def run_report(
@@ -44,10 +45,8 @@ def run_report(
     settings: Method = {**method.settings}
     sampling = settings.get("sampling", "bernoulli")
     check_batch(sampling, num_examples=len(train), batch=method.batch)
-    notes = [
-        *method.notes,
-        f"Batches are taken as independent draws{_DRAWN[sampling]}; the run went through all examples once an epoch.",
-    ]
+    drawn = f"Batches are taken as independent draws{_DRAWN[sampling]}; the run went through all examples once an epoch"
+    notes = [*method.notes, f"{drawn}{_RESHUFFLED if method.batch < len(train) else ''}."]
     alpha, again = None, sampling == "with"
     if method.rho is not None:
         group = settings.get("m") or method.batch
@@ -70,19 +69,11 @@ def run_report(
     notes += minimum_note(near.gradient_norm, near.residual, plain[0].lambda_max)
     own = exact_row(problems[0], eta, lr, approximate=method.adam_eps is not None)
     own["eta_interval"] = [exp(spread.low), exp(spread.high)] if len(etas) > 1 else None
-    is_sgd = method.name == "SGD"
-    papers = {}
+    methods = {method.name: own}
     if method.batch <= len(train):
-        papers = criteria_rows(plain[0], batch=method.batch, lr=lr if is_sgd else None)
+        methods = _beside_criteria(method, own, plain[0], lr=lr)
     else:
         notes.append(NO_CRITERIA)
-    if not papers:
-        methods = {method.name: own}
-    elif is_sgd:
-        methods = {"SGD": {**papers, **own, "criteria": [*papers["criteria"][:-1], *own["criteria"]]}}
-    else:
-        papers["stands"] = "not this run's optimizer; the criteria of the papers are for it"
-        methods = {method.name: own, "plain SGD": papers}
     return {
         "num_examples": len(parts[0]),
         "population": len(train),
@@ -100,6 +91,18 @@ def run_report(
         "methods": methods,
         "notes": [f"Model of the optimizer: {method.name}.", *dict.fromkeys(notes)],
     }
+
+
+def _beside_criteria(method: RunMethod, own: dict[str, Any], plain: Problem, *, lr: float) -> dict[str, Any]:
+    """The exact row of the run's method, with the papers' criteria for plain SGD in it or beside it."""
+    is_sgd = method.name == "SGD"
+    papers = criteria_rows(plain, batch=method.batch, lr=lr if is_sgd else None)
+    if not papers:
+        return {method.name: own}
+    if is_sgd:
+        return {"SGD": {**papers, **own, "criteria": [*papers["criteria"][:-1], *own["criteria"]]}}
+    papers["stands"] = "not this run's optimizer; the criteria of the papers are for it"
+    return {method.name: own, "plain SGD": papers}
 
 
 def _problem(model: nn.Module, part: Labelled, train: Labelled, loss: Name | None, rank: int) -> Problem:

@@ -5,7 +5,7 @@ Shapes: N examples, C classes.
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -15,7 +15,8 @@ from evenly.cpu_bfloat16 import check_bfloat16_on_cpu
 from evenly.data import Splits
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
-from evenly.data.labelled import EMPTY, MOST_VALUES, Labelled
+from evenly.data.groupings import groupings, name_of_value
+from evenly.data.labelled import Labelled
 from evenly.errors import UsageError
 from evenly.progress import track
 from evenly.training.objective import Objective, predictions
@@ -85,6 +86,7 @@ def scores(
 ) -> dict[str, float]:
     """Loss and error of outputs on `data`; for every attribute the error of each value, the worst and the adjusted one.
 
+    `loss` is that of the task alone, without label smoothing and the logit penalty, so that recipes compare.
     `error` is the average over examples, `worst.class` that of the worst class. `error.group.VALUE` is that of the
     examples whose attribute `group` has the value (`(empty)` for an empty text), `worst.group` the largest of these,
     and `adjusted.group` their mean weighted as in `reference`, the training set (Sagawa et al., 2020): the average
@@ -98,19 +100,16 @@ def scores(
     (0.25, 0.0, 0.333)
     """
     labels_N = data.labels.cpu()
-    loss_N = objective(outputs_NC, labels_N)
+    loss_N = objective.plain(outputs_NC, labels_N)
     wrong_N = (predictions(outputs_NC) != labels_N).double()
     metrics = {"loss": float(loss_N.double().mean()), "error": float(wrong_N.mean())}
     present = sorted(set(labels_N.tolist()))
     metrics["worst.class"] = max(float(wrong_N[labels_N == label].mean()) for label in present)
-    for name, values_N in data.attributes.items():
+    for name in groupings(data):
+        values_N = data.attributes[name]
         present = sorted(set(values_N.tolist()))
-        if not 1 < len(present) <= MOST_VALUES or torch.equal(values_N, labels_N):
-            continue
-        if len(present) == len(values_N):  # a number of each example, such as `index` in an exported manifest
-            continue
         errors = {value: float(wrong_N[values_N == value].mean()) for value in present}
-        metrics |= {f"error.{name}.{_name(data.values, name, value)}": error for value, error in errors.items()}
+        metrics |= {f"error.{name}.{name_of_value(data, name, value)}": error for value, error in errors.items()}
         metrics.setdefault(f"worst.{name}", max(errors.values()))  # `worst.class` is that of the labels
         if reference is not None and name in reference.attributes:
             shares = {value: int((reference.attributes[name] == value).sum()) for value in present}
@@ -137,11 +136,6 @@ def autocast(device: torch.device | str, precision: str) -> contextlib.AbstractC
 def to_memory_format(x: Tensor, memory_format: torch.memory_format) -> Tensor:
     """Images in the memory format of the model; other data as they are."""
     return x.contiguous(memory_format=memory_format) if x.ndim == 4 else x
-
-
-def _name(values: Mapping[str, tuple[str, ...]], attribute: str, value: int) -> str:
-    names = values.get(attribute, ())
-    return (names[value] or EMPTY) if 0 <= value < len(names) else str(value)
 
 
 def evaluation_split(data: Splits, split: str | None) -> str:

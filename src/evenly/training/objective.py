@@ -3,7 +3,7 @@
 Shapes: N examples, C classes. A model for two classes may have one output, a logit that is positive for class 1.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch  # noqa: F401  # for the examples
@@ -52,6 +52,15 @@ class Objective:
     def __post_init__(self) -> None:
         if self.kind == "squared" and self.label_smoothing:
             raise UsageError(unsmoothed(self.label_smoothing))
+
+    @property
+    def plain(self) -> "Objective":
+        """The loss of the task alone, by which networks compare whatever was added to it in training.
+
+        >>> Objective("logistic", label_smoothing=0.1, logit_penalty=0.01).plain
+        Objective(kind='logistic', label_smoothing=0.0, logit_penalty=0.0)
+        """
+        return replace(self, label_smoothing=0.0, logit_penalty=0.0)
 
     def __call__(self, outputs_NC: Tensor, labels_N: Tensor) -> Tensor:
         """The loss of every example."""

@@ -61,3 +61,14 @@ def test_probes_give_that_interval_for_groups_and_wilsons_without() -> None:
     grouped = fit_probe(x, y, rng=rng, groups=cells, test_groups=cells, refits=1, **settings)  # type: ignore[arg-type]
     wide, narrow = grouped.interval, wilson(grouped.error, 400)
     assert wide[1] - wide[0] > 1.5 * (narrow[1] - narrow[0])
+
+
+def test_a_feature_that_was_constant_where_the_probe_was_fitted_does_not_decide_elsewhere() -> None:
+    """The mean of equal numbers is off by rounding, and dividing by that would magnify any later change."""
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(600, 3, generator=rng)
+    y = (x[:, 0] > 0.4).long()
+    x[:300, 2], x[300:, 2] = 0.1, 0.3
+    assert 0 < x[:300, 2].numpy().std() < 1e-7
+    fit = {"test_features": x[300:], "test_targets": y[300:], "rng": rng, "refits": 2}
+    assert fit_probe(x[:300], y[:300], **fit).error < 0.1

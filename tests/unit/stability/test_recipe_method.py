@@ -116,6 +116,7 @@ def test_a_ratio_needs_sam_and_stands_in_the_name() -> None:
     model, data = toy()
     rng = torch.Generator().manual_seed(0)
     report = run_report(model, data, [data], replace(method, batch=8), lr=0.1, rng=rng, loss="squared")
+    assert any("reshuffled epochs have another threshold" in note for note in report["notes"]) == (len(data) > 8)
     assert list(report["methods"]) == [method.name, "plain SGD"]
     own, sgd = report["methods"].values()
     by_hand = Problem.from_factors(data.inputs)

@@ -1,12 +1,18 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
+from torch.nn import functional
 
+from evenly import load_run
 from evenly.data import Augmentation, Labelled, load
+from evenly.recipe import Data, Model, Recipe
 from evenly.training.evaluate import outputs, scores
 from evenly.training.objective import Objective
+from evenly.training.train import train
 
 
 def test_outputs_are_in_eval_mode_and_leave_every_module_as_it_was() -> None:
@@ -107,3 +113,24 @@ def test_a_value_for_each_example_makes_no_groups() -> None:
     found = scores(out, numbered, objective=Objective())
     assert found == scores(out, data, objective=Objective())
     assert "error.group.water" in found
+
+
+@pytest.mark.parametrize("terms", [{"label_smoothing": 0.2}, {"logit_penalty": 0.1}])
+def test_evaluation_reports_the_loss_without_the_terms_that_only_train(terms: dict[str, float]) -> None:
+    out, data = made(wrong=[False, True, False], groups=[0, 1, 1])
+    assert scores(out, data, objective=Objective(**terms)) == scores(out, data, objective=Objective())
+
+
+@pytest.mark.parametrize("term", ["label_smoothing", "logit_penalty"])
+def test_losses_of_two_recipes_compare_whatever_they_add_in_training(term: str, tmp_path: Path) -> None:
+    recipe = Recipe(
+        data=Data("digits"), model=Model("mlp", {"width": 8}), epochs=1, record_examples=True, **{term: 0.3}
+    )
+    run = train(recipe, runs=tmp_path, device="cpu")
+    network = load_run(run.path).model
+    for split, name in (("test", "test.loss"), ("train", "train.clean.loss")):
+        data = load("digits")[split]
+        loss_N = functional.cross_entropy(outputs(network, data), data.labels, reduction="none")
+        assert run.summary()[name] == pytest.approx(loss_N.mean().item(), rel=1e-5)
+    recorded = load_file(run.path / "examples" / "epoch-0001.safetensors")["loss"]
+    torch.testing.assert_close(recorded, loss_N)
