@@ -45,6 +45,21 @@ def budget(device: torch.device | str) -> int:
     return 1 << 62 if left is None else int(SHARE * left)
 
 
+def require(num_bytes: int, what: str, advice: str, *, device: torch.device | str = "cpu", verb: str = "needs") -> None:
+    """Refuse what needs more memory than is free, before it is allocated.
+
+    >>> require(10**15, "num_train = 10**12", "Give fewer.")
+    Traceback (most recent call last):
+    evenly.errors.SetupError: num_train = 10**12 needs 1,000 TB of memory, and cpu has ... GB free. Give fewer.
+    """
+    left = free(device)
+    if left is not None and num_bytes > left:
+        # Whole numbers: those of a mistyped setting may be too large for a float.
+        needed = f"{num_bytes // 10**12:,} TB" if num_bytes >= 10**13 else f"{num_bytes / 1e12:.2g} TB"
+        needed = needed if num_bytes >= 10**12 else f"{num_bytes / 1e9:.3g} GB"
+        raise SetupError(f"{what} {verb} {needed} of memory, and {device} has {left / 1e9:.3g} GB free. {advice}")
+
+
 def is_out(error: BaseException) -> bool:
     """Whether the error says that memory has run out, on any device.
 

@@ -9,7 +9,6 @@ ones, L transformed together, B in a batch.
 """
 
 import itertools
-import operator
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,11 +17,10 @@ from torch import Tensor
 
 from evenly import rng
 from evenly.data.augment import Augmentation
+from evenly.data.batch_arguments import check_kinds, example_weights, positions_in, whole_number
 from evenly.data.decoding import Decoder
 from evenly.data.draws import Draws
 from evenly.data.labelled import Labelled, Lazy, scale_pixels
-from evenly.data.positions import check_positions
-from evenly.data.splits import Splits
 from evenly.data.targeted import Targeted
 from evenly.device import pins, prefetch, upload
 from evenly.errors import UsageError
@@ -126,15 +124,16 @@ class Batches:
         workers: int = 0,
         share: tuple[int, int] = (0, 1),
     ) -> None:
-        _check_kind(data, augment)
-        self.data, self.batch_size, self.seed = data, _whole("batch_size", batch_size, least=1), _whole("seed", seed)
-        self.shuffle, self.augment, self.drop_last, self.workers = shuffle, augment, drop_last, workers
+        check_kinds(data, augment)
+        self.batch_size, self.seed = whole_number("batch_size", batch_size, least=1), whole_number("seed", seed)
+        self.data, self.shuffle, self.augment = data, shuffle, augment
+        self.drop_last, self.workers = drop_last, workers
         self.rank, self.size = share
         self.device = data.labels.device if device is None else torch.device(device)
-        self._position_M = _positions(data, indices)
+        self._position_M = positions_in(data, indices)
         self._index_M = data.index.cpu()[self._position_M]
         self._copy_M = occurrences(self._index_M)
-        weight_N = _weights(data, weights)
+        weight_N = example_weights(data, weights)
         self._weight_M = None if weight_N is None else weight_N[self._position_M]
         self.targeted = targeted
         if targeted is not None:
@@ -159,7 +158,7 @@ class Batches:
 
     def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Batch]:
         """The batches of `epoch` from number `start` on; nothing is read for those before."""
-        number = _whole("epoch", epoch, least=0)
+        number = whole_number("epoch", epoch, least=0)
         if not 0 <= start <= len(self):
             raise UsageError(f"batches: start {start} is not among the {len(self)} batches of an epoch.")
         return self._batches(number, start)
@@ -283,55 +282,3 @@ _AHEAD = 4096  # examples
 
 def _bytes_or_float32(x: Tensor) -> Tensor:
     return x if x.dtype == torch.uint8 else x.to(torch.float32)
-
-
-def _whole(what: str, value: int, *, least: int | None = None) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or (least is not None and number < least):
-        bound = "" if least is None else f" from {least} on"
-        raise UsageError(f"batches: {what} {value!r}: give a whole number{bound}.")
-    return number
-
-
-def _check_kind(data: object, augment: object) -> None:
-    if isinstance(data, Splits):
-        raise UsageError(f"batches: data are a Splits, with the parts {', '.join(data)}: give .train, or another.")
-    if augment is not None and not isinstance(augment, Augmentation):
-        raise UsageError(
-            f"batches: augment={augment!r:.60} is a {type(augment).__name__}: give Augmentation.parse(['mirror'], "
-            "data=data), after `from evenly.data import Augmentation`."
-        )
-    if not isinstance(data, Labelled):
-        raise UsageError(
-            f"batches: data are a {type(data).__name__}, which names no classes. Give Labelled(inputs, labels, "
-            "classes), after `from evenly.data import Labelled`, or the part of a data set: evenly.load('digits').train"
-        )
-
-
-def _positions(data: Labelled, indices: Tensor | Sequence[int] | None) -> Tensor:
-    if indices is None:
-        return torch.arange(len(data))
-    where = f"{data.name} {data.split}"
-    here = indices.cpu() if isinstance(indices, Tensor) else indices
-    return check_positions(here, len(data), who="batches: indices", where=where)
-
-
-def _weights(data: Labelled, weights: Tensor | Sequence[float] | None) -> Tensor | None:
-    if weights is None:
-        return None
-    weight_N = torch.as_tensor(weights).cpu()
-    if weight_N.shape != (len(data),):
-        given = f"{len(weight_N)}" if weight_N.ndim == 1 else f"of shape {tuple(weight_N.shape)}"
-        raise UsageError(
-            f"batches: weights are {given}, and {data.name} {data.split} has {len(data)} examples: give one for each."
-        )
-    wrong = (~(weight_N.isfinite() & (weight_N >= 0))).nonzero().flatten()
-    if len(wrong):
-        raise UsageError(
-            f"batches: the weight of example {int(wrong[0])} is {weight_N[wrong[0]].item():g} ({len(wrong)} such "
-            "weights): give numbers from 0 on."
-        )
-    return weight_N

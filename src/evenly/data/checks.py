@@ -14,7 +14,7 @@ from evenly.data.formats.class_folders import quote_names
 from evenly.data.formats.image_decoding import describe_broken
 from evenly.data.formats.image_files import ImageFiles, misfits
 from evenly.data.labelled import Labelled
-from evenly.data.own.hugging_face import Rows
+from evenly.data.own.table_rows import Rows
 from evenly.data.splits import Splits
 from evenly.errors import DataError
 from evenly.files.names import Names

@@ -1,4 +1,4 @@
-"""Sixteen hex digits that change when a tensor, a text or any of several do."""
+"""Sixteen hex digits that change when any of the given tensors and texts does."""
 
 import hashlib
 from collections.abc import Iterable

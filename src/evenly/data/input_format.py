@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
 from evenly.data.augment import Augmentation, Normalise
+from evenly.data.channels import pixels_of
 from evenly.data.crops import Resize
 from evenly.data.draws import Draws
 from evenly.data.formats.image_decoding import as_mode, decode
@@ -39,6 +39,7 @@ class InputFormat:
 
     Examples
     --------
+    >>> import numpy as np
     >>> inputs = InputFormat((3, 4, 4), is_bytes=True)
     >>> inputs(Image.new("RGB", (9, 7), "white")).shape, inputs(np.zeros((2, 4, 4, 3), np.uint8)).shape
     (torch.Size([3, 4, 4]), torch.Size([2, 3, 4, 4]))
@@ -95,8 +96,7 @@ class InputFormat:
         height, width = self.shape[1:]
         if picture.size != (width, height):
             picture = picture.resize((width, height), Image.Resampling.BILINEAR)
-        pixels = np.array(picture)
-        return torch.from_numpy(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1).copy())
+        return pixels_of(picture)
 
     def finish(self, values: Tensor) -> Tensor:
         """A batch in the shape of the data as the network takes it: resized, scaled and normalised as in evaluation."""
@@ -169,8 +169,7 @@ def _converted(picture: Image.Image, mode: Literal["RGB", "L"]) -> Image.Image:
 
 def _numbers(given: Any) -> Tensor:
     try:
-        # A data frame, or a column of one.
-        return as_tensor(given.to_numpy() if hasattr(given, "to_numpy") else given)
+        return as_tensor(given)
     except (TypeError, ValueError, RuntimeError, LookupError) as error:
         raise UsageError(
             f"a {type(given).__name__} is not a valid input: give image files, a folder, PIL images, arrays or tensors."

@@ -1,5 +1,6 @@
 """The parts of one data set: training examples, and those held out, by name."""
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -39,6 +40,7 @@ class Splits(Mapping[str, Labelled]):
         for part in parts.values():
             _check_names(name, part)
         _check_classes(name, parts)
+        _check_twins(name, self.classes)
 
     def __getitem__(self, split: str) -> Labelled:
         if split not in self._parts:
@@ -135,6 +137,17 @@ def _check_classes(data: str, parts: Mapping[str, Labelled]) -> None:
             else f"class {place} is {classes[place]!r} in train and {part.classes[place]!r} in {split}"
         )
         raise DataError(f"{data}: {differ}. Number the classes of all splits alike: give each the same `classes`.")
+
+
+def _check_twins(data: str, classes: Sequence[str]) -> None:
+    """Refuse two classes of one name, also as people see it: accents in one character or two, spaces at an end."""
+    seen: dict[str, int] = {}
+    for label, name in enumerate(classes):
+        first = seen.setdefault(unicodedata.normalize("NFC", name).strip(), label)
+        if first != label:
+            same = name == classes[first]
+            called = f"are both called {name!r}" if same else f"look alike, {classes[first]!a} and {name!a}"
+            raise DataError(f"{data}: classes {first} and {label} {called}. Rename one, or make them one class.")
 
 
 def _check_names(data: str, part: Labelled) -> None:

@@ -1,4 +1,4 @@
-"""Arrays as people give them, made tensors of one kind, or refused with what to give instead.
+"""Arrays as users give them, converted to tensors of one kind, or refused with what to give instead.
 
 Shapes: N examples.
 """

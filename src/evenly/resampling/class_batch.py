@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from evenly.resampling.class_statistics import splits_by_outputs
-from evenly.resampling.kmeans import center, means, real, two_sides
+from evenly.resampling.kmeans import center, means, point_mask, two_sides
 from evenly.resampling.separation import ClassSplit
 
 
@@ -32,7 +32,7 @@ class ClassBatch:
         """
         count_B = sizes_B.to(x_MD.device)
         longest = int(sizes_B.max())
-        real_BK = real(count_B, longest)
+        real_BK = point_mask(count_B, longest)
         if len(sizes_B) == 1:
             x_BKE, loss_BK = scratch[None, :longest], loss_M[None]
         else:

@@ -3,6 +3,8 @@
 Shapes: N points, D coordinates, M in a sample.
 """
 
+import math
+from collections.abc import Collection
 from typing import NamedTuple
 
 import torch
@@ -72,3 +74,19 @@ def distinctness(
         half_P = bisect(cloud_PD, rng=rng, restarts=4)
         nulls.append(0.0 if half_P is None else silhouette(cloud_PD, half_P, sample=sample, rng=rng))
     return Distinctness(known, tuple(nulls))
+
+
+def may_be_chance(classes: Collection[Distinctness]) -> bool:
+    """Whether as many classes may look distinct although none has two parts.
+
+    Such a class looks distinct with probability p = 1/(clouds + 1), so that the number of them is binomial. All classes
+    together are held to the level of a single one: it is chance if P(at least as many) > p.
+
+    >>> cloud, parts = Distinctness(0.3, (0.4,) * 9), Distinctness(0.5, (0.4,) * 9)
+    >>> may_be_chance([parts] + 9 * [cloud]), may_be_chance(3 * [parts] + 7 * [cloud]), may_be_chance([parts])
+    (True, False, False)
+    """
+    num, found = len(classes), sum(each.distinct for each in classes)
+    p = max((1 / (len(each.clouds) + 1) for each in classes), default=1.0)
+    fewer = sum(math.comb(num, k) * p**k * (1 - p) ** (num - k) for k in range(found))
+    return 1 - fewer > p + 1e-9  # rounding

@@ -29,6 +29,7 @@ from evenly.resampling.storage import example_rows
 
 Link = Literal["symbolic", "hard"]
 PathLike = str | os.PathLike[str]
+_OWN = ("path", "index", "label", "split", "hard", "loss", "repeat")  # columns that an attribute cannot be written to
 
 
 def write_indices(
@@ -49,14 +50,16 @@ def write_csv(
     once: Tensor | Sequence[int] | None = None,
     files: Sequence[PathLike] | None = None,
     held_out: Mapping[str, Labelled] | None = None,
+    attributes: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write a row per example with the columns `[path,]index,label,[split,]hard,loss,repeat`.
+    """Write a row per example with the columns `[path,]index,label,[split,]hard,loss,repeat` and those of `attributes`.
 
     `repeat` is how often the example is trained on, 1 for most, and `label` the name of the class where names are
     known. With `files`, one per row of the separation, the first column is the file relative to the manifest, so that
     the manifest alone is a data set (`evenly.data.own.manifests` reads it too, repeats and all). `held_out` are the
     other splits of the same image files: their rows follow, so that training on the manifest has the same test set.
-    Their `repeat` is 0, so that a loop that knows only this column does not train on them.
+    Their `repeat` is 0, so that a loop that knows only this column does not train on them. `attributes` are further
+    columns, a cell per row of the separation (see `attribute_cells`).
     """
     path = Path(path)
     repeat_N = separation.repeats(factor, once=once).tolist()
@@ -64,18 +67,41 @@ def write_csv(
     others = held_out or {}
     if others and names is None:
         raise UsageError("held_out= adds the files of other splits: give the training files too, files=.")
+    further = dict(attributes or {})
     first, split_name = (["path"] if names else []), (["split"] if others else [])
     with replacing(path, "w") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*first, "index", "label", *split_name, "hard", "loss", "repeat"])
+        writer.writerow([*first, "index", "label", *split_name, "hard", "loss", "repeat", *further])
         for row, (index, label, hard, loss) in enumerate(example_rows(separation)):
             word = separation.classes[label] if separation.classes else label
             in_split = ["train"] if others else []
-            writer.writerow([*([names[row]] if names else []), index, word, *in_split, hard, loss, repeat_N[row]])
+            cells = [column[row] for column in further.values()]
+            writer.writerow(
+                [*([names[row]] if names else []), index, word, *in_split, hard, loss, repeat_N[row], *cells]
+            )
         for split, part in others.items():
             below = _relative(_files_of(part), path.parent, len(part))
-            for name, index, label in zip(below, part.index.tolist(), part.labels.tolist(), strict=True):
-                writer.writerow([name, index, part.classes[label], split, "", "", 0])
+            known = attribute_cells(part)
+            columns = [known.get(column, [""] * len(part)) for column in further]
+            rows = zip(below, part.index.tolist(), part.labels.tolist(), *columns, strict=True)
+            for name, index, label, *cells in rows:
+                writer.writerow([name, index, part.classes[label], split, "", "", 0, *cells])
+
+
+def attribute_cells(data: Labelled) -> dict[str, list[str]]:
+    """The attributes of examples as a manifest writes them, but for those named like a column of an export.
+
+    >>> import torch
+    >>> tag = {"tag": torch.tensor([1, 0]), "day": torch.tensor([3, 4]), "hard": torch.tensor([0, 1])}
+    >>> attribute_cells(Labelled(torch.zeros(2, 1), torch.tensor([0, 1]), ("a", "b"), tag, {"tag": ("", "red")}))
+    {'tag': ['red', ''], 'day': ['3', '4']}
+    """
+    cells = {}
+    for name, values_N in data.attributes.items():
+        if name not in _OWN:
+            words = data.values.get(name, ())
+            cells[name] = [words[value] if 0 <= value < len(words) else str(value) for value in values_N.tolist()]
+    return cells
 
 
 def write_links(

@@ -39,7 +39,8 @@ def gallery(separation: Separation, logits: Array, data: Labelled, *, suspects: 
     ([1, 0, 2, 4, 3, 5], [False, False, True, False, False, False], '2 3')
     """
     rows_M = extremes(separation.labels, separation.losses)
-    where_M = positions(data, separation.index, separation.labels, by_position=separation.by_position)[rows_M]
+    where_N = positions(data, separation.index, separation.labels, by_position=separation.by_position, part=True)
+    where_M = where_N[rows_M]
     suspect_N = torch.zeros(len(separation), dtype=torch.bool)
     suspect_N[suspects] = True
     outputs_MD = rows_of(logits, rows_M)

@@ -78,14 +78,14 @@ def center(x_BNE: Tensor, count_B: Tensor) -> Tensor:
     x_BND -= center_BD[:, None]
     x_BNE[..., -1] = 1
     if len(x_BNE) > 1:
-        x_BNE *= real(count_B, x_BNE.shape[1])[..., None]
+        x_BNE *= point_mask(count_B, x_BNE.shape[1])[..., None]
     return center_BD
 
 
-def real(count_B: Tensor, num: int) -> Tensor:
+def point_mask(count_B: Tensor, num: int) -> Tensor:
     """Which of `num` places of each cloud hold a point rather than padding.
 
-    >>> real(torch.tensor([1, 2]), 2).tolist()
+    >>> point_mask(torch.tensor([1, 2]), 2).tolist()
     [[True, False], [True, True]]
     """
     return torch.arange(num, device=count_B.device) < count_B[:, None]

@@ -69,6 +69,8 @@ def outputs(model: nn.Module, data: Dataset[Any] | DataLoader[Any] | Pair, *, ba
         _check_shows_all(loader, num)
     kinds = _NUMBERS if isinstance(dataset, Labelled) else (torch.float64,)
     rank, ranks = _place()
+    if num < ranks:  # some would have no example, and so no outputs to give: each takes all
+        rank, ranks = 0, 1
     options = {"batch_size": batch_size} if loader is None else _options(loader, batch_size)
     own = DataLoader(dataset, sampler=range(rank, num, ranks), **options)
     # A wrapper's forward may wait for other processes (DDP broadcasts buffers), whose number of batches may differ.

@@ -89,7 +89,7 @@ def whole_factors(factors: Any, num: int) -> Tensor:
     Traceback (most recent call last):
     evenly.errors.UsageError: factor 0 of example 1: every example occurs a whole number of times, at least once. ...
     """
-    factor_N = torch.as_tensor(factors).detach().cpu()
+    factor_N = as_tensor(factors).detach().cpu()
     if factor_N.shape != (num,):
         raise UsageError(f"{len(factor_N):,} factors for {num:,} examples: give one for each, or a single number.")
     wrong = (factor_N < 1) | (factor_N != factor_N.floor() if factor_N.is_floating_point() else False)

@@ -5,7 +5,7 @@ Shapes: N examples, K of one class, D outputs, R restarts.
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Literal, get_args
 
 import torch
@@ -157,28 +157,18 @@ def separate(
         hard_N[members_M] = batch.rows(hard_BK).cpu()
         clustered = batch.splits(classes_C.tolist(), hard_BK, sample=silhouette_sample, rng=rng)
         splits += _join(clustered, left_out)
-        for place, split in enumerate(clustered):
-            if split.label in looked_at:
-                facts = distinctness(
-                    batch.x_BKD[place, : sizes_C[place]],
-                    known=split.silhouette,
-                    sample=silhouette_sample,
-                    rng=generator(0, "distinct", split.label),
-                )
-                if facts is not None:
-                    distinct[split.label] = facts
+        distinct |= _distinct_clusters(batch, clustered, sizes_C, among=looked_at, sample=silhouette_sample)
 
     accuracy = right / len(outputs) if outputs.predict else math.nan
     spoken = remarks = on_probabilities(probable, binary=outputs.binary)
     if method == "k-means":
         refuse_equal(outputs, splits, clustered_num, float(loss_N.mean()), accuracy)
         unsplit = on_unsplit(outputs, splits, clustered_num)
-        clusters = on_clusters(outputs.name, distinct)
-        fit = on_fit(accuracy, max_accuracy, distinct)
         wrong = on_right_only(len(outputs), right) if among == "right" else ()
-        remarks = (*remarks, *unsplit, *wrong, *fit, *clusters)
-        clusterless = not any(facts.distinct for facts in distinct.values())
-        spoken = (*spoken, *unsplit, *wrong, *fit, *(clusters if clusterless else ()))
+        spoken = (*spoken, *unsplit, *wrong, *on_fit(accuracy, max_accuracy, distinct))
+        remarks = (*spoken, *on_clusters(outputs.name, distinct))
+        if not any(facts.distinct for facts in distinct.values()):
+            spoken = remarks
     for remark in spoken:
         warnings.warn(remark, SeparationWarning, stacklevel=2)
     return Separation(
@@ -195,6 +185,21 @@ def separate(
         distinctness=distinct,
         by_position=index is None,
     )
+
+
+def _distinct_clusters(
+    batch: ClassBatch, splits: Sequence[ClassSplit], sizes_C: Tensor, *, among: Set[int], sample: int
+) -> dict[int, Distinctness]:
+    """How distinct the two clusters are, for those of the classes that are judged and can be."""
+    distinct = {}
+    for place, split in enumerate(splits):
+        if split.label in among:
+            points_KD = batch.x_BKD[place, : sizes_C[place]]
+            rng = generator(0, "distinct", split.label)
+            facts = distinctness(points_KD, known=split.silhouette, sample=sample, rng=rng)
+            if facts is not None:
+                distinct[split.label] = facts
+    return distinct
 
 
 def _left_out(label_K: Tensor, loss_K: Tensor) -> dict[int, ClassSplit]:

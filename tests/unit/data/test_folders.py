@@ -221,3 +221,27 @@ def test_a_folder_that_cannot_be_read_is_named_and_not_taken_for_empty(closed: s
             assert str(found.value).startswith(f"{root / closed}: ")
         finally:
             (root / closed).chmod(0o755)
+
+
+@pytest.mark.parametrize("splits", [("test", "val"), ("train_set", "test_set"), ("Training Images", "Test Images")])
+def test_folders_that_are_called_like_splits_are_not_taken_for_classes(tmp_path: Path, splits: tuple[str, ...]) -> None:
+    tree(tmp_path, [f"{split}/{kind}/1.png" for split in splits for kind in ("cat", "dog")])
+    with pytest.raises(
+        DataError, match=rf"'{min(splits)}'.*would be classes.*Rename them to train, validation and test"
+    ):
+        folder(tmp_path)
+
+
+def test_folders_that_all_hold_the_same_folders_are_remarked_on(tmp_path: Path) -> None:
+    splits = folder(
+        tree(tmp_path, [f"{domain}/{kind}/1.png" for domain in ("photo", "sketch") for kind in ("cat", "dog")])
+    )
+    assert splits.classes == ("photo", "sketch")
+    (remark,) = splits.remarks
+    assert "the classes are 'photo', 'sketch'" in remark
+    assert "'cat', 'dog'" in remark
+    tree(tmp_path, ["photo/bird/1.png"])
+    assert folder(tmp_path).remarks == ()  # nested as people like
+    (tmp_path / "photo" / "bird" / "1.png").rename(tmp_path / "photo" / "1.png")
+    (tmp_path / "photo" / "bird").rmdir()
+    assert folder(tmp_path).remarks == ()

@@ -159,6 +159,34 @@ def test_columns_of_other_names_can_be_told(root: Path) -> None:
     assert {split: len(part) for split, part in splits.items()} == {"train": 1, "test": 1}
 
 
+@pytest.mark.parametrize(("option", "column"), [("split_column", "Split"), ("repeat_column", "REPEAT")])
+def test_a_column_that_differs_by_case_only_is_not_taken_for_an_attribute(root: Path, option: str, column: str) -> None:
+    path = write(root, f"path,label,{column}\nimages/0.png,a,1\nimages/1.png,b,1\n")
+    with pytest.raises(DataError, match=rf"column '{column}' is not '{column.lower()}'.*--set {option}={column}"):
+        manifest(path)
+
+
+def test_a_split_or_repeat_column_that_was_named_must_exist(root: Path) -> None:
+    path = write(root, "path,label,fold\nimages/0.png,a,train\nimages/1.png,b,train\nimages/2.png,b,test\n")
+    with pytest.raises(DataError, match=r"no column 'fodl'; its columns: path, label, fold\. Did you mean 'fold'\?"):
+        manifest(path, split_column="fodl")
+    with pytest.raises(DataError, match="no column 'times'; its columns: path, label, fold"):
+        manifest(path, split_column="fold", repeat_column="times")
+    path = write(root, "path,label,split,fold\nimages/0.png,a,left,train\nimages/1.png,b,left,train\n")
+    with pytest.raises(DataError, match="Did you mean 'fold'"):
+        manifest(path, split_column="fodl")
+    assert manifest(path, split_column="none").train.values["split"] == ("left",)  # a column of another meaning
+
+
+@pytest.mark.parametrize(
+    ("option", "column"), [("path_column", "label"), ("split_column", "label"), ("repeat_column", "path")]
+)
+def test_a_column_has_one_meaning(root: Path, option: str, column: str) -> None:
+    path = write(root, "path,label\nimages/0.png,a\nimages/1.png,b\n")
+    with pytest.raises(DataError, match=rf"column '{column}' is named by two options, .*{option}"):
+        manifest(path, **{option: column})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

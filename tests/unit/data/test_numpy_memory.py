@@ -58,3 +58,33 @@ def test_outputs_and_labels_are_separated_in_any_layout(change) -> None:
 def test_a_picture_of_more_than_8_bits_is_not_cut_off_at_255() -> None:
     with pytest.raises(DataError, match=r"the picture has more than 8 bits per pixel \(mode I;16\); scale it"):
         InputFormat((1, 2, 2), is_bytes=True)(Image.new("I;16", (2, 2), 1000))
+
+
+def test_columns_of_a_table_are_read_by_position_whatever_their_index() -> None:
+    pandas = pytest.importorskip("pandas")
+    part = pandas.Series([10, 20, 30], index=[7, 0, 5])  # as a train/test split of a table leaves it
+    assert as_tensor(part).tolist() == [10, 20, 30]
+    table = pandas.DataFrame([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], columns=["a", "b"], index=[7, 0, 5])
+    assert as_tensor(table).tolist() == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+
+
+def test_outputs_and_labels_of_a_table_separate_as_their_numbers_do() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    label_N = rng.integers(0, 3, 90)
+    logits_NC = 4 * np.eye(3)[label_N] * (rng.random((90, 1)) < 0.6) + rng.normal(size=(90, 3))
+    order = rng.permutation(200)[:90]
+    separation = evenly.separate(pandas.DataFrame(logits_NC, index=order), pandas.Series(label_N, index=order))
+    assert separation.hard.tolist() == evenly.separate(logits_NC, label_N).hard.tolist()
+    factor = pandas.Series(np.where(separation.hard, 3, 1), index=order)
+    assert separation.repeats(factor).tolist() == factor.tolist()
+
+
+def test_a_table_and_its_column_of_labels_are_inputs_and_labels() -> None:
+    pandas = pytest.importorskip("pandas")
+    model = torch.nn.Linear(2, 3)
+    table = pandas.DataFrame(np.random.default_rng(0).normal(size=(4, 2)).astype(np.float32), index=[3, 1, 9, 8])
+    label = pandas.Series([2, 0, 1, 1], index=table.index)
+    logits, labels = evenly.outputs(model, (table, label))
+    assert labels.tolist() == [2, 0, 1, 1]
+    assert torch.allclose(torch.as_tensor(logits), model(torch.tensor(table.to_numpy())).detach())

@@ -1,10 +1,14 @@
 """The parts of a data set: what is missing is named, and what tells them from others is their content."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import TensorDataset
 
-from evenly.data import Labelled, Splits
+from evenly.data import Labelled, Splits, load
 from evenly.errors import DataError, UsageError
 
 
@@ -31,6 +35,36 @@ def test_a_class_whose_name_a_record_would_read_as_a_number_is_refused(name: str
     part = Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), ("ok", name))
     with pytest.raises(DataError, match=f"tiny: the class '{name}' would be read.*Rename the class"):
         Splits("tiny", {"train": part})
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ("caf\u00e9", "are both called 'caf\u00e9'"),
+        ("cafe\u0301", r"look alike, 'caf\\xe9' and 'cafe\\u0301'"),
+        ("caf\u00e9 ", r"look alike, 'caf\\xe9' and 'caf\\xe9 '"),
+    ],
+    ids=["the same", "an accent of its own", "a space"],
+)
+def test_two_classes_of_one_name_are_refused(second: str, said: str, tmp_path: Path) -> None:
+    names = ("caf\u00e9", second)
+    with pytest.raises(DataError, match=f"tiny: classes 0 and 1 {said}. Rename one"):
+        Splits("tiny", {"train": Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), names)})
+    np.savez(tmp_path / "mine.npz", inputs=np.zeros((2, 3)), labels=np.array([0, 1]), classes=np.array(names))
+    with pytest.raises(DataError, match=r"mine\.npz: classes 0 and 1"):
+        load(str(tmp_path / "mine.npz"))
+
+
+def test_two_class_folders_that_look_alike_are_refused(tmp_path: Path) -> None:
+    for folder in ("cafe\u0301", "caf\u00e9"):
+        (tmp_path / "places" / folder).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "places" / folder / "1.png")
+    with pytest.raises(DataError, match=r"places: classes 0 and 1 look alike"):
+        load(str(tmp_path / "places"))
+
+
+def test_letters_of_two_sizes_are_two_classes() -> None:
+    assert Splits("d", {"train": Labelled(torch.zeros(2, 3), torch.tensor([0, 1]), ("a", "A"))}).num_classes == 2
 
 
 def test_the_fingerprint_is_that_of_all_splits_and_their_names() -> None:

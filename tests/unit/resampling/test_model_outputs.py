@@ -18,6 +18,7 @@ from torch.utils.data import (
     IterableDataset,
     RandomSampler,
     SequentialSampler,
+    Subset,
     SubsetRandomSampler,
     TensorDataset,
     WeightedRandomSampler,
@@ -298,5 +299,8 @@ if __name__ == "__main__":
     wrapped = nn.parallel.DistributedDataParallel(network())
     result = evenly.outputs(wrapped, data(), batch_size=4)
     torch.save(tuple(result), Path(sys.argv[1]) / f"{os.environ['RANK']}.pt")
+    alone = evenly.outputs(wrapped, Subset(data(), [3]))  # one example for two processes
+    torch.testing.assert_close(alone.logits[0], result.logits[3])
+    assert alone.labels.tolist() == result.labels[3:4].tolist()
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()

@@ -10,13 +10,13 @@ from evenly.data.fetch.disk import writing
 from evenly.data.fetch.download import fetch
 from evenly.data.fetch.publication import Archive, Source
 from evenly.data.fetch.sources import source
-from evenly.data.fetch.unpack import unpack, workplace
+from evenly.data.fetch.unpack import unpack, working_folder
 from evenly.data.fetch.verify import FileCheck, digest, present_layout, verify
 from evenly.errors import DataError
 
 
 @dataclass(frozen=True)
-class Got:
+class FetchResult:
     """The result of `get`: where the data are, how they were checked, and whether they were there before."""
 
     name: str
@@ -39,7 +39,7 @@ def get(
     attempts: int = 5,
     timeout: float = 30.0,
     pause: float = 1.0,
-) -> Got:
+) -> FetchResult:
     """Fetch the published data set `name` into the data root and check it; correct files are left alone.
 
     `mirror` is an address with files of the same names, tried before the publisher's. For data sets that must be
@@ -56,7 +56,7 @@ def get(
     checks = verify(published, root=root)
     if all(check.state == "ok" for check in checks):
         _sweep(published, root)
-        return Got(published.name, root / present_layout(published, root=root).folder, True, tuple(checks))
+        return FetchResult(published.name, root / present_layout(published, root=root).folder, True, tuple(checks))
     # From here on the preferred layout is filled and checked, whatever part of another one exists.
     if present_layout(published, root=root) is not published.layouts[0]:
         checks = verify(replace(published, layouts=published.layouts[:1]), root=root)
@@ -97,7 +97,7 @@ def get(
             + "\n  ".join(faults)
             + f"\nRemove {root / published.folder} and repeat the command."
         )
-    return Got(published.name, root / published.folder, False, tuple(checks))
+    return FetchResult(published.name, root / published.folder, False, tuple(checks))
 
 
 def _mark(place: Path) -> Path:
@@ -110,7 +110,7 @@ def _sweep(published: Source, root: Path) -> None:
     with contextlib.suppress(OSError):  # read-only data are fine
         for archive in published.archives:
             if archive.packed:
-                shutil.rmtree(workplace(root / archive.into), ignore_errors=True)
+                shutil.rmtree(working_folder(root / archive.into), ignore_errors=True)
             if (mark := _mark(root / archive.name)).exists():
                 (root / archive.name).unlink(missing_ok=True)
                 mark.unlink()

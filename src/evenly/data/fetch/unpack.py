@@ -57,7 +57,7 @@ def unpack(
     """
     archive, folder = Path(archive), Path(folder)
     members = _opener(archive)
-    work = workplace(folder)
+    work = working_folder(folder)
     with writing(folder):
         shutil.rmtree(work, ignore_errors=True)  # what a killed run has left
         work.mkdir(parents=True)
@@ -80,7 +80,7 @@ def unpack(
     return folder
 
 
-def workplace(folder: Path) -> Path:
+def working_folder(folder: Path) -> Path:
     """The hidden folder beside `folder` in which archives are unpacked; a killed command leaves it behind."""
     return folder.with_name(f".{folder.name}.unpacking")
 

@@ -150,10 +150,10 @@ def describe_broken(broken: Sequence[Broken], *, root: Path = Path()) -> str:
     return f"{head} and {len(broken) - _NAMED:,} more" if len(broken) > _NAMED else head
 
 
-def undecodable(broken: Sequence[Broken], *, root: Path = Path()) -> str:
+def describe_undecodable(broken: Sequence[Broken], *, root: Path = Path()) -> str:
     """What an error says about images that do not decode.
 
-    >>> undecodable([Broken(Path("cat.png"), "cut short")])
+    >>> describe_undecodable([Broken(Path("cat.png"), "cut short")])
     '1 image does not decode: cat.png (cut short). Replace such files, or leave them out with --skip-broken, ...'
     """
     count = "1 image does" if len(broken) == 1 else f"{len(broken):,} images do"

@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from evenly import memory
 from evenly.data.contents import DECODES, file_states, refuse_changed
 from evenly.data.formats.image_decoding import (
     VERIFY,
     Broken,
     decode,
     describe_broken,
+    describe_undecodable,
     scan,
     scan_sizes,
     size_of,
-    undecodable,
 )
 from evenly.errors import DataError, UsageError
 from evenly.files.names import Names
@@ -130,7 +131,7 @@ class ImageFiles:
     def _refuse_unusable(self, paths: Sequence[Path]) -> None:
         root = Path(os.path.abspath(self.root))
         if broken := [] if self.scanned else scan(paths):
-            raise DataError(f"{self.root}: {undecodable(broken, root=root)} {VERIFY}")
+            raise DataError(f"{self.root}: {describe_undecodable(broken, root=root)} {VERIFY}")
         if odd := [] if self.resize else scan_sizes(paths, self.size):
             height, width = self.size
             verb = "is" if len(odd) == 1 else "are"
@@ -169,6 +170,7 @@ def height_and_width(size: Size) -> tuple[int, int]:
     height, width = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
     if min(height, width) < 1:
         raise UsageError(f"size={size!r}: height and width must be at least 1 pixel.")
+    memory.require(3 * height * width, f"An image of {height}×{width} (size={size!r})", "Give a smaller size.")
     return height, width
 
 

@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from evenly.data.channels import has_channels_last
 from evenly.data.formats.class_folders import quote_names
 from evenly.data.formats.locate import Missing
-from evenly.data.labelled import Labelled, has_channels_last
+from evenly.data.labelled import Labelled
 from evenly.data.own.folders import SPLIT_NAMES
 from evenly.data.splits import Splits
 from evenly.errors import DataError

@@ -6,6 +6,7 @@ from evenly.data.formats.class_folders import class_folders, has_images, quote_n
 from evenly.data.formats.image_files import Size
 from evenly.data.formats.listing import Listing, by_split
 from evenly.data.formats.locate import Missing
+from evenly.data.own.inner_folders import remarks_on_levels
 from evenly.data.own.shared_files import remarks_on_shared
 from evenly.data.splits import Splits
 from evenly.errors import DataError
@@ -45,6 +46,7 @@ def folder(path: Path, *, size: Size | None = None, skip_broken: bool = False) -
     split_folders = _split_folders(path)
     files_by_split = {split: class_folders(path / below) for split, below in split_folders.items()}
     classes = tuple(files_by_split["train"])
+    levels = remarks_on_levels(path / split_folders["train"], classes, split_words=tuple(SPLIT_NAMES))
     names: list[str] = []
     labels: list[int] = []
     split_of: list[str] = []
@@ -63,7 +65,7 @@ def folder(path: Path, *, size: Size | None = None, skip_broken: bool = False) -
     splits = by_split(path.resolve().name, whole, split_of)
     shared = remarks_on_shared(whole, split_of)
     unread = [remark for below in split_folders.values() for remark in remarks_on_unread(path / below)]
-    splits.remarks = (*splits.remarks, *shared, *unread)
+    splits.remarks = (*splits.remarks, *levels, *shared, *unread)
     return splits
 
 

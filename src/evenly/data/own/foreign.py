@@ -12,9 +12,10 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
+from evenly.data.channels import channels_first, pixels_of
 from evenly.data.formats.image_decoding import as_mode
-from evenly.data.labelled import Labelled, has_channels_last
-from evenly.data.numpy_memory import as_tensor
+from evenly.data.labelled import Labelled
+from evenly.data.numpy_memory import as_array, as_tensor
 from evenly.errors import DataError, UsageError
 from evenly.progress import Bar
 
@@ -107,7 +108,7 @@ def require_indexable(dataset: Any) -> Any:
 
 
 def as_dataset(data: Any) -> Any:
-    """A pair of tensors or arrays (inputs, labels) as a data set, and data sets as they are; anything else is refused.
+    """A pair of tensors, arrays or tables (inputs, labels) as a data set, and data sets as they are; else an error.
 
     >>> as_dataset((torch.zeros(3, 2), torch.tensor([0, 1, 1])))[2]
     (tensor([0., 0.]), tensor(1))
@@ -115,6 +116,8 @@ def as_dataset(data: Any) -> Any:
     if isinstance(data, Mapping):
         first = next(iter(data), "train")
         raise UsageError(f"a {type(data).__name__} has several parts: give one of them, such as data[{first!r}].")
+    if type(data) in (tuple, list) and len(data) == 2:
+        data = type(data)(map(as_array, data))
     if _is_pair(data):
         inputs, labels = (_tensor_of(part, what) for part, what in zip(data, ("inputs", "labels"), strict=True))
         if len(inputs) != len(labels):
@@ -201,15 +204,14 @@ class ForeignInputs:
                     "Say which is the input with key=."
                 ) from None
         if isinstance(value, Tensor):
-            return _channels_first(value)
+            return channels_first(value)
         if isinstance(value, Image.Image):
             try:
-                pixels = np.array(as_mode(value, "L" if value.mode in ("L", "1") else "RGB"))
+                return pixels_of(as_mode(value, "L" if value.mode in ("L", "1") else "RGB"))
             except DataError as error:
                 raise DataError(f"item {position} of {type(self.dataset).__name__} has {error}.") from error
-            return torch.from_numpy(pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1).copy())
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            return _channels_first(as_tensor(value))
+            return channels_first(as_tensor(value))
         raise DataError(
             f"item {position} of {type(self.dataset).__name__} gives a {type(value).__name__} as its input, expected a "
             "tensor, an array or a PIL image."
@@ -218,7 +220,8 @@ class ForeignInputs:
 
 def _of_table(table: Any, labels: Any, classes: Sequence[str] | None, key: str | int) -> Labelled:
     """A table of Hugging Face's `datasets`: its features say which column is the label and what its classes are."""
-    from evenly.data.own.hugging_face import UNLABELLED, class_names, class_numbers, input_of, label_of, rows_of
+    from evenly.data.own.table_columns import UNLABELLED, class_names, class_numbers, input_of, label_of
+    from evenly.data.own.table_rows import rows_of
 
     kind = type(table).__name__
     if not len(table):
@@ -238,11 +241,6 @@ def _of_table(table: Any, labels: Any, classes: Sequence[str] | None, key: str |
     names = names if names is not None else tuple(str(number) for number in range(int(numbers.max()) + 1))
     column = key if isinstance(key, str) else input_of(table, label, kind, remedy="key='NAME'")
     return Labelled(rows_of(table, column, kind), numbers, names, name=kind)
-
-
-def _channels_first(value: Tensor) -> Tensor:
-    """An image H×W×C, as arrays hold it, turned round."""
-    return value.permute(2, 0, 1) if has_channels_last(value.shape) else value
 
 
 def _labels_of(dataset: Any) -> Any:

@@ -12,6 +12,7 @@ from evenly.data.formats.image_files import SUFFIXES, Size
 from evenly.data.formats.listing import Listing, by_split, members
 from evenly.data.formats.locate import Missing
 from evenly.data.labelled import EMPTY, MOST_VALUES
+from evenly.data.own.column_choice import is_there, refuse_shared
 from evenly.data.own.columns import number_words, whole_numbers
 from evenly.data.own.folders import SPLIT_NAMES
 from evenly.data.own.parquet import read_parquet
@@ -76,6 +77,10 @@ def manifest(
                 f"{near}{_misread(path, list(columns))}"
                 f"Name the column with {option}=, or --set {option}=NAME."
             )
+    chosen = {"path_column": path_column, "label_column": label_column}
+    for option, column in (("split_column", split_column), ("repeat_column", repeat_column)):
+        chosen |= {option: column} if is_there(path, columns, option, column) else {}
+    refuse_shared(path, chosen)
     if not len(table):
         raise DataError(f"{path}: lists no images: there is no row below the header.")
     _refuse_empty(path, path_column, columns[path_column])

@@ -15,7 +15,7 @@ def parity(*, rng: torch.Generator, num_train: int = 100, num_test: int = 1_000,
     >>> torch.equal(2 * data.labels - 1, (data.inputs[:, 0] * data.inputs[:, 1]).long())
     True
     """
-    require_counts(num_train=num_train, num_test=num_test)
+    require_counts(dim, num_train=num_train, num_test=num_test)
     if dim < 2:
         raise UsageError(f"dim = {dim}: the label is the product of two coordinates, so give 2 or more.")
 

@@ -50,7 +50,7 @@ def patches(
     ((3, 50), ['easy', 'easy_present', 'hard'])
     """
     shares = Shares(alpha, conflict, mislabelled, size, noise_option="mislabelled")
-    require_counts(num_train=num_train, num_test=num_test)
+    require_counts(NUM_PATCHES * dim, num_train=num_train, num_test=num_test)
     if dim < NUM_PATCHES:
         raise UsageError(f"dim = {dim}: two orthogonal features and noise need at least {NUM_PATCHES} dimensions.")
     if noise < 0:

@@ -57,7 +57,7 @@ def spirals(
     >>> list(splits), splits.train.shape
     (['train', 'test', 'balanced'], (4,))
     """
-    require_counts(num_train=num_train, num_test=num_test)
+    require_counts(4, num_train=num_train, num_test=num_test)
     for name, value in (("label_noise", label_noise), ("dropout_noise", dropout_noise)):
         if not 0 <= value <= 1:
             raise UsageError(f"{name} = {value} is a probability: give a number from 0 to 1.")
