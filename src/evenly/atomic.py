@@ -48,7 +48,7 @@ def replacing(
             path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = _temporary(path)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
     try:
         text = {} if "b" in mode else {"encoding": "utf-8", "errors": errors}
         with os.fdopen(handle, mode, **text) as file:  # type: ignore[call-overload]  # the mode decides
@@ -64,7 +64,7 @@ def replacing(
                 raise
     except OSError as error:
         if error.errno in _REMEDIES or error.filename == os.fspath(temporary):
-            raise unwritable(path, error) from error
+            raise unwritable_error(path, error) from error
         raise
 
 
@@ -88,7 +88,7 @@ def replacing_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock, work = _work_folder(path)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
     try:
         yield work / "new" / path.name
         _to_disk(work / "new")
@@ -100,7 +100,7 @@ def replacing_tree(path: str | os.PathLike[str]) -> Iterator[Path]:
             _put_back(work / "old", path)
             raise
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
         os.close(lock)
@@ -159,7 +159,7 @@ def make_folder(path: str | os.PathLike[str]) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise unwritable(Path(path), error) from error
+        raise unwritable_error(Path(path), error) from error
 
 
 def write_text(path: str | os.PathLike[str], text: str, *, parents: bool = True, errors: str = "strict") -> None:
@@ -173,7 +173,7 @@ def write_json(path: str | os.PathLike[str], value: Any, *, parents: bool = True
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n", parents=parents)
 
 
-def unwritable(path: Path, error: OSError) -> SetupError:
+def unwritable_error(path: Path, error: OSError) -> SetupError:
     """The error for a file that cannot be written, with its remedy."""
     remedy = _REMEDIES.get(error.errno or 0, "Choose a folder that can be written to.")
     return SetupError(f"cannot write {path}: {error.strerror or error}. {remedy}")

@@ -116,15 +116,15 @@ def test_a_batch_in_parts_takes_less_memory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rule", ["none", "sam"])
 def test_half_precision_trains_with_a_scaler_and_resumes_to_the_same_bits(rule: str, tmp_path: Path) -> None:
-    from evenly.training.gpu import resuming
+    from evenly.training.gpu import resumption
 
-    recipe = replace(resuming.RECIPE, precision="fp16", ascent=Ascent(rule, 0.05))
-    kept = resuming.RECIPE
+    recipe = replace(resumption.RECIPE, precision="fp16", ascent=Ascent(rule, 0.05))
+    kept = resumption.RECIPE
     try:
-        resuming.RECIPE = recipe
-        assert resuming.check(torch.device("cuda:1")) == ("the same bits", True)
+        resumption.RECIPE = recipe
+        assert resumption.check(torch.device("cuda:1")) == ("the same bits", True)
     finally:
-        resuming.RECIPE = kept
+        resumption.RECIPE = kept
     losses = [train(replace(TINY, precision=p), runs=tmp_path, device="cuda").metrics()[-1]["train.loss"]
               for p in ("fp32", "fp16")]  # fmt: skip
     assert losses[1] == pytest.approx(losses[0], rel=0.05)

@@ -47,8 +47,8 @@ def write_torchscript(trained: TrainedRun, out: Path) -> float:
     model, images = _whole(trained), _samples(trained)
     with atomic.replacing_tree(out) as path, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch advises torch.export, whose files other programs read less widely
-        torch.jit.save(torch.jit.trace(model, images, check_trace=False), str(path))  # type: ignore[no-untyped-call]
-        loaded = torch.jit.load(str(path))  # type: ignore[no-untyped-call]
+        torch.jit.save(torch.jit.trace(model, images, check_trace=False), str(path))  # type: ignore[no-untyped-call]  # torch's own
+        loaded = torch.jit.load(str(path))  # type: ignore[no-untyped-call]  # torch's own
         return _difference(model, images, loaded(images), out)
 
 

@@ -118,7 +118,7 @@ def _fetch(name: str, fetch: Callable[[], Any]) -> Any:
     hub.setLevel(logging.ERROR)  # its remarks on every attempt say no more than the error at the end
     try:
         return fetch()
-    except Exception as error:
+    except Exception as error:  # libraries wrap network failures in classes of their own
         if not _is_from_network(error):
             raise
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].partition(". ")[0].rstrip(".")
@@ -160,7 +160,7 @@ def _library(library: str, name: str) -> Any:
         raise SetupError(
             f"{name} needs {library}, which is installed but imports {error.name!r}, which is not. Install that too."
         ) from error
-    except Exception as error:
+    except Exception as error:  # a broken installation raises anything
         # A half-imported module must not make the next attempt fail with another error.
         for half in [key for key in set(sys.modules) - loaded if key.partition(".")[0] in EXTRAS]:
             del sys.modules[half]
@@ -186,7 +186,7 @@ def _users(
         model = function(**given)
     except EvenlyError:
         raise
-    except Exception as error:
+    except Exception as error:  # code of the user's
         raise UsageError(
             f"{name} failed when called with {_call(given)}: {type(error).__name__}: {error}. "
             "A function for a model takes input_shape and num_classes by name and returns a torch.nn.Module."
@@ -213,7 +213,7 @@ def _module(module_name: str, name: str) -> ModuleType:
         raise UsageError(
             f"model {name!r}: {module_name} was found, but it imports {error.name!r}, which is not installed."
         ) from error
-    except Exception as error:
+    except Exception as error:  # code of the user's
         raise UsageError(
             f"model {name!r}: {module_name} was found, but importing it failed: {type(error).__name__}: {error}"
         ) from error

@@ -44,7 +44,7 @@ def check(
                 outputs = model(inputs)
             except (MemoryError, torch.OutOfMemoryError):
                 raise
-            except Exception as error:
+            except Exception as error:  # the model may be the user's
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
                 when, hint = (" in train mode", _without_heads(model)) if mode == "train" else ("", "")
                 raise UsageError(

@@ -63,7 +63,7 @@ def read(path: Path) -> Mapping[str, Any]:
             f"{path} is damaged, or holds more than tensors and was not opened, because that could run code. "
             "Save it again with torch.save(model.state_dict(), …) or as .safetensors."
         ) from error
-    except Exception as error:
+    except Exception as error:  # the bytes choose what goes wrong
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise DataError(f"{path} cannot be read as weights: {reason}. Fetch or save it again.") from error
     if not isinstance(held, Mapping):

@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import re
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,17 +28,21 @@ _STAMPS = [{"evenly": str, "source": ({"revision": str, "dirty": (bool, None)}, 
 
 def store(context: Context, part: Part, work: Callable[[], PartResult]) -> None:
     """Run an unfinished part and store its result; its folder is identified by what it computes, not by a name."""
+    from evenly.training.ensemble.checkpoints import FOLDER, keeping_checkpoints
+
     begun = time.monotonic()
     recipe = {"code": part.identity.digest, "arguments": part.resolved}
     with Run.create(context.runs / PARTS, recipe, part.digest, environment=environment.stamp()) as run:
         if run.state == "done":
             return
-        result = work()
+        with keeping_checkpoints(run) as kept:
+            result = work()
         values = {name: {str(seed): float(v) for seed, v in by.items()} for name, by in result.values.items()}
         path = run.write_json(FOUND, {"values": values, "series": result.series})
         # Its runs may have been trained by other processes, or before an interruption.
         trained = sum(_seconds(context, name) for name in set(run_ids(result.series)))
-        took = max(time.monotonic() - begun, trained) / 60
+        took = max(kept.earlier + time.monotonic() - begun, trained) / 60
+        shutil.rmtree(run.path / FOLDER, ignore_errors=True)
         run.finish({"part": part.name, "work": part.address, "minutes": took, "checksum": _checksum(path)})
 
 

@@ -66,7 +66,7 @@ class Folder:
                 try:
                     (self.path / inside).mkdir(exist_ok=True)
                 except OSError as error:
-                    raise atomic.unwritable(path, error) from error
+                    raise atomic.unwritable_error(path, error) from error
             with atomic.replacing(path, mode, parents=False) as file:
                 yield file
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evenly.atomic import CLOEXEC, NOFOLLOW, replacing, unwritable
+from evenly.atomic import CLOEXEC, NOFOLLOW, replacing, unwritable_error
 from evenly.errors import DataError, SetupError
 from evenly.files.regular import open_regular
 from evenly.records import json_text
@@ -39,7 +39,7 @@ def append(path: Path, values: Mapping[str, Any]) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable_error(path, error) from error
 
 
 def drop_torn_line(path: Path) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 from types import ModuleType
 
 from evenly.atomic import CLOEXEC, NOFOLLOW, NONBLOCK
-from evenly.errors import SetupError, UsageError
+from evenly.errors import SetupError
+from evenly.progress import printable
 
 
-class Busy(UsageError):
-    """Another process is writing to the run."""
+class Busy(SetupError):
+    """Another process is writing to the run: the command is right, and works once that process has ended."""
 
 
 PATIENCE = 0.5  # seconds; `is_locked` takes the lock for an instant and must not look like a writer
@@ -85,9 +86,9 @@ def _take(handle: int, path: Path) -> None:
                     raise
                 time.sleep(0.02)
         os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        os.pwrite(handle, f"{os.getpid()} on {os.uname().nodename}\n".encode(), 0)
     except BlockingIOError:
-        holder = os.pread(handle, 20, 0).decode(errors="replace").strip() or "unknown"
+        holder = printable(os.pread(handle, 100, 0).decode(errors="replace").strip()) or "unknown"
         raise Busy(
             f"{path.parent} is being written by another process (number {holder}). "
             "Wait for it to end, stop it, or choose another folder for this run."

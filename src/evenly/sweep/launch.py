@@ -40,7 +40,7 @@ def launch(
     runs = Path(runs)
     if not plan:
         return {}
-    if is_here(where, plan):
+    if runs_here(where, plan):
         with Status(plan, where, None, what, listener) as status:
             _run_here(plan, where, runs, status, stop_at_failure=stop_at_failure)
         return status.results()
@@ -73,17 +73,17 @@ def check_available(where: Where, *, memory: int = 0) -> Where:
         from evenly.sweep import slurm_cluster
 
         slurm_cluster.check(where, memory=memory)
-    elif not is_one(where):
+    elif not is_sequential(where):
         return local.resolve_where(where, memory=memory)
     return where
 
 
-def is_here(where: Where, plan: Plan) -> bool:
+def runs_here(where: Where, plan: Plan) -> bool:
     """Whether the plan runs in this process: one job at a time needs no worker process."""
-    return is_one(where) or (where.engine == "local" and where.devices == 1 and len(plan) == 1)
+    return is_sequential(where) or (where.engine == "local" and where.devices == 1 and len(plan) == 1)
 
 
-def is_one(where: Where) -> bool:
+def is_sequential(where: Where) -> bool:
     """Whether jobs run one after another in this process."""
     return where.engine == "local" and where.devices == 1 and where.at_once == 1
 

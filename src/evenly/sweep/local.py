@@ -138,7 +138,7 @@ class _Worker:
         )
         taken = time.monotonic() - self.begun
         lost = {"host": socket.gethostname(), "log": log, "seconds": taken, "exit_code": SetupError.exit_code}
-        return Outcome(name, "lost", error=error, **lost)  # type: ignore[arg-type]
+        return Outcome(name, "lost", error=error, **lost)  # type: ignore[arg-type]  # of several kinds
 
 
 def _give_out(plan: Plan, workers: list[_Worker], *, logs: Path, status: Status) -> None:
@@ -161,7 +161,7 @@ def _give_out(plan: Plan, workers: list[_Worker], *, logs: Path, status: Status)
         over = wait(list(busy), timeout=LOOK)
         status.tick()
         for connection in over:
-            worker = busy[connection]  # type: ignore[index]
+            worker = busy[connection]  # type: ignore[index]  # only connections are waited for
             assert worker.job is not None
             outcome = worker.outcome(log_of(logs, worker.job))
             status.end(outcome)
@@ -245,7 +245,7 @@ def _serve(connection: Connection, settings: _WorkerSettings, gpus: str | None) 
     with suppress(EOFError, OSError):
         while True:
             job: Job = connection.recv()
-            connection.send(do(job, log=log_of(settings.logs, job), **how))  # type: ignore[arg-type]
+            connection.send(do(job, log=log_of(settings.logs, job), **how))  # type: ignore[arg-type]  # of several kinds
     os._exit(0)  # every job has closed its files; taking the libraries apart would keep the command waiting
 
 

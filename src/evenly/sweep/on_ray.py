@@ -71,7 +71,7 @@ def run(plan: Plan, where: Where, *, runs: Path, logs: Path, status: Status) -> 
                 if not stays:
                     _cancel(ray, actor)
                 elif isinstance(error, KeyboardInterrupt):
-                    leave_or_cancel("Ray", lambda actor=actor: _cancel(ray, actor))  # type: ignore[misc]
+                    leave_or_cancel("Ray", lambda actor=actor: _cancel(ray, actor))  # type: ignore[misc]  # a default binds it now
                 raise
 
 

@@ -62,7 +62,7 @@ def do(job: Job, *, runs: str, log: str, threads: int | None = None, devices: in
         return Outcome(job.name, "done", result, seconds=taken, **where)
     except (Stopped, KeyboardInterrupt) as error:
         return Outcome(job.name, "stopped", error=str(error), seconds=time.monotonic() - begun, **where)
-    except Exception as error:
+    except Exception as error:  # a failure of any kind is an outcome, and the other jobs go on
         message = str(error) if isinstance(error, EvenlyError) else f"{type(error).__name__}: {error}"
         code = error.exit_code if isinstance(error, EvenlyError) else 1
         return Outcome(job.name, "failed", error=message, seconds=time.monotonic() - begun, exit_code=code, **where)

@@ -27,7 +27,7 @@ def in_parts(
     """
     parts = list(zip(*(tensor.tensor_split(min(num, len(batch[0]))) for tensor in batch), strict=True))
     scale = None if scaler is None else scaler.scale(torch.ones((), device=params[0].device))
-    total: Tensor = _InParts.apply(loss, parts, len(batch[0]), scale, *params)  # type: ignore[no-untyped-call]
+    total: Tensor = _InParts.apply(loss, parts, len(batch[0]), scale, *params)  # type: ignore[no-untyped-call]  # torch's own
     return total
 
 

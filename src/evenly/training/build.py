@@ -1,17 +1,19 @@
 """Build the model, optimizer and batches of a recipe, and refuse every mistake that shows before the first step."""
 
 import logging
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from evenly import consent, models
+from evenly import consent, memory, models
 from evenly.data import Splits, load
 from evenly.data.augment import Augmentation
 from evenly.data.batches import Batches
 from evenly.data.checks import check
+from evenly.data.crops import Resize
 from evenly.data.splits import require_splits
 from evenly.errors import DataError, UsageError
 from evenly.models.seeding import single_precision
@@ -82,18 +84,9 @@ def build_parts(
     check_accumulation(recipe, world)
     augment = Augmentation.parse(recipe.augment, data=train)
     shape = augmented_shape(train.shape, augment)
+    _check_batch(recipe, shape, world)
     _check_shapes(splits, augment)
-    # Recipes from files were checked when they were read, so the user has named this code.
-    consent.remember(recipe.model.name, recipe.model.options)
-    model = models.build_with(
-        recipe.model.options,
-        recipe.model.name,
-        input_shape=shape,
-        num_classes=splits.num_classes,
-        rng=generator(recipe.seed, "init"),
-        weights=recipe.model.weights,
-    )
-    models.check(model, shape, splits.num_classes, name=recipe.model.name, training=True)
+    model = _build_model(recipe, shape, splits.num_classes)
     objective = Objective(recipe.loss, recipe.label_smoothing, recipe.logit_penalty)
     model = model.to(world.device)
     if recipe.channels_last:
@@ -131,6 +124,22 @@ def build_parts(
         hard_N=hard,
         world=world,
     )
+
+
+def _build_model(recipe: Recipe, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    """The recipe's network for inputs of this shape, on the CPU, its weights drawn from the seed or from a file."""
+    # Recipes from files were checked when they were read, so the user has named this code.
+    consent.remember(recipe.model.name, recipe.model.options)
+    model = models.build_with(
+        recipe.model.options,
+        recipe.model.name,
+        input_shape=shape,
+        num_classes=num_classes,
+        rng=generator(recipe.seed, "init"),
+        weights=recipe.model.weights,
+    )
+    models.check(model, shape, num_classes, name=recipe.model.name, training=True)
+    return model
 
 
 def fitting_batch_size(num: int, *, processes: int = 1) -> int:
@@ -178,8 +187,31 @@ def augmented_shape(shape: tuple[int, ...], augment: Augmentation) -> tuple[int,
     """
     if not augment.transforms:
         return shape
+    for transform in augment.evaluation.transforms:
+        _check_size(transform, shape)
     blank = torch.zeros((1, *shape), dtype=torch.uint8)
     return tuple(augment.evaluation(blank, seed=0, epoch=0, index=torch.zeros(1, dtype=torch.int64)).shape[1:])
+
+
+def _check_size(transform: Any, shape: tuple[int, ...]) -> None:
+    """Refuse to resize images to a size of which memory does not hold a single one."""
+    if isinstance(transform, Resize) and len(shape) == 3:
+        size = transform.size
+        height, width = (size, size) if isinstance(size, int) else size
+        what = f"An image of {shape_text((shape[0], height, width))} (resize:{height}{f'x{width}' * (width != height)})"
+        memory.require(4 * shape[0] * height * width, what, "Give a smaller size.")
+
+
+def _check_batch(recipe: Recipe, shape: tuple[int, ...], world: World) -> None:
+    """Refuse batches of which memory does not hold the inputs alone."""
+    num = -(-recipe.batch_size // world.size)
+    memory.require(
+        4 * num * math.prod(shape),
+        f"batch_size={recipe.batch_size} inputs of {shape_text(shape)}",
+        "Give a smaller --batch-size, or smaller inputs.",
+        device=world.device,
+        verb="need",
+    )
 
 
 def _check_shapes(splits: Splits, augment: Augmentation) -> None:

@@ -18,7 +18,7 @@ from evenly.errors import UsageError
 from evenly.recipe import to_mapping
 from evenly.records import comparison as stored
 from evenly.sweep import Job, Plan, Where, check_available, launch
-from evenly.sweep.launch import JobsFailed, is_here
+from evenly.sweep.launch import JobsFailed, runs_here
 from evenly.training.build import build_parts, check_given
 from evenly.training.comparison_jobs import data_loaded_once, load_once
 from evenly.training.comparison_record import ComparisonRecord, job_name
@@ -96,7 +96,7 @@ def compare(
         where = check_available(where, memory=_least_memory(data))
         record = ComparisonRecord(design, data, split, Path(runs), command, leads=world.leads)
         # If each seed draws its own data, worker processes load them; do not load them here just to name a run.
-        record.names_runs = is_here(where, plan) or not data.identity().get("drawn_from")
+        record.names_runs = runs_here(where, plan) or not data.identity().get("drawn_from")
         try:
             with stored.being_written(runs, record.content["id"], leads=world.leads):
                 launch(plan, where, runs=record.runs, listener=record.hear, stop_at_failure=stop_at_failure)

@@ -89,7 +89,8 @@ class ComparisonRecord:
             rows[seed] = outcome.result
         else:
             state = "stopped" if outcome.state == "stopped" else "failed"
-            rows[seed] = {"run": None, "state": state, "reason": outcome.error}
+            # Named all the same: its folder belongs to this comparison, on pages too.
+            rows[seed] = {"run": rows[seed].get("run"), "state": state, "reason": outcome.error}
         self._write()
 
     def _run_of(self, job: Job) -> str | None:

@@ -1,11 +1,12 @@
 """The controls of a method: what could explain its gain, at its own factor and with its own augmentation.
 
-A word names its controls (`evenly.training.methods`); the method that contains it says how strong they have to be. A
-control that repeats examples less often than the method, or without its noise, would leave the gain unexplained.
+A word names its controls (`evenly.training.method_words`); the method that contains it says how strong they have to
+be. A control that repeats examples less often than the method, or without its noise, would leave the gain unexplained.
 """
 
 from evenly.recipe import Recipe
-from evenly.training.methods import AUGMENTING, FACTOR, WORDS, Method, spelled
+from evenly.training.method_words import AUGMENTING, FACTOR, WORDS, spelling
+from evenly.training.methods import Method
 from evenly.training.selection import WEIGHING
 
 # Words that change what becomes of the chosen examples: a control that chooses others treats them alike.
@@ -116,10 +117,10 @@ def _control(control: str, word: str, value: str | None, method: Method) -> str:
     if word == "noise":
         return f"{control}:noise:{value}"
     if word == "augment":
-        return spelled(control, value)
+        return spelling(control, value)
     if WORDS[control].value != FACTOR:
         return control
     kept = MODIFIERS if control == "random" else OF_STEPS
-    modifiers = [spelled(name, given) for name, given in method.words if name in kept]
+    modifiers = [spelling(name, given) for name, given in method.words if name in kept]
     like = [f"like-{word}"] if f"like-{word}" in LIKE else []
-    return "+".join([spelled(control, value), *like, *modifiers])
+    return "+".join([spelling(control, value), *like, *modifiers])

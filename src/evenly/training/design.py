@@ -11,8 +11,8 @@ from evenly.data.augment import Augmentation
 from evenly.data.targeted import Targeted
 from evenly.errors import UsageError
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Resampling, Until
+from evenly.training.argument_checks import check_seeds, require_recipe
 from evenly.training.early import early_recipe
-from evenly.training.given import check_seeds, require_recipe
 from evenly.training.last_layer import check_last_layer, on_last_layer
 from evenly.training.methods import Method, parse_all
 
@@ -69,7 +69,7 @@ class Design:
     def early(self, seed: int) -> Recipe:
         """The recipe of the early run of one seed."""
         stand_ins = {"model": self.early_model, "optimizer": self.early_optimizer, "ascent": self.early_ascent}
-        first = early_recipe(self.plain(seed), self.until, **stand_ins)  # type: ignore[arg-type]
+        first = early_recipe(self.plain(seed), self.until, **stand_ins)  # type: ignore[arg-type]  # of several kinds
         if first.model != self.recipe.model and any(made.start == "early" for made in self._resamplings()):
             raise UsageError("resampling.start=early continues with the early network: leave the early model out.")
         return first

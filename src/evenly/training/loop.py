@@ -204,7 +204,8 @@ class Loop:
     def _record_examples(self, out_NC: Tensor) -> None:
         """The loss and prediction of every training example at the end of this epoch."""
         labels_N = self.parts.splits.train.labels.cpu()
-        state = {"loss": self.parts.objective(out_NC, labels_N), "prediction": predictions(out_NC).to(torch.int32)}
+        loss_N = self.parts.objective.plain(out_NC, labels_N)
+        state = {"loss": loss_N, "prediction": predictions(out_NC).to(torch.int32)}
         checkpoint.save_weights(self.run, f"examples/epoch-{self.epoch:04d}.safetensors", state)
 
     def _is_enough(self, history: Sequence[Metrics]) -> bool:

@@ -1,7 +1,7 @@
 """The methods of a comparison: each word changes some settings of a recipe; words combine with `+`.
 
 A word may carry a value: `useful:8` shows hard examples eight times, `steps:8` takes as many steps on plain data,
-`sam:0.1` takes the radius 0.1, `batch:32` takes batches of 32. To add a method, add a line to `WORDS`.
+`sam:0.1` takes the radius 0.1, `batch:32` takes batches of 32. `evenly.training.method_words` lists the words.
 
 >>> method = parse("sam+useful:8")
 >>> method.label, method.needs_early
@@ -10,91 +10,17 @@ A word may carry a value: `useful:8` shows hard examples eight times, `steps:8` 
 8
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from evenly.errors import UsageError, did_you_mean
 from evenly.recipe import Recipe, Resampling, override
 from evenly.records.comparison import epochs_of_equal_steps
-from evenly.rules import FORMER_NAMES, RULES
+from evenly.training.method_words import AUGMENTING, FACTOR, SPELLINGS, WORDS, label_of, settings_of, spelling
 from evenly.training.selection import second_recipe
 
-
-class Word(NamedTuple):
-    """One change to plain training.
-
-    Parameters
-    ----------
-    label
-        Its name in tables and on pages.
-    settings
-        The settings it changes, each `path=value`.
-    value
-        The setting that `word:VALUE` sets, as `path={}`; empty if the word takes no value.
-    default
-        Its default value; a function computes it from the recipe, None leaves the setting unchanged.
-    controls
-        The words that could explain its gain; `evenly.training.controls` gives them the method's own values.
-    """
-
-    label: str
-    settings: tuple[str, ...] = ()
-    value: str = ""
-    default: str | Callable[[Recipe], str] | None = None
-    controls: tuple[str, ...] = ()
-
-
-#: The setting of words whose value says how often examples are shown.
-FACTOR = "resampling.factor={}"
-
-
-def _resample(label: str, method: str, *controls: str, factor: str | None = None) -> Word:
-    return Word(label, (f"resampling.method={method}",), FACTOR, factor, controls)
-
-
-def _augmentations(recipe: Recipe) -> str:
-    return ", ".join(recipe.resampling.augment or ("noise:0.2",))
-
-
-_STEPS = ("random", "steps", "batch")
-#: Words that augment: what the recipe augments by is not added to theirs.
-AUGMENTING = ("noise", "augment", "augment-all")
-WORDS: dict[str, Word] = {
-    "plain": Word("plain"),
-    "useful": _resample("USEFUL", "useful", *_STEPS),
-    "random": _resample("random", "random"),
-    "upweight": _resample("upweight", "upweight", *_STEPS),
-    "reweight": _resample("reweight", "reweight", "batch"),
-    "quantile": _resample("quantile", "quantile", *_STEPS),
-    "misclassified": _resample("misclassified", "misclassified", *_STEPS),
-    "jtt": _resample("JTT", "misclassified", *_STEPS, factor="5"),
-    "balance": _resample("balance", "balance", *_STEPS),
-    "steps": Word("equal steps", (), FACTOR),
-    "noise": Word("noise", (), "resampling.augment=[noise:{}]", "0.2", ("augment-all",)),
-    "augment": Word("augment", (), "resampling.augment=[{}]", _augmentations, ("augment-all",)),
-    "augment-all": Word("augment all", ("resampling.augment_target=all",), "resampling.augment=[{}]", _augmentations),
-    "right": Word("among the right", ("resampling.among=right",)),
-    "continue": Word("continued", ("resampling.start=early",)),
-    "like-misclassified": Word("like misclassified", ("resampling.like=misclassified",)),
-    "like-jtt": Word("like JTT", ("resampling.like=misclassified",)),
-    "like-quantile": Word("like quantile", ("resampling.like=quantile",)),
-    "like-balance": Word("like balance", ("resampling.like=balance",)),
-    "logit-penalty": Word("logit penalty", (), "logit_penalty={}", "0.01", ("label-smoothing",)),
-    "label-smoothing": Word("label smoothing", (), "label_smoothing={}", "0.1", ("logit-penalty",)),
-    "dfr": Word("DFR", (), "last_layer={}", "validation"),
-    "batch": Word("smaller batch", (), "batch_size={}", lambda recipe: str(max(1, recipe.batch_size // 4))),
-    "random-perturbation": Word("random perturbation", ("ascent.rule=random",), "ascent.rho={}"),
-    **{
-        rule: Word(known.kind, (f"ascent.rule={rule}",), "ascent.rho={}", None, ("random-perturbation",))
-        for rule, known in RULES.items()
-        if rule != "random"  # in a comparison, `random` means random upsampling
-    },
-}
 # The settings that decide how many steps copies take.
 _OF_COPIES = ("resampling.factor", "resampling.among", "resampling.start", "resampling.like")
-#: Spellings in older commands and records.
-SPELLINGS = {"original": "plain"} | {old: new for old, new in FORMER_NAMES.items() if new != "random"}
 
 
 @dataclass(frozen=True)
@@ -111,7 +37,7 @@ class Method:
         >>> parse("useful:8+noise").label
         'USEFUL ×8 + noise'
         """
-        return " + ".join(_label(word, value) for word, value in self.words)
+        return " + ".join(label_of(word, value) for word, value in self.words)
 
     def label_in(self, base: Recipe, *, factor: int) -> str:
         """Its label, with what the comparison itself sets: another factor than the usual one, and augmentations.
@@ -215,7 +141,7 @@ class Method:
 
     def _settings(self, base: Recipe) -> list[str]:
         """The settings that its words change, each `path=value`; words that contradict each other are refused."""
-        settings = [setting for word, value in self.words for setting in _settings(word, value, base)]
+        settings = [setting for word, value in self.words for setting in settings_of(word, value, base)]
         _refuse_contradictions(self, settings)
         return settings
 
@@ -242,7 +168,7 @@ def parse(name: str) -> Method:
         raise UsageError(f"{name}: plain is training without any other method. Leave `plain` out of it.")
     if len({word for word, _ in words}) < len(words):
         raise UsageError(f"{name}: use each word only once.")
-    return Method("+".join(spelled(*each) for each in words), tuple(words))
+    return Method("+".join(spelling(*each) for each in words), tuple(words))
 
 
 def parse_all(names: Iterable[str]) -> list[Method]:
@@ -251,19 +177,6 @@ def parse_all(names: Iterable[str]) -> list[Method]:
     if twice := [each.name for each in methods if sum(other.name == each.name for other in methods) > 1]:
         raise UsageError(f"{twice[0]} is given twice: name each method once.")
     return methods
-
-
-def _label(word: str, value: str | None) -> str:
-    if value is None:
-        return WORDS[word].label
-    return f"{WORDS[word].label} {'×' if WORDS[word].value == FACTOR else ''}{value}"
-
-
-def _settings(word: str, value: str | None, base: Recipe) -> list[str]:
-    known = WORDS[word]
-    if value is None:
-        value = known.default(base) if callable(known.default) else known.default
-    return [*known.settings, *([] if value is None else [known.value.format(value)])]
 
 
 def _for_all(setting: str, plain: Recipe, method: Method) -> str:
@@ -290,19 +203,14 @@ def _word_for_all(word: str, value: str | None) -> str:
     """
     if word == "noise":
         return f"augment-all:noise:{value or WORDS[word].default}"
-    return spelled("augment-all" if word == "augment" else word, value)
-
-
-def spelled(word: str, value: str | None) -> str:
-    """A word with its value, as it is written in a method."""
-    return word if value is None else f"{word}:{value}"
+    return spelling("augment-all" if word == "augment" else word, value)
 
 
 def _refuse_contradictions(method: Method, settings: list[str]) -> None:
     name = method.name
     if method.has("steps") and method.resamples:
         apart = (
-            "+".join(spelled(*each) for each in method.words if (each[0] == "steps") == own) for own in (False, True)
+            "+".join(spelling(*each) for each in method.words if (each[0] == "steps") == own) for own in (False, True)
         )
         raise UsageError(
             f"{name}: steps takes the steps of copies on plain data, and the other words make copies. Compare the two "

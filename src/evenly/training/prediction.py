@@ -22,7 +22,7 @@ from evenly.records import Run, json_text
 from evenly.training.evaluate import eval_mode
 from evenly.training.model_record import ModelRecord, read_record
 from evenly.training.recorded_recipe import recorded_recipe
-from evenly.training.trained_model import data_of, kept_epochs, no_weights, open_run, weights_at
+from evenly.training.trained_model import data_of, kept_epochs, missing_weights_error, open_run, weights_at
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"  # in a folder written by `evenly export --as hub`
 
@@ -174,7 +174,7 @@ def load_run(which: str | os.PathLike[str] | Run, *, runs: str | os.PathLike[str
     run, epoch = open_run(os.fspath(which), os.fspath(runs))
     kept = kept_epochs(run)
     if not kept:
-        raise no_weights(run)
+        raise missing_weights_error(run)
     record = read_record(run) or _record_from_data(run)
     model = record.build(source=run.path)
     _fill(model, weights_at(run, epoch or kept[-1], last=kept[-1]), f"run {run.id}")

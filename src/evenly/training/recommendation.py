@@ -157,21 +157,21 @@ def _beats(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _remark(method: Mapping[str, Any], comparison: Mapping[str, Any], best: Mapping[str, Any] | None) -> str | None:
     """A sentence on a method that is not the best one, if there is something to say."""
     difference, name = method["difference"], _prose(method)
+    gain = f"{points_with_interval(_interval(difference))} points{_against(comparison)}"
     if difference["verdict"] == "hurt":
-        return f"{_capital(name)} hurts: {points_with_interval(_interval(difference))} points{_against(comparison)}."
+        return f"{_capital(name)} hurts: {gain}."
     explained = _explanation(method, comparison) if difference["verdict"] in ("helped", "may help") else None
     if difference["verdict"] == "may help" and not explained:
         num = _num_compared(method, [each for each in comparison["methods"] if each["difference"] is not None])
-        gain = f"{points_with_interval(_interval(difference))} points{_against(comparison)}"
-        chance = f"{_capital(name)} may help: {gain}, but one of {num} methods may look as good by chance."
-        return " ".join(filter(None, (chance, _seeds_missing(difference, "it"))))
+        doubt, more = f"one of {num} methods may look as good by chance", _seeds_missing(difference, "it")
+        doubt = f"{difference['n']} equal differences may be chance" if _interval(difference).has_no_width else doubt
+        return f"{_capital(name)} may help: {gain}, but {doubt}." + (f" {more}" if more else "")
     if _is_control(method):
         return None
     if difference["verdict"] == "too few seeds":
         return _seeds_missing(difference, name)
     if difference["verdict"] == "no difference":
-        by = points_with_interval(_interval(difference))
-        return f"{_capital(name)} makes no difference: {by} points{_against(comparison)}."
+        return f"{_capital(name)} makes no difference: {gain}."
     if explained:
         return f"{_capital(name)} adds nothing beyond {explained}."
     return f"{_capital(name)} does no better for {method['cost']:.1f}×." if best is not None else None
@@ -231,7 +231,8 @@ def _difference(gap: Interval, *, to: str, margin: float) -> dict[str, Any]:
 
 def _seeds_to_settle(gap: Interval, *, level: float = LEVEL) -> int | None:
     """The seeds that would detect a difference of this size; None where they would be too many."""
-    needed = num_seeds(gap.mean, gap.deviation, level=level)
+    signs = math.ceil(1 - math.log2(1 - level)) if gap.has_no_width and gap.mean else None  # until 2/2ⁿ ≤ 1 − level
+    needed = signs or num_seeds(gap.mean, gap.deviation, level=level)
     return None if needed is None or needed > MOST_SEEDS else max(needed, gap.n + 1, FEWEST)
 
 

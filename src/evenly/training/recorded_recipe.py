@@ -1,4 +1,4 @@
-"""The recipe of a run, as the run was made with it."""
+"""The recipe that a run was made with."""
 
 from evenly.errors import DataError
 from evenly.recipe import Recipe, from_record, identity_settings

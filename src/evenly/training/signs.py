@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evenly.records import Run, json_text
+from evenly.resampling.distinctness import may_be_chance
 from evenly.resampling.health import Health
 from evenly.resampling.moment import MAX_ACCURACY
 from evenly.resampling.separation import Separation
@@ -74,10 +75,14 @@ def signs_of_separation(
                 "Look at them first (`evenly separate` lists them): copies repeat wrong labels.",
             )
         )
-    if num and without == num:
+    if num and may_be_chance(health_.distinctness.values()):
+        found = num - without
         signs.append(
             Sign(
-                f"None of {num} classes falls into two clusters.",
+                f"{found} of {num} classes {'falls' if found == 1 else 'fall'} into two clusters, no more than by "
+                "chance."
+                if found
+                else f"None of {num} classes falls into two clusters.",
                 "USEFUL has no group to upsample and would repeat noise: try SAM, a smaller batch or augmentation.",
                 ("sam", "batch"),
                 BY_CLUSTERS,

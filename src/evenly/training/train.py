@@ -21,22 +21,12 @@ from evenly.records import Run
 from evenly.records.previous import previous_run
 from evenly.resampling import Separation
 from evenly.resampling.moment import AtEpoch
-from evenly.training.build import Parts, build_parts, check_given, load_data
-from evenly.training.collapse import describe
+from evenly.training.argument_checks import allowed_changes, check_settings, numbers, require_recipe
+from evenly.training.build import build_parts, check_given, load_data
 from evenly.training.continuation import is_beginning
-from evenly.training.cost import gradients_per_example
 from evenly.training.distributed import World
-from evenly.training.early import (
-    OUTPUTS,
-    fits_nearly_all,
-    moment,
-    outputs_epoch,
-    rule_fired,
-    save_outputs,
-    stopping_rule,
-)
+from evenly.training.early import OUTPUTS, fits_nearly_all, moment, save_outputs, stopping_rule
 from evenly.training.evidence import EXAMPLES, write_evidence
-from evenly.training.given import allowed_changes, check_settings, numbers, require_recipe
 from evenly.training.identify import agree, identify
 from evenly.training.interruption import Interruption
 from evenly.training.last_layer import check_can_refit, check_last_layer, on_last_layer, refit_last_layer
@@ -46,6 +36,7 @@ from evenly.training.model_record import model_record
 from evenly.training.objective import predictions
 from evenly.training.out_of_memory import explain_out_of_memory
 from evenly.training.predictions import final_predictions, save_predictions
+from evenly.training.run_summary import remarks, summarise
 from evenly.training.selection import load_early_weights, select
 from evenly.training.tensorboard import metrics_writer
 
@@ -167,12 +158,7 @@ def train_from(
         return run
     for sentence in on_last_layer(recipe, data) if remark and world.leads else ():
         _log.warning(sentence)
-    if recipe.sharded and world.size == 1:
-        _log.info("sharded=true has no effect in one process: start more with torchrun.")
-    if recipe.precision == "bf16" and world.device.type == "cpu":
-        check_bfloat16_on_cpu()
-        if not has_native_bfloat16():
-            _log.info("this CPU has no bfloat16 arithmetic: precision=bf16 is slower here than fp32.")
+    _check_machine(recipe, world)
     with (
         explain_out_of_memory(recipe, world.device),
         repeatable(recipe.deterministic, world.device),
@@ -211,19 +197,35 @@ def train_from(
             if recipe.until.rule != "end":
                 heard.append(lambda metrics: save_early_outputs(loop, metrics))
             loop.listeners = tuple(heard)
-            last = loop.train()
-            if recipe.until.rule == "end":
-                last = refit_last_layer(loop, last)
-            predictions = final_predictions(loop) if recipe.until.rule == "end" else None
-            if world.leads:
-                if predictions is not None:
-                    save_predictions(run, predictions)
-                result = summarise(parts, loop, last, separation)
-                run.finish(result)
-                loop.path.unlink(missing_ok=True)
-                _say(run, remarks(recipe, result))
-            world.wait()
+            _finish(loop, loop.train(), separation)
     return run
+
+
+def _check_machine(recipe: Recipe, world: World) -> None:
+    """Refuse or remark on settings that this machine does not support."""
+    if recipe.sharded and world.size == 1:
+        _log.info("sharded=true has no effect in one process: start more with torchrun.")
+    if recipe.precision == "bf16" and world.device.type == "cpu":
+        check_bfloat16_on_cpu()
+        if not has_native_bfloat16():
+            _log.info("this CPU has no bfloat16 arithmetic: precision=bf16 is slower here than fp32.")
+
+
+def _finish(loop: Loop, last: dict[str, Any], separation: Separation | None) -> None:
+    """Refit the last layer if the recipe says so, keep predictions and summary, and mark the run as done."""
+    parts, run = loop.parts, loop.run
+    predicted = None
+    if parts.recipe.until.rule == "end":
+        last = refit_last_layer(loop, last)
+        predicted = final_predictions(loop)
+    if parts.world.leads:
+        if predicted is not None:
+            save_predictions(run, predicted)
+        result = summarise(parts, loop, last, separation)
+        run.finish(result)
+        loop.path.unlink(missing_ok=True)
+        _say(run, remarks(parts.recipe, result))
+    parts.world.wait()
 
 
 def save_early_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
@@ -237,54 +239,6 @@ def save_early_outputs(loop: Loop, metrics: dict[str, Any]) -> None:
     first = not (loop.run.path / OUTPUTS).exists()
     if loop.parts.world.leads and (first or recipe.until.rule != "gain" or not fits_nearly_all(error)):
         save_outputs(loop.run, kept, train, epoch=metrics["epoch"])
-
-
-def summarise(parts: Parts, loop: Loop, last: dict[str, Any], separation: Separation | None) -> dict[str, Any]:
-    """The summary of a run: the last epoch's metrics, its cost, and the size of the model."""
-    seen = loop.epoch * parts.batches.examples
-    passes = None if parts.ascent is None else parts.ascent.passes
-    facts = {
-        **last,
-        "training_examples": len(parts.splits.train),
-        "examples_seen": seen,
-        "gradients": round(seen * gradients_per_example(parts.recipe.ascent, passes=passes)),
-        "parameters": sum(p.numel() for p in parts.model.parameters()),
-        "seconds": round(loop.seconds, 3),
-    }
-    if separation is not None:
-        facts["hard_share"] = separation.share
-    if parts.recipe.until.rule != "end":
-        facts["separated_at"] = outputs_epoch(loop.run)
-        facts["rule_fired"] = rule_fired(parts.recipe, loop.run.metrics(), num_classes=parts.splits.num_classes)
-    counts = parts.splits.train.labels.bincount(minlength=2)
-    chance = 1 - float(counts.max() / counts.sum())
-    collapsed = describe(
-        loop.run.metrics(),
-        num_classes=parts.splits.num_classes,
-        chance=chance,
-        rho=parts.recipe.ascent.radius,
-        lr=parts.recipe.optimizer.lr,
-        steps=loop.step,
-        planned=parts.recipe.epochs,
-    )
-    return facts if collapsed is None else facts | {"collapsed": collapsed}
-
-
-def remarks(recipe: Recipe, result: dict[str, Any]) -> list[str]:
-    """Warnings about a finished run: it learned nothing, or its stopping rule never fired.
-
-    >>> from evenly.recipe import Until
-    >>> remarks(Recipe(epochs=8, until=Until("gain")), {"separated_at": 8, "rule_fired": False})[0]
-    'was separated after its last epoch, 8, because no moment to separate came before: the fall in training error ...'
-    """
-    sentences = [result["collapsed"]] if "collapsed" in result else []
-    if result.get("rule_fired") is False:
-        sentences.append(
-            f"was separated after its last epoch, {result['separated_at']}, because no moment to separate came before: "
-            "the fall in training error did not slow to a tenth of its fastest. Train for longer (--epochs), or name "
-            "the epoch (--at-epoch)."
-        )
-    return sentences
 
 
 def _say(run: Run, sentences: Iterable[str]) -> None:

@@ -77,7 +77,7 @@ def load_trained(
     """The model of a run after `epoch`, the last by default, and its data, where `splits` are not them already."""
     kept = kept_epochs(run)
     if not kept:
-        raise no_weights(run)
+        raise missing_weights_error(run)
     epoch = kept[-1] if epoch is None else epoch
     if epoch not in kept:
         raise UsageError(
@@ -108,7 +108,7 @@ def load_trained(
     return TrainedModel(recipe, model.eval(), evaluation_splits(splits, augment), epoch)
 
 
-def no_weights(run: Run) -> EvenlyError:
+def missing_weights_error(run: Run) -> EvenlyError:
     """The error for a run without its last weights: it is not done yet, or something removed them."""
     if run.state == "done":
         return DataError(

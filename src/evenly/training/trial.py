@@ -45,7 +45,7 @@ def check_lone_examples(recipe: Recipe, model: nn.Module, shape: tuple[int, ...]
             model(torch.zeros((1, *shape), device=world.device))
         except (MemoryError, torch.OutOfMemoryError):
             raise
-        except Exception as error:
+        except Exception as error:  # the model may be the user's
             reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
             raise UsageError(
                 f"{recipe.model.name} cannot be trained on a single example ({reason}): {cause}"

@@ -9,7 +9,8 @@ from evenly.data import Splits
 from evenly.recipe import Ascent, Model, Optimizer, Recipe, Until
 from evenly.training.comparison import Design, compare
 from evenly.training.controls import controls_of
-from evenly.training.methods import WORDS, parse, parse_all
+from evenly.training.method_words import WORDS
+from evenly.training.methods import parse, parse_all
 
 
 @dataclass(frozen=True)

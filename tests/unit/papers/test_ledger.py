@@ -137,9 +137,9 @@ def test_checking_against_a_damaged_row_is_refused(folder: Path, tmp_path: Path,
 def test_a_smoke_run_is_not_presented_as_a_finding(capsys: Any):
     claim = ROW["claims"][0] | {"verdict": "inconclusive", "effect": -0.28, "seeds_needed": 24, "direction": "less",
                                 "difference": {"mean": 0.05, "low": -0.95, "high": 1.05, "n": 3}}  # fmt: skip
-    print_row(ROW | {"claims": [claim], "scale": "small"})
+    print_row(ROW | {"claims": [claim], "scale": "small"}, PROJECT / "claims")
     assert "about 24 seeds would settle it" in capsys.readouterr().out
-    print_row(ROW | {"claims": [claim], "scale": "smoke"})
+    print_row(ROW | {"claims": [claim], "scale": "smoke"}, PROJECT / "claims")
     assert "seeds would settle it" not in capsys.readouterr().out
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,16 @@ from typing import Any
 import pytest
 
 from evenly.cli import main
-from evenly.errors import DataError
+from evenly.data import load as load_data
+from evenly.errors import DataError, Stopped
+from evenly.models import build
 from evenly.papers.catalogue import CATALOGUE
 from evenly.papers.claim import Claim
-from evenly.papers.experiment import Context, Experiment, Part, Scale
+from evenly.papers.experiment import Context, Experiment, Part, PartResult, Scale
 from evenly.papers.measurement import measure
-from evenly.papers.part_store import load, run_ids
+from evenly.papers.part_store import load, run_ids, store
 from evenly.sweep.where import Where
+from evenly.training.ensemble import Ensemble
 
 RECIPE = {"data": {"name": "parity", "options": {"dim": 4}}, "model": {"name": "mlp"}, "batch_size": 16, "epochs": 1}
 TOY = Experiment(
@@ -188,3 +192,28 @@ def test_beginning_afresh_trains_the_runs_of_image_experiments_again(tmp_path: P
     after = {path.parent.name: path.stat().st_mtime_ns for path in tmp_path.glob("*/done")}
     assert all(after[name] > before[name] for name in before)
     assert again.values == found.values
+
+
+def test_a_part_that_was_killed_continues_its_ensembles_and_leaves_no_checkpoints(tmp_path: Path) -> None:
+    seen: list[int] = []
+    killed = [True]
+
+    def rate(step: int) -> float:
+        if step == 6 and killed.pop():
+            signal.raise_signal(signal.SIGTERM)
+        seen.append(step)
+        return 1.0
+
+    def work() -> PartResult:
+        model = build("mlp", input_shape=(4,), num_classes=2, rng=0, width=4, dropout=0.0)
+        Ensemble([model], load_data("parity", seed=0, dim=4).train, lr=0.1, schedule=rate).run(10)
+        return PartResult({"x": {0: 1.0}})
+
+    context, part = Context(tmp_path), Part("only", "train_and_measure:train_recipe", {"recipe": RECIPE, "seed": 0})
+    with pytest.raises(Stopped):
+        store(context, part, work)
+    killed.append(False)
+    store(context, part, work)
+    assert seen == list(range(10))
+    assert load(context, [part])[0].values == {"x": {0: 1.0}}
+    assert not list(tmp_path.rglob("checkpoints"))

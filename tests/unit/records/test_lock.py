@@ -61,15 +61,16 @@ for step in range(10**9):
 def test_two_processes_cannot_write_one_run(run: Run, tmp_path: Path) -> None:
     code = """
 import sys
-from evenly.errors import UsageError
+from evenly.errors import EvenlyError
 from evenly.records import Run
 try:
     Run.create(sys.argv[1], {"optimizer": {"lr": 0.1}, "seed": 0}, "c0ffee")
-except UsageError as error:
-    print(error)
+except EvenlyError as error:
+    print(error.exit_code, error)
 """
     said = python(code, str(tmp_path)).communicate()[0]
-    assert f"is being written by another process (number {os.getpid()})" in said
+    assert said.startswith("4 ")  # nothing is wrong with the command
+    assert f"is being written by another process (number {os.getpid()} on {os.uname().nodename})" in said
     run.log(epoch=1)
     run.close()
     assert python(code, str(tmp_path)).communicate()[0] == ""
@@ -78,14 +79,14 @@ except UsageError as error:
 def test_of_many_processes_that_start_at_once_one_gets_the_run(tmp_path: Path) -> None:
     code = """
 import sys, time
-from evenly.errors import UsageError
+from evenly.errors import SetupError
 from evenly.records import Run
 try:
     run = Run.create(sys.argv[1], {"seed": 0}, "c0ffee")
     run.log(winner=True)
     print("won", flush=True)
     time.sleep(60)
-except UsageError:
+except SetupError:
     print("lost")
 """
     racers = [python(code, str(tmp_path)) for _ in range(3)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenly.environment import stamp
-from evenly.errors import UsageError
+from evenly.errors import SetupError, UsageError
 from evenly.records import Run
 from evenly.records.removal import refusal, remove
 
@@ -97,7 +97,7 @@ def test_a_run_that_another_process_writes_is_refused(root: Path):
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        with pytest.raises(UsageError, match="being written by another process"):
+        with pytest.raises(SetupError, match="being written by another process"):
             remove(root, "c0ffee000001")
         assert json.loads((root / "c0ffee000001" / "done").read_text())
         process.communicate("")

@@ -11,6 +11,7 @@ from evenly.intervals import paired_difference
 from evenly.recipe import Data, Model, Optimizer, Recipe, Until
 from evenly.records import Run
 from evenly.records import comparison as stored
+from evenly.report.experiments.lookup import Folder
 from evenly.sweep import Where
 from evenly.sweep.launch import JobsFailed
 from evenly.training import comparison_jobs
@@ -143,6 +144,7 @@ def test_a_run_that_fails_ends_only_what_needs_it(tmp_path: Path) -> None:
     (kept,) = stored.comparisons(tmp_path)
     states = {each["name"]: each["runs"]["0"]["state"] for each in kept["methods"]}
     assert states == {"plain": "done", "logit-penalty:1e30": "failed", "batch": "done"}
+    assert Folder(tmp_path).loose() == []  # a run that failed belongs to its comparison all the same
     assert "Try --lr" in method(kept, "logit-penalty:1e30")["runs"]["0"]["reason"]
 
 

@@ -9,7 +9,8 @@ from evenly.recipe import Data, Recipe, Until, override
 from evenly.records import Run
 from evenly.training.comparison import Design, compare
 from evenly.training.controls import LIKE, RIVALS, controls_of, explains
-from evenly.training.methods import WORDS, parse
+from evenly.training.method_words import WORDS
+from evenly.training.methods import parse
 
 
 @pytest.mark.parametrize(

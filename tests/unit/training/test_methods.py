@@ -9,7 +9,8 @@ from evenly.errors import UsageError
 from evenly.recipe import Recipe, Resampling, override
 from evenly.training.controls import LIKE
 from evenly.training.design import Design
-from evenly.training.methods import WORDS, parse, parse_all
+from evenly.training.method_words import WORDS
+from evenly.training.methods import parse, parse_all
 
 MODIFIERS = ("noise", "augment", "right", "continue", *LIKE)  # of what another method chooses
 ALONE = [word for word in WORDS if word not in ("plain", "steps", *MODIFIERS)]

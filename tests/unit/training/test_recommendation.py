@@ -248,3 +248,15 @@ def test_two_rivals_that_both_help_do_not_explain_each_other_away() -> None:
         found["methods"][one]["controls"] = [found["methods"][other]["name"]]
     judge(found)
     assert found["recommendation"]["badge"] == "helped"
+
+
+@pytest.mark.parametrize(("num", "badge"), [(3, "may help"), (5, "may help"), (6, "helped")])
+def test_the_same_difference_with_every_seed_is_as_certain_as_its_sign(num: int, badge: str) -> None:
+    """Errors on a small test set are multiples of one example, and three alike are no proof: p = 2/2³."""
+    plain = [(3 + seed % 3) / 287 for seed in range(num)]
+    made = comparison(plain=plain, useful=[error - 1 / 287 for error in plain])
+    assert made["recommendation"]["badge"] == badge
+    if badge == "may help":
+        told = f"USEFUL may help: −0.35 [−0.35, −0.35] points, but {num} equal differences may be chance."
+        assert told in made["recommendation"]["sentence"]
+        assert f"{6 - num} more seed{'s' * (num < 5)} would settle it." in made["recommendation"]["sentence"]

@@ -1,6 +1,7 @@
 """What a run's records suggest to try first, and why."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from evenly.recipe import Optimizer, Recipe, Until, to_mapping
 from evenly.records import Run
 from evenly.resampling import separate
+from evenly.resampling.distinctness import Distinctness
 from evenly.resampling.health import health
 from evenly.resampling.separation import Separation, SeparationWarning
 from evenly.training.signs import signs_of_run, signs_of_separation
@@ -106,6 +108,22 @@ def test_signs_that_see_no_group_rule_out_what_needs_one() -> None:
     (sign,) = signs_of_separation(separation, health(separation, cloud))
     assert "useful" in sign.against
     assert not set(sign.methods) & set(sign.against)
+
+
+@pytest.mark.parametrize(("clustered", "chance"), [(1, True), (2, True), (3, False), (10, False)])
+def test_classes_that_look_clustered_by_chance_are_no_group(clustered: int, chance: bool) -> None:
+    """Of ten classes without clusters one looks as if it had them on average: only more than that is a group."""
+    labels = torch.arange(400) % 2
+    logits = 3.0 * torch.nn.functional.one_hot(labels, 2) + torch.randn(400, 2, generator=torch.Generator())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeparationWarning)
+        separation = separate(logits, labels, max_accuracy=1)
+    seen = {label: Distinctness(0.5 if label < clustered else 0.3, (0.4,) * 9) for label in range(10)}
+    checked = replace(health(separation, logits), distinctness=seen, indistinct=tuple(range(clustered, 10)), noise=None)
+    (sign,) = signs_of_separation(separation, checked, agreement=0.6)
+    assert ("no more than by chance" in sign.seen) == chance
+    assert ("useful" in sign.against) == chance
+    assert ("USEFUL has a group to upsample" in sign.advice) != chance
 
 
 def fitted(*, distinct: bool) -> tuple[Separation, torch.Tensor]:

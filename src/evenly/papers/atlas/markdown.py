@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from evenly.papers.atlas.cells import Cell, Row, cells
 from evenly.papers.atlas.cures import CURES
+from evenly.papers.atlas.task_list import TASKS
 from evenly.papers.atlas.tasks import ERRORS, TITLES
 
 #: The kinds of minority with the task that stands for each, its words, and the error that matters most there.
@@ -12,19 +13,44 @@ EXAMPLES = {
     "conflicting": ("conflicting-5", "contradicted, 5%", "worst"),
     "noisy": ("noisy-10", "wrong labels, 10%", "test"),
 }
+#: What stands above the table of each kind of minority.
+HEADINGS = {
+    "lacking": "**Examples that lack the easy digit**, by their share of the training set:",
+    "conflicting": "**Examples whose easy digit indicates the other class**, by their share:",
+    "noisy": "**Examples with a wrong label**, by their share, while a fifth lack the easy digit:",
+}
 
 
 def markdown(rows: Sequence[Row], error: str) -> str:
-    """Cures by tasks, in points minus plain training: **certain**, an interval that excludes zero, (may be chance)."""
+    """Cures by tasks, in points minus plain training: **certain**, an interval that excludes zero, (may be chance).
+
+    A table for each kind of minority, and one for other networks and data: each fits the width of a page.
+    """
     by_cure = {(cell.task, cell.cure): cell for cell in cells(rows) if cell.error == error}
-    tasks = [row["key"] for row in rows]
-    lines = [["cure", *(key.partition("/")[2] for key in tasks)]]
-    for cure in CURES:
-        if cure != "plain" and tasks:
-            lines.append([CURES[cure].label, *(_format_cell(by_cure[key, cure]) for key in tasks)])
-    plain = [next(cell.plain for (task, _), cell in by_cure.items() if task == key) for key in tasks]
-    lines.append(["plain training, %", *(f"{value:.1f}" for value in plain)])
-    return _table(lines)
+    blocks: list[str] = []
+    for heading, tasks in _groups(rows).items():
+        lines = [["cure", *tasks.values()]]
+        for cure in CURES:
+            if cure != "plain":
+                lines.append([CURES[cure].label, *(_format_cell(by_cure[key, cure]) for key in tasks)])
+        plain = [next(cell.plain for (task, _), cell in by_cure.items() if task == key) for key in tasks]
+        lines.append(["plain training, %", *(f"{value:.1f}" for value in plain)])
+        blocks += [heading, _table(lines)]
+    return "\n\n".join(blocks)
+
+
+def _groups(rows: Sequence[Row]) -> dict[str, dict[str, str]]:
+    """The tasks of each table by its heading, and the title of each one's column."""
+    groups: dict[str, dict[str, str]] = {}
+    for row in rows:
+        task = TASKS[row["key"]]
+        if task.prefix:
+            heading, title = "**Other networks and data:**", row["key"].partition("/")[2]
+        else:
+            heading = HEADINGS[task.minority]
+            title = f"{100 * task.share:g}%{', few' if task.suffix else ''}"
+        groups.setdefault(heading, {})[row["key"]] = title
+    return groups
 
 
 def evidence(rows: Sequence[Row], cures: Sequence[str]) -> str:

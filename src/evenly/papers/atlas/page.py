@@ -231,7 +231,7 @@ def _outcome(mine: Sequence[Cell]) -> Table:
             "plain %": cell.plain,
             "this %": cell.plain + cell.difference.mean,
             "difference [95%]": _interval(cell),
-            "": Badge({"helps": "helped", "harms": "hurt"}.get(cell.verdict, cell.verdict)),
+            "": Badge(cell.verdict),
             "could be seen": f"{cell.detectable:.2f}",
         }
         for cell in mine

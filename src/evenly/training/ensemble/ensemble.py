@@ -4,6 +4,7 @@ Shapes: K members, P parameters of each, N examples, C outputs, F features.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from typing import Any
 
@@ -14,7 +15,7 @@ from evenly.data.labelled import Labelled, scale_pixels
 from evenly.errors import UsageError
 from evenly.models import check
 from evenly.progress import Bar
-from evenly.training.ensemble import arguments, networks
+from evenly.training.ensemble import arguments, checkpoints, networks
 from evenly.training.ensemble.arguments import Numbers
 from evenly.training.ensemble.feed import Feed
 from evenly.training.ensemble.general import General
@@ -166,6 +167,7 @@ class Ensemble:
         )
         passes = Passes(self._network, self._loss, layout, self._terms(plan))
         self._groups = make_groups(plan, feed=self._feed, passes=passes, w_KP=self._w_KP, velocity_KP=self._velocity_KP)
+        self._checkpoint = checkpoints.next_checkpoint(self._w_KP)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -210,7 +212,7 @@ class Ensemble:
 
         Steps are counted over the ensemble's lifetime; step 0 is the state before the first. `measure` gets a copy of
         the parameters and returns a number per member for each name. Save the state between runs: an interrupted step
-        may be half done.
+        may be half done. Parts of experiments are resumed within a run, unless it measures.
         """
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
             raise UsageError(f"steps = {steps!r}: give a whole number, 0 or more.")
@@ -225,14 +227,23 @@ class Ensemble:
 
         if self.step == 0:
             look()
-        with torch.no_grad(), Bar(f"training {self.num_members} networks", total=steps) as bar:
-            for _ in range(steps):
+        begin, end = self.step, self.step + steps
+        # What `measure` has seen is not in a checkpoint.
+        own = self._checkpoint if measure is None else None
+        if own is not None:
+            own.resume(self, end=end)
+        bar_of_steps = Bar(f"training {self.num_members} networks", total=steps, done=self.step - begin)
+        saving = nullcontext(None) if own is None else own.saving(self, begin=begin, end=end)
+        with torch.no_grad(), bar_of_steps as bar, saving as saver:
+            while self.step < end:
                 factor = 1.0 if self.schedule is None else float(self.schedule(self.step))
                 for group in self._groups:
                     group.step(self.step, factor)
                 self.step += 1
                 look()
                 bar.advance()
+                if saver is not None:
+                    saver.after_step()
         return seen
 
     def state_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from torch.func import functional_call, vjp, vmap
 from evenly.models.headed import Headed
 from evenly.training.ensemble.layers import Linear
 from evenly.training.ensemble.layout import Views
-from evenly.training.ensemble.networks import Nothing
+from evenly.training.ensemble.networks import NoHead
 
 
 class General:
@@ -23,7 +23,7 @@ class General:
         # A guess for an opaque module: a layer's outputs are the first dimension of its weight.
         self.width = max(p.shape[0] if p.ndim else 1 for p in self.model.parameters())
         self.buffers = dict(self.model.named_buffers())
-        self.head: Linear | Nothing = Nothing()
+        self.head: Linear | NoHead = NoHead()
         self.body: nn.Module = _Whole(self.model)
         name = head_name(self.model)
         if name is not None and isinstance(self.model, Headed):

@@ -28,7 +28,7 @@ class Network(Protocol):
         """The numbers that the widest layer computes per example, which decides how a pass is cut into pieces."""
 
     @property
-    def head(self) -> "Linear | Sum | Nothing":
+    def head(self) -> "Linear | Sum | NoHead":
         """The layer from features to outputs."""
 
     def prepare(self, inputs_N: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class Sum:
         return torch.matmul(d_KNC, saved)
 
 
-class Nothing:
+class NoHead:
     """The head of a network without a separate head: its outputs are the body's."""
 
     def forward(self, p: Views, features_KNF: Tensor) -> tuple[Tensor, None]:

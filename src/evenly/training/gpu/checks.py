@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from evenly import device as devices
-from evenly.training.gpu import comparisons, resuming, speed
+from evenly.training.gpu import comparisons, resumption, speed
 
 Row = dict[str, Any]
 
@@ -28,7 +28,7 @@ CHECKS: Sequence[Check] = (
         Check(name, f"{asks}, on the CPU and on the GPU: the largest difference", comparisons.check(make, tolerance))
         for name, (asks, make, tolerance) in comparisons.COMPONENTS.items()
     ),
-    Check("resume", "a run that is stopped and resumed ends with the bits of one that is not", resuming.check),
+    Check("resume", "a run that is stopped and resumed ends with the bits of one that is not", resumption.check),
     Check("waits", "how often 50 steps of SGD and of SAM wait for the GPU", speed.waits),
     Check("speed", "steps per second of evenly and of a bare step, compiled where possible", speed.steps_per_second),
     Check("memory", "the most that a run takes on the GPU, and a sentence where it runs out", speed.peak_memory),

@@ -81,7 +81,7 @@ def peak_memory(device: torch.device) -> tuple[str, bool]:
 
 def _fast(device: torch.device, ascent: Ascent) -> Recipe:
     half = "fp32" if device.type != "cuda" else "bf16" if devices.has_bfloat16(device) else "fp16"
-    return replace(RECIPE, ascent=ascent, precision=half, channels_last=device.type == "cuda")  # type: ignore[arg-type]
+    return replace(RECIPE, ascent=ascent, precision=half, channels_last=device.type == "cuda")  # type: ignore[arg-type]  # one of its words
 
 
 @contextlib.contextmanager

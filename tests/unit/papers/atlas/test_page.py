@@ -83,7 +83,7 @@ def test_columns_go_from_perceptrons_by_share_to_networks_and_data(tmp_path: Pat
 
 def test_every_task_names_the_command_that_repeats_it(site: Path):
     index = (site / "index.html").read_text()
-    assert all(f"<td>{row['command']}</td>" in index for row in ROWS)
+    assert all(f'<code class="number">{row["command"]}</code>' in index for row in ROWS)
     lead = index.split("Repeats this:")[1].split("</code>")[0]
     assert lead.endswith(">evenly reproduce atlas"), "one scale alone does not repeat every task"
 

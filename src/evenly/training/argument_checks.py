@@ -1,4 +1,4 @@
-"""Arguments of `train` and `compare` that cannot be meant, refused in words before anything is loaded."""
+"""Checks of the arguments of `train` and `compare`, made before anything is loaded."""
 
 from collections import Counter
 from collections.abc import Iterable
