@@ -1,4 +1,4 @@
-"""The command line: one verb a function, in one small file each.
+"""The command line: a function for each verb, each in a small file of its own.
 
 Results go to stdout, messages and progress to stderr. Exit codes: 0 ok, 1 bug, 2 usage, 3 data, 4 environment or
 missing extra, 5 ran but the claim did not hold, 75 stopped but resumable, 130 Ctrl-C.
@@ -17,6 +17,7 @@ from importlib import import_module
 
 from evenly import __version__
 from evenly.cli.parser import Parser
+from evenly.cli.termination import ending_plainly
 from evenly.consent import trusting
 from evenly.errors import EvenlyError, SetupError
 from evenly.progress import printable, tell, wrap_text
@@ -73,7 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _speak_plainly()
     code = 0
     try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
+        with ending_plainly():
+            code = _run(list(sys.argv[1:] if argv is None else argv))
         print(end="", flush=True)  # here, where it can still be reported that the output cannot be written
     except OSError as error:
         reason = _why_stdout_fails(error)

@@ -1,4 +1,4 @@
-"""What `evenly advise` tells: the early network, its signs, the cures of similar tasks, and the comparison to run."""
+"""What `evenly advise` prints: the early network, its signs, the cures of similar tasks, and the comparison to run."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ FIRST = 5  # cures of the ranking that are shown
 LONG = 600  # seconds: a longer comparison is better begun with fewer seeds
 
 
-def show_advice(found: Mapping[str, Any], advice: "Advice", *, ledger: str, pictures: bool) -> None:
+def show_advice(found: Mapping[str, Any], advice: "Advice", *, ledger: str, pictures: bool, balanced: bool) -> None:
     """The ranking on stdout, everything else on stderr; `found` is what `--json` prints.
 
-    `pictures` says whether inputs are, as those of the atlas.
+    `pictures` says whether inputs are, as those of the atlas, and `balanced` whether the data have such a split.
     """
     for sentence in sentences(found["features"], found["epochs"]):
         say(sentence)
@@ -28,7 +28,7 @@ def show_advice(found: Mapping[str, Any], advice: "Advice", *, ledger: str, pict
         say(f"\n{_why_not(advice, ledger)}")
     else:
         _show_ranking(found, advice)
-        for sentence in _remarks(found["features"], advice, pictures=pictures):
+        for sentence in _remarks(found["features"], advice, pictures=pictures, balanced=balanced):
             say(sentence)
         _say_confidence(found["tested"], advice)
     say(f"To find out: {found['next']}")
@@ -66,7 +66,7 @@ def _show_ranking(found: Mapping[str, Any], advice: "Advice") -> None:
             "test": f"{choice['test']:+.2f}".replace("-", "−"),
             "cost": f"{choice['cost']:.2f}×",
         }
-        for number, choice in enumerate(found["ranking"][:FIRST], 1)
+        for number, choice in enumerate(found["ranking"][: _num_shown(advice)], 1)
     ]
     print_table(rows, ["try", "cure", "balanced", "test", "cost"])
     say(
@@ -77,19 +77,32 @@ def _show_ranking(found: Mapping[str, Any], advice: "Advice") -> None:
     )
 
 
-def _remarks(features: Mapping[str, float], advice: "Advice", *, pictures: bool) -> list[str]:
-    """What the ranking does not show: what it leaves out and why, and gains that cost the balanced error."""
+def _num_shown(advice: "Advice") -> int:
+    """The first few cures, and none after plain training: what did worse is nothing to try."""
+    cures = [choice.cure for choice in advice.ranking]
+    return min(FIRST, cures.index("plain") + 1) if "plain" in cures else FIRST
+
+
+def _remarks(features: Mapping[str, float], advice: "Advice", *, pictures: bool, balanced: bool) -> list[str]:
+    """What the ranking does not show: where its gains were seen, what it leaves out and why."""
     from evenly.papers.atlas.cures import CURES
 
-    remarks = []
-    if not pictures and any(CURES[choice.cure].noise for choice in advice.ranking[:FIRST]):
+    remarks, shown = [], advice.ranking[: _num_shown(advice)]
+    if advice.first is not None and advice.first.split == "balanced" and not balanced:
+        test = f"{advice.first.test:+z.2f}".replace("-", "−")
+        remarks.append(
+            f"{CURES[advice.first.cure].label} gained on data where the easy feature says nothing, and yours have no "
+            f"such split: on the ordinary test set, which the comparison below is of, it changed the error by {test} "
+            "points. If your network will not meet such data, there may be nothing to gain."
+        )
+    if not pictures and any(CURES[choice.cure].noise for choice in shown):
         remarks.append(
             "The noise of the atlas (σ = 0.2) is on pixels from 0 to 1. Your inputs are no pictures, and σ is in their "
             "own units: replace `noise:0.2` by a σ that suits their spread."
         )
     if advice.ruled_out:
         remarks.append(f"Left out, because of what the early network shows: {_labels(advice.ruled_out)}.")
-    lost = [choice for choice in advice.ranking[:FIRST] if choice.score < 0 and choice.harms_balanced]
+    lost = [choice for choice in shown if choice.score < 0 and choice.harms_balanced]
     if lost:
         remarks.append(
             f"{'; '.join(CURES[choice.cure].label for choice in lost)}: lower test error, but a higher one where the "
@@ -162,6 +175,7 @@ def sentences(features: Mapping[str, float], epochs: int) -> list[str]:
     """
     epoch, error = round(features["epoch"]), f"{features['error']:.1%}"
     margin = round(features["distinctness"], 2) + 0.0  # as it is shown, without −0.00
+    signed = f"{margin:+.2f}".replace("-", "−")
     # The features do not say whether the gain shrank in the last of these epochs or in none of them.
     came = epoch < epochs
     return [
@@ -170,7 +184,7 @@ def sentences(features: Mapping[str, float], epochs: int) -> list[str]:
         else f"In the first {epochs} epochs the gain in training error did not shrink before the last, at an error of "
         f"{error}.",
         f"{features['hard_share']:.0%} of the examples are in the hard clusters, which are "
-        f"{'more' if margin > 0 else 'no more'} distinct than halves of one cloud ({margin:+.2f}); "
+        f"{'more' if margin > 0 else 'no more'} distinct than halves of one cloud ({signed}); "
         f"{features['hard_error']:.0%} of them are predicted wrongly then"
         + (f", and {features['hard_error_later']:.0%} after epoch {epochs}." if came else "."),
         f"Another network finds the same hard examples with an agreement of {features['agreement']:.2f} (1: the same, "

@@ -38,7 +38,7 @@ EXAMPLES = """
 def fill(parser: Parser) -> None:
     """The arguments of `evenly advise`."""
     parser.calls(advise, examples=EXAMPLES)
-    add_recipe(parser)
+    add_recipe(parser, data="a data set, the path of your own, or a finished run")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="where the rows of the atlas are (default: claims)")
     add_run_options(parser)
     add_root(parser)
@@ -95,7 +95,7 @@ def advise(*, ledger: Path | None, runs: str, json: bool, **given: Any) -> None:
         print_json(found)
     else:
         pixels = data.train.gather([0]).dtype == torch.uint8
-        show_advice(found, advice, ledger=str(folder), pictures=pixels)
+        show_advice(found, advice, ledger=str(folder), pictures=pixels, balanced="balanced" in data)
 
 
 def _resolve(given: dict[str, Any], *, runs: str, how: dict[str, Any]) -> "tuple[Recipe, Splits]":

@@ -69,6 +69,7 @@ def estimate(recipe: "Recipe", methods: "Sequence[str]", seen: "Looks") -> dict[
 
 def _factors(method: str) -> dict[str, str]:
     """The words of a method, with the factor of those that repeat examples."""
-    from evenly.training.methods import FACTOR, WORDS, parse
+    from evenly.training.method_words import FACTOR, WORDS
+    from evenly.training.methods import parse
 
     return {word: (value or "2") if WORDS[word].value == FACTOR else "" for word, value in parse(method).words}

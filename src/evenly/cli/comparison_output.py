@@ -163,7 +163,8 @@ def say_default_epochs(given: Mapping[str, Any], made: "Design") -> None:
 def print_words() -> None:
     """The words that methods are made of."""
     from evenly.training.controls import controls_of
-    from evenly.training.methods import WORDS, parse
+    from evenly.training.method_words import WORDS
+    from evenly.training.methods import parse
 
     rows = [
         {

@@ -146,7 +146,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
     from evenly.data.catalogue import data_root as root_of
     from evenly.data.checks import duplicates, on_scale, problems
     from evenly.data.fetch.verify import verify as verify_files
-    from evenly.data.formats.image_decoding import undecodable
+    from evenly.data.formats.image_decoding import describe_undecodable
     from evenly.data.formats.listing import list_dropped
 
     files = []
@@ -166,7 +166,7 @@ def verify(*, source: str, options: list[str], skip_broken: bool, data_root: str
         splits = load(source, root=data_root, **(given | decode))
         broken = list_dropped(splits)
         if broken and not given.get("skip_broken"):
-            wrong = [undecodable(broken)]
+            wrong = [describe_undecodable(broken)]
         else:
             _say_left_out(broken)
         # Published data cannot be changed; in the user's own, copies can be removed.
@@ -225,8 +225,11 @@ def _options(options: list[str], *, skip_broken: bool) -> dict[str, Any]:
 
 
 def _say_remarks(splits: "Splits") -> None:
+    from evenly.data.formats.listing import remarks_on
+
+    on_broken = {remark for part in splits.values() for remark in remarks_on(part)}
     for remark in splits.remarks:
-        if "left out" not in remark:  # `_say_left_out` names all broken files
+        if remark not in on_broken:  # `_say_left_out` names all broken files
             say(remark)
 
 

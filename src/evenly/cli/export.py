@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly.cli.output import print_json, say
-from evenly.cli.parser import Parser, add_json, add_root, add_trust
+from evenly.cli.parser import Parser, add_json, add_root, add_trust, assignments
 from evenly.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +43,14 @@ def fill(parser: Parser) -> None:
         "--factor", type=int, metavar="K", help="how often a hard example is shown (default: the run's, or 2)"
     )
     parser.add_argument("--data", metavar="DATA", help="the data, where a file of `evenly separate` does not name them")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="K=V",
+        dest="options",
+        help="an option of --data, such as held_out=0",
+    )
     parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders are (default: runs)")
     parser.add_argument("--force", action="store_true", help="replace what exists")
     add_trust(parser, "the run")
@@ -57,6 +65,7 @@ def export(
     out: Path | None,
     factor: int | None,
     data: str | None,
+    options: list[str],
     runs: str,
     force: bool,
     data_root: str | None,
@@ -66,25 +75,32 @@ def export(
     out = out or Path(OUT[form])
     if out.exists() and not force:
         raise UsageError(f"{out} exists. Give another --out, or --force to replace it.")
+    if options and data is None:
+        raise UsageError(f"--set {options[0]} is an option of the data: give them too, --data DATA.")
     if form in NETWORKS:
         _export_network(source, form, out, runs=runs, json=json)
         return
+    from evenly.data.formats.image_files import ImageFiles
     from evenly.resampling import exports, load
 
     path, run = _separation_of(source, runs)
     separation, files = load(path), None
+    attributes: dict[str, list[str]] = {}
     chosen: int | Tensor = 2 if factor is None else factor
     once: Tensor | None = None
     held_out: dict[str, Labelled] = {}
     if run is not None:
         chosen, once = _as_trained(run, separation, factor, data_root)
     if form != "indices" or data is not None:
-        separation, files, held_out = _with_data(separation, run, data, data_root)
+        separation, train, held_out = _with_data(separation, run, data, assignments(options), data_root)
+        if train is not None and isinstance(train.inputs, ImageFiles):
+            files = [train.inputs.root / name for name in train.inputs.names]
+            attributes = exports.attribute_cells(train)
     how: dict[str, Any] = {"factor": chosen, "once": once}
     if form == "indices":
         exports.write_indices(separation, out, **how)
     elif form == "csv":
-        exports.write_csv(separation, out, files=files, held_out=held_out, **how)
+        exports.write_csv(separation, out, files=files, held_out=held_out, attributes=attributes, **how)
     elif files is None:
         raise UsageError("--as folder makes links to image files, and these data are not files. Use csv or indices.")
     else:
@@ -214,9 +230,9 @@ def _repeats_in_training(run: "Run", separation: "Separation", data_root: str | 
 
 
 def _with_data(
-    separation: "Separation", run: "Run | None", data: str | None, data_root: str | None
-) -> "tuple[Separation, list[Path] | None, dict[str, Labelled]]":
-    """The separation with the names of the data's classes, the image files of its rows, and the splits beside them."""
+    separation: "Separation", run: "Run | None", data: str | None, options: dict[str, Any], data_root: str | None
+) -> "tuple[Separation, Labelled | None, dict[str, Labelled]]":
+    """The separation with the names of the data's classes, its image files, and the splits beside them."""
     if run is None and data is None:
         return separation, None, {}
     from dataclasses import replace
@@ -226,16 +242,13 @@ def _with_data(
     from evenly.resampling import matching
     from evenly.training.trained_model import data_of
 
-    splits = data_of(run, data_root=data_root) if run is not None else load(str(data), root=data_root)
+    splits = data_of(run, data_root=data_root) if run is not None else load(str(data), root=data_root, **options)
     train = splits.train
     index_N = separation.index
     if run is None and len(train) == len(separation) and sorted(index_N.tolist()) == list(range(len(train))):
         index_N = train.index[index_N]  # outputs of another program number the training examples from 0
-    where = matching.positions(train, index_N, separation.labels).tolist()
-    inputs = train.inputs
-    named = replace(separation, classes=train.classes)
-    if not isinstance(inputs, ImageFiles):
-        return named, None, {}
+    rows = train.subset(matching.positions(train, index_N, separation.labels))
     beside = {split: splits[split] for split in ("validation", "test") if split in splits}
     held_out = {split: part for split, part in beside.items() if isinstance(part.inputs, ImageFiles)}
-    return named, [inputs.root / inputs.names[i] for i in where], held_out
+    is_listed = isinstance(train.inputs, ImageFiles)
+    return replace(separation, classes=train.classes), rows if is_listed else None, held_out if is_listed else {}

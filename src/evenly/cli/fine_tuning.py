@@ -19,7 +19,7 @@ def fine_tuning_settings(which: str, model: str | None, *, runs: str) -> list[st
     from evenly.training.checkpoint import load_weights
     from evenly.training.prediction import exported_record
     from evenly.training.recorded_recipe import recorded_recipe
-    from evenly.training.trained_model import WEIGHTS, no_weights
+    from evenly.training.trained_model import WEIGHTS, missing_weights_error
 
     if (exported := exported_record(Path(which))) is not None:
         weights, record = exported
@@ -28,7 +28,7 @@ def fine_tuning_settings(which: str, model: str | None, *, runs: str) -> list[st
         run = Run.open(which, runs)
         weights = run.path / WEIGHTS
         if not weights.exists():
-            raise no_weights(run)
+            raise missing_weights_error(run)
         load_weights(run, WEIGHTS)  # which refuses those of another run
         made = recorded_recipe(run).model
         name, options = made.name, dict(made.options)

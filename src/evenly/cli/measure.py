@@ -27,14 +27,15 @@ def fill(parser: Parser) -> None:
     """The arguments of `evenly measure`."""
     quick = [name for name, entry in MEASUREMENTS.items() if entry.quick]
     lines = "\n".join(f"  {name:21} {entry.help}" for name, entry in MEASUREMENTS.items())
-    parser.calls(measure, examples=f"{EXAMPLES}\nmeasurements:\n{lines}\n")
+    parser.calls(measure, examples=EXAMPLES)
+    parser.epilog = f"measurements:\n{lines}"
     parser.add_argument("run_id", metavar="RUN", help="the ID of a run, its beginning, its folder, or its weights file")
     parser.add_argument(
         "what",
         metavar="WHAT",
         nargs="*",
         default=[],  # otherwise argparse counts it among the required
-        help=f"{', '.join(MEASUREMENTS)} (default: {', '.join(quick)}, as far as the data allow)",
+        help=f"measurements, listed below (default: {', '.join(quick)}, as far as the data allow)",
     )
     parser.add_argument("--at-epochs", metavar="N,N", help="epochs whose weights were kept (default: the last)")
     parser.add_argument("--examples", type=int, default=1000, metavar="N", help="training examples (default: 1000)")
@@ -122,11 +123,9 @@ def measure(
 
 def store(run: "Run", name: str, value: Any) -> bool:
     """Write a result into a run's records; if that fails, warn, and let the caller show what took long to measure."""
-    from evenly.records.lock import Busy
-
     try:
         run.write_json(name, value)
-    except (SetupError, Busy) as error:
+    except SetupError as error:
         say(f"{name} was not stored: {error}")
         return False
     return True

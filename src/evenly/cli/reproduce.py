@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly import atomic
+from evenly.cli.atlas_row import say_how_to_read
 from evenly.cli.comparison_arguments import add_where, take_where
 from evenly.cli.output import print_json, print_table, say
 from evenly.cli.parser import Parser, add_json, add_root
@@ -103,9 +104,8 @@ def _run(
 ) -> None:
     """Run the experiments that are named, or all."""
     from evenly.cli.comparison_arguments import numbers
-    from evenly.papers import ledger as book
     from evenly.papers import reproduction
-    from evenly.sweep.launch import check_available, is_one
+    from evenly.sweep.launch import check_available, is_sequential
 
     where = take_where(companions, default="local")
     is_cluster = where.engine != "local"
@@ -127,12 +127,7 @@ def _run(
     how["where"] = check_available(where)
     plans, missing = _plans(chosen, wanted, data_root)
     if dry_run:
-        totals = _on_clusters(chosen, wanted) if is_cluster else []
-        if json:
-            print_json({"experiments": plans, "clusters": totals} if is_cluster else plans)
-        else:
-            print_table(plans, ["key", "scale", "seeds", "parts", "cost", "needs"])
-            print_clusters(totals)
+        _print_plans(plans, _on_clusters(chosen, wanted) if is_cluster else None, json=json)
     if missing:
         raise DataError("\n".join(missing))
     if dry_run:
@@ -141,39 +136,55 @@ def _run(
     if into is not None:
         atomic.make_folder(into)  # before anything is measured
     failed, replacing = None, fresh
-    if len(chosen) > 1 and not is_one(how["where"]):
+    if len(chosen) > 1 and not is_sequential(how["where"]):
         settings = {"seeds": given, "more": more, "fresh": fresh, "ledger": find_ledger(ledger)}
         chosen, failed = reproduction.measure_together(chosen, **settings, **how)  # type: ignore[arg-type]  # of many kinds
         fresh = False
     rows = []
     for each, size in chosen:
         if more is not None:
-            rows.append(reproduction.grow(each, size, more, ledger=find_ledger(ledger), **how))
+            row = reproduction.grow(each, size, more, ledger=find_ledger(ledger), **how)
         else:
-            rows.append(
-                reproduction.reproduce(each, size, seeds=given, ledger=into, fresh=fresh, replacing=replacing, **how)
-            )
+            row = reproduction.reproduce(each, size, seeds=given, ledger=into, fresh=fresh, replacing=replacing, **how)
+        rows.append(row)
         if not json:
-            print_row(rows[-1])
+            print_row(row, find_ledger(ledger))
     if json:
         print_json(rows)
+    elif any(row["kind"] == "atlas" for row in rows):
+        say_how_to_read()
     if any(row["scale"] == "smoke" for row in rows):
         say("Smoke only shows that an experiment runs: its numbers and verdicts mean nothing.")
     if failed is not None:
         raise failed
     if check:
-        against = find_ledger(ledger)
-        worse = reproduction.regressions(rows, against)
-        unknown = [row for row in rows if book.read(against, row["key"], row["scale"]) is None]
-        # A row that cannot be compared must not look like one that passed.
-        worse += [
-            f"{row['key']} at {row['scale']}: not in the ledger; without --check it is written" for row in unknown
-        ]
-        if worse:
-            raise ClaimWorsened(f"against the ledger in {against}:\n  " + "\n  ".join(worse))
-        say(f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}, and none is worse than in the ledger.")
+        _check_against(find_ledger(ledger), rows)
     else:
         say(f"Written to {into}.")
+
+
+def _print_plans(plans: list[dict[str, Any]], clusters: list[dict[str, Any]] | None, *, json: bool) -> None:
+    """What would run; with `clusters`, also what it would cost on clusters of GPUs."""
+    if json:
+        print_json(plans if clusters is None else {"experiments": plans, "clusters": clusters})
+    else:
+        print_table(plans, ["key", "scale", "seeds", "parts", "cost", "needs"])
+        print_clusters(clusters or [])
+
+
+def _check_against(ledger: "Path | Layered", rows: list[dict[str, Any]]) -> None:
+    """Raise if a claim is worse than in the ledger."""
+    from evenly.papers.ledger import read
+    from evenly.papers.reproduction import regressions
+
+    unknown = [row for row in rows if read(ledger, row["key"], row["scale"]) is None]
+    # A row that cannot be compared must not look like one that passed.
+    worse = regressions(rows, ledger) + [
+        f"{row['key']} at {row['scale']}: not in the ledger; without --check it is written" for row in unknown
+    ]
+    if worse:
+        raise ClaimWorsened(f"against the ledger in {ledger}:\n  " + "\n  ".join(worse))
+    say(f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}, and none is worse than in the ledger.")
 
 
 def _experiments(keys: list[str], *, every: bool) -> "list[Experiment]":

@@ -79,7 +79,7 @@ def run_campaign(
         for row in campaign.run(ledger=ledger, hours=hours, **how):
             grown.append(row)
             if not json:
-                print_row(row)
+                print_row(row, ledger)
     finally:  # also when the time is up
         if json:
             print_json(grown)

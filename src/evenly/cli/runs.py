@@ -17,6 +17,8 @@ from evenly.progress import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from evenly.report.run_pairs import Pair
+
 EXAMPLES = """
   evenly runs
   evenly runs --data photos --since 2d
@@ -180,36 +182,17 @@ def _columns(row: "Mapping[str, Any]") -> list[str]:
 
 def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None:
     """Print the error of every recipe, and the difference to the first over shared seeds."""
-    from dataclasses import asdict
-
-    from evenly.intervals import points_with_interval
     from evenly.report import run_pairs as pairs
-    from evenly.report.wording import percent
 
     if len(ids) < 2:
         raise UsageError("give two or more runs to compare. `evenly runs` lists them.")
     groups = pairs.groups(ids, runs)
     differing = pairs.differing_settings(groups)
     split, lines = pairs.compare(groups, split)
-    rows: list[dict[str, Any]] = []
-    for line in lines:
-        seeds = line.group.runs
-        rows.append(
-            {
-                "run": line.group.named,
-                "method": line.group.method,
-                "runs": [run.id for run in seeds.values()],
-                "seeds": list(seeds),
-                "error": asdict(line.error),
-                "difference": asdict(line.difference) if line.difference is not None else None,
-                "cost": line.cost,
-                "collapsed": line.group.collapsed_runs(),
-            }
-        )
     if json:
-        print_json({"split": split, "differing": differing, "groups": rows})
+        print_json({"split": split, "differing": differing, "groups": [_pair_record(line) for line in lines]})
         return
-    names = [f"{row['run'][:7]}" for row in rows]
+    names = [line.group.named[:7] for line in lines]
     print_table(
         [
             {"setting": name} | {run: "—" if value is None else value for run, value in zip(names, values, strict=True)}
@@ -219,21 +202,41 @@ def compare(*, ids: list[str], split: str | None, runs: str, json: bool) -> None
     )
     print()
     print_table(
-        [
-            {
-                "run": name,
-                "method": row["method"],
-                "seeds": len(row["seeds"]),
-                "error %": percent(line.error),
-                "difference": points_with_interval(line.difference) if line.difference is not None else "",
-                "cost": f"{line.cost:.2f}×" if line.cost is not None else "",
-            }
-            for name, row, line in zip(names, rows, lines, strict=True)
-        ],
+        [{"run": name, **_pair_cells(line)} for name, line in zip(names, lines, strict=True)],
         ["run", "method", "seeds", "error %", "difference", "cost"],
     )
     say(f"\nErrors on {split}, differences in points with 95% intervals.")
     say("\n".join(pairs.conclusions(names, lines)))
+
+
+def _pair_record(pair: "Pair") -> dict[str, Any]:
+    """One recipe of a comparison as plain data."""
+    from dataclasses import asdict
+
+    return {
+        "run": pair.group.named,
+        "method": pair.group.method,
+        "runs": [run.id for run in pair.group.runs.values()],
+        "seeds": list(pair.group.runs),
+        "error": asdict(pair.error),
+        "difference": asdict(pair.difference) if pair.difference is not None else None,
+        "cost": pair.cost,
+        "collapsed": pair.group.collapsed_runs(),
+    }
+
+
+def _pair_cells(pair: "Pair") -> dict[str, Any]:
+    """One recipe of a comparison as cells of a table."""
+    from evenly.intervals import points_with_interval
+    from evenly.report.wording import percent
+
+    return {
+        "method": pair.group.method,
+        "seeds": len(pair.group.runs),
+        "error %": percent(pair.error),
+        "difference": points_with_interval(pair.difference) if pair.difference is not None else "",
+        "cost": f"{pair.cost:.2f}×" if pair.cost is not None else "",
+    }
 
 
 def _name_in(runs: str, path: Path) -> str:

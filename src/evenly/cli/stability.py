@@ -9,27 +9,25 @@ from evenly.cli.parser import Parser, add_json, add_root, add_trust, verb
 from evenly.cli.train import short_number
 from evenly.errors import DataError, UsageError
 
-EXAMPLES = """
-  evenly stability solutions --c 2,3,4,5
-  evenly stability map --out figure1.png
-  evenly stability threshold --run 3f2a
+SOLUTIONS = "  evenly stability solutions --c 2,3,4,5"
+MAP = "  evenly stability map --out figure1.png"
+THRESHOLD = """  evenly stability threshold --run 3f2a
   evenly stability threshold --run 3f2a --examples 1000 --draws 5
-  evenly stability threshold --gram gram.npy --batch 32 --momentum 0.9
-"""
+  evenly stability threshold --gram gram.npy --batch 32 --momentum 0.9"""
 SCHEMES = ["bernoulli", "without", "with"]
 NUM_EXAMPLES, NUM_DRAWS = 500, 3
 
 
 def fill(parser: Parser) -> None:
     """The verbs of `evenly stability` and their arguments."""
-    parser.examples = EXAMPLES
+    parser.examples = "\n".join((SOLUTIONS, MAP, THRESHOLD))
     inner = parser.add_subparsers(metavar="VERB", required=True, title="verbs")
-    table = verb(inner, "solutions", solutions, help="the (C, r)-solutions of parity, side by side", examples=EXAMPLES)
+    table = verb(inner, "solutions", solutions, help="the (C, r)-solutions of parity, side by side", examples=SOLUTIONS)
     table.add_argument("--c", default="2,3,4,5", metavar="C,C", help="which C (default: %(default)s)")
     table.add_argument("--d", type=int, default=100, help="dimensions (default: %(default)s)")
     table.add_argument("--n", type=int, default=100, help="examples (default: %(default)s)")
     table.add_argument("--batch", type=int, default=10, help="batch size (default: %(default)s)")
-    picture = verb(inner, "map", draw, help="figure 1: where training diverges over (B, σ)", examples=EXAMPLES)
+    picture = verb(inner, "map", draw, help="figure 1: where training diverges over (B, σ)", examples=MAP)
     picture.add_argument("--out", type=Path, default=Path("figure1.png"), help="the picture (default: %(default)s)")
     picture.add_argument("--lr", type=float, default=0.5, help="learning rate (default: %(default)s)")
     picture.add_argument("--ratios", default="0.25", metavar="R,R", help="ρ/α of SAM (default: %(default)s)")
@@ -37,7 +35,7 @@ def fill(parser: Parser) -> None:
     picture.add_argument("--steps", type=int, default=1000, help="steps per run (default: %(default)s)")
     picture.add_argument("--force", action="store_true", help="replace the picture if it exists")
     bound = verb(
-        inner, "threshold", threshold, help="where a trained network's learning rate stands", examples=EXAMPLES
+        inner, "threshold", threshold, help="where a trained network's learning rate stands", examples=THRESHOLD
     )
     bound.add_argument(
         "--run", dest="run_id", metavar="RUN", help="the ID of a run, its beginning, or its folder or weights"

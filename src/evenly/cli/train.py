@@ -34,9 +34,9 @@ def fill(parser: Parser) -> None:
     add_json(parser)
 
 
-def add_recipe(parser: Parser, *, seed: bool = True) -> None:
+def add_recipe(parser: Parser, *, seed: bool = True, data: str = "a data set, or the path of your own") -> None:
     """The options that describe a run: the data, the usual settings by name, and every other one by `--set`."""
-    parser.add_argument("data", metavar="DATA", nargs="?", help="a data set, or the path of your own")
+    parser.add_argument("data", metavar="DATA", nargs="?", help=data)
     parser.add_argument("--config", metavar="FILE", help="a recipe in YAML to begin with")
     parser.add_argument(
         "--model", metavar="M", help=f"{', '.join(MODELS)}; timm:NAME, torchvision:NAME, module:function"
@@ -52,8 +52,8 @@ def add_recipe(parser: Parser, *, seed: bool = True) -> None:
     parser.add_argument(
         "--lr", metavar="R", help="the learning rate (default: one that fits the model); auto tests some"
     )
-    parser.add_argument("--epochs", metavar="N", help="passes over the training examples")
-    parser.add_argument("--batch-size", metavar="N", help="examples in a step")
+    parser.add_argument("--epochs", metavar="N", help="passes over the training examples (default: 200)")
+    parser.add_argument("--batch-size", metavar="N", help="examples in a step (default: 128, or fewer on small data)")
     parser.add_argument("--accumulate", metavar="N", help="parts in which to compute each batch, to save memory")
     parser.add_argument(
         "--compile", action="store_const", const="true", help="compile the model; pays off in long runs"

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenly.cli.atlas_row import print_atlas_row
 from evenly.cli.output import print_json, print_table, say
 from evenly.progress import wrap_text
 
@@ -81,8 +82,11 @@ def _print_by_kind(lines: Sequence[Mapping[str, Any]]) -> None:
     print(rendered.get(), end="")
 
 
-def print_row(row: dict[str, Any]) -> None:
-    """Every claim of a row beside the paper, and the verdicts; then the open questions."""
+def print_row(row: dict[str, Any], ledger: str | os.PathLike[str]) -> None:
+    """Every claim of a row beside the paper, and the verdicts; then the open questions. The atlas has its own table."""
+    if row["kind"] == "atlas":
+        print_atlas_row(row, ledger)
+        return
     from evenly.report.verdict_words import open_question, verdict_words
     from evenly.report.wording import claimed_difference, pair
 
@@ -98,8 +102,7 @@ def print_row(row: dict[str, Any]) -> None:
     ]
     title = f"{row['key']} at {row['scale']}, n = {len(row['seeds'])}: {verdict_words(row['verdict'], row['kind'])}"
     print_table(lines, ["claim", "paper", "ours", "difference", "verdict"], title=title)
-    # The atlas has many claims, and its cells are read as a whole; at smoke, no number of seeds would settle anything.
-    for claim in row["claims"] if row["kind"] != "atlas" and row["scale"] != "smoke" else ():
+    for claim in row["claims"] if row["scale"] != "smoke" else ():  # at smoke, no number of seeds settles anything
         if left_open := open_question(claim):
             print(f"{claim['says']}: {left_open}.")
     print()

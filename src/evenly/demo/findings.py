@@ -49,7 +49,7 @@ def headline(toy: Plain) -> str:
     bias = (
         f"Plain training follows the easy feature {easy / hard:.1f} times as far as the difficult one."
         if easy > hard
-        else "Plain training follows both features as far."
+        else "Plain training follows the easy feature no further than the difficult one."
     )
     gains = {
         name: paired_difference(at_end(toy, name, "hard"), at_end(toy, "plain", "hard"))
@@ -58,7 +58,7 @@ def headline(toy: Plain) -> str:
     cures = [METHODS[name] for name in ("useful", "sam") if gains[name].low > 0]
     if not cures:
         by = " and ".join(f"{METHODS[name]}'s {difference_text(gains[name])}" for name in ("useful", "sam"))
-        return f"{bias} With so few seeds, what the cures change of the difficult one ({by}) may be chance."
+        return f"{bias} With so few seeds, the changes in the difficult one ({by}) may be chance."
     by = f", by {difference_text(gains['useful'])}" if cures == ["USEFUL"] else ""
     own = f"{' and '.join(cures)} let{'s' * (len(cures) == 1)} the difficult one grow{by}"
     control = "; showing as many random examples twice does not" if not gains["random"].low > 0 else ""
@@ -66,15 +66,14 @@ def headline(toy: Plain) -> str:
 
 
 def lean(toy: Plain) -> str:
-    """How much further plain training follows the easy feature than the difficult one."""
+    """How far plain training follows each of the two features."""
     easy, hard = median(at_end(toy, "plain", "easy")), median(at_end(toy, "plain", "hard"))
-    ratio = f"{easy / hard:.1f} times as far as" if easy > hard else "no further than"
     text = (
-        f"Plain gradient descent follows the easy feature {ratio} the difficult one: their alignments are {easy:.2f} "
-        f"and {hard:.2f}, medians of {toy['setting']['seeds']} seeds."
+        f"Plain gradient descent ends with an alignment of {easy:.2f} with the easy feature and of {hard:.2f} with the "
+        f"difficult one (medians of {toy['setting']['seeds']} seeds)."
     )
     even = sum(ratio >= 1 for ratio in balance(toy, "plain"))
-    return text + (f" In {even} of them the initial weights let it learn both." if even else "")
+    return text + (f" With {even} of them the initial weights let it learn both." if even else "")
 
 
 def hits(separations: Any, *, what: str) -> str:
@@ -87,9 +86,10 @@ def hits(separations: Any, *, what: str) -> str:
     if exact == len(separations):
         return f"Separating the early outputs finds exactly the examples that {what}, with {exact} of {exact} seeds."
     precision, recall = (interval([row[name] for row in separations]).mean for name in ("precision", "recall"))
+    seeds = f"{len(separations)} seeds{f', {exact} of them exact' if exact else ''}"
     return (
-        f"Separating the early outputs finds {recall:.1%} of the examples that {what}, and {precision:.1%} of those "
-        f"it finds are such (means of {len(separations)} seeds{f', {exact} of them exact' if exact else ''})."
+        f"Separating the early outputs finds {recall:.1%} of the examples that {what}, and of what it finds, "
+        f"{precision:.1%} are such examples (means of {seeds})."
     )
 
 
@@ -101,7 +101,7 @@ def growth(toy: Plain) -> str:
         more = sum(a > b for a, b in zip(own, plain, strict=True))
         difference = paired_difference(own, plain)
         sure = "" if difference.excludes_zero else ", which may be chance"
-        parts.append(f"{METHODS[method]} {difference_text(difference)} (more in {more} of {len(own)} seeds{sure})")
+        parts.append(f"{METHODS[method]} {difference_text(difference)} (higher with {more} of {len(own)} seeds{sure})")
     return f"Alignment with the difficult feature, against plain training: {'; '.join(parts)}."
 
 
@@ -121,8 +121,8 @@ def image_findings(images: Plain) -> list[str]:
     """What the separation found among the images, and what training on it changed, split by split."""
     return [
         hits(images["separations"], what="have no upper digit"),
-        f"Test error, made like the training set: {compare_methods(images, 'test')}",
-        f"Where the upper digit says nothing of the label: {compare_methods(images, 'balanced')}",
+        f"Test error on data made like the training set: {compare_methods(images, 'test')}",
+        f"Test error on data whose upper digit says nothing about the label: {compare_methods(images, 'balanced')}",
     ]
 
 

@@ -20,14 +20,14 @@ from evenly.intervals import interval, paired_difference
 from evenly.report import palette
 from evenly.report.blocks import Gallery, Lead, Listing, Plot, Prose, Section, Table
 from evenly.report.chart import Bars, Chart, Line, Rule
-from evenly.report.figures.training import FEW, possible
+from evenly.report.figures.training import FEW, clipped_percent
 from evenly.report.page import render
 from evenly.report.wording import percent
 
 NEXT = {
-    "evenly useful photos/ --model resnet18": "the method and its controls on a folder of your own images",
+    "evenly useful photos/ --model resnet18 --epochs 30": "the method and its controls on a folder of your own images",
     "evenly useful digits --model mlp --epochs 20 --seeds 0-4": "the same on digits, with five seeds",
-    "evenly train digits --optimizer sam": "SAM, in a run folder that can be continued",
+    "evenly train digits --model mlp --epochs 20 --optimizer sam": "SAM, in a run folder that can be continued",
     "evenly report {runs} --out page.html": "the runs of this demo, looked at one by one",
     "evenly reproduce --list": "the figures and tables of the papers",
 }
@@ -211,8 +211,8 @@ def _bars(name: str, values: dict[str, list[float]], names: dict[str, str]) -> B
         name,
         [names[method] for method in values],
         [each.mean for each in known.values()],
-        low=[possible(each.low) for each in known.values()],
-        high=[possible(each.high) for each in known.values()],
+        low=[clipped_percent(each.low) for each in known.values()],
+        high=[clipped_percent(each.high) for each in known.values()],
         dots=list(values.values()),
         bar=max(map(len, values.values())) > FEW,
     )
@@ -246,9 +246,9 @@ def _ends(toy: Plain) -> str:
 
 
 _NEXT = (
-    "USEFUL helps if an easy feature hides a difficult one that matters; otherwise the intervals include zero. Try it "
-    "on such data, always with its controls. It is not for noisy labels, training for a single epoch, regression, or "
-    "class imbalance alone."
+    "USEFUL can help where an easy feature hides a difficult one that matters, and does harm where labels are wrong. "
+    "Try it on your data, always with its controls: the intervals say whether it helped. It is not for training for a "
+    "single epoch, regression, or class imbalance alone."
 )
 _EXTREMES = "First seed: easy examples with the lowest and hard ones with the highest loss in the early network."
 _PAIRS = (

@@ -13,7 +13,7 @@ from evenly.files.layered import find
 from evenly.report.blocks import Block, Drawing, Lead, Link, Listing, Prose, Section, Table
 from evenly.report.page import render
 from evenly.report.verdict_tables import verdict_summary
-from evenly.report.verdict_words import Row, line_words, open_question, verdict_words
+from evenly.report.verdict_words import Row, claim_words, line_words, open_question, verdict_words
 from evenly.report.wording import claimed_difference, duration, pair
 
 SIZES = {"full": "At full size", "small": "At a smaller size"}
@@ -166,7 +166,7 @@ def _verdict(claim: Mapping[str, Any], row: Row) -> str:
     left_open = open_question(claim)
     kind = "remark" if claim["corrects"] else row["kind"]
     level = "; both numbers are of another size than the paper's" if claim["same_level"] is False else ""
-    return verdict_words(claim["verdict"], kind) + (f": {left_open}" if left_open else "") + level
+    return claim_words(claim, kind) + (f": {left_open}" if left_open else "") + level
 
 
 def _kind(claim: Mapping[str, Any]) -> str:

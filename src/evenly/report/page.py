@@ -198,9 +198,9 @@ def _tone(text: str) -> str:
     ('good', 'bad', 'open', 'none')
     """
     tones = {
-        "good": ("helped", "reproduced", "stronger than claimed", "weaker than claimed", "seen in", "holds"),
-        "bad": ("hurt", "contradicted", "learned nothing", "failed", "does not hold", "not seen"),
-        "open": ("no difference", "too few seeds", "may help", "inconclusive", "unclear", "stopped", "stale"),
+        "good": ("helped", "reproduced", "stronger than claimed", "weaker than claimed", "seen in", "holds", "helps"),
+        "bad": ("hurt", "harms", "contradicted", "learned nothing", "failed", "does not hold", "not seen"),
+        "open": ("no difference", "too few seeds", "may ", "inconclusive", "unclear", "stopped", "stale"),
     }
     words = text.lstrip("✓✗~?· ")
     return next((tone for tone, starts in tones.items() if words.startswith(starts)), "none")
@@ -217,11 +217,16 @@ def _format_cell(value: Any) -> Any:
         from markupsafe import Markup
 
         image = Markup('<img class="thumb" src="{}" alt="" loading="lazy">').format(value.image) if value.image else ""
-        return Markup('<a href="{}">{}{}</a>').format(value.address, image, value.text)
+        whole = "" if " " in value.text else Markup(' class="number"')  # a name is not broken at its hyphens
+        return Markup('<a href="{}"{}>{}{}</a>').format(value.address, whole, image, value.text)
     if isinstance(value, Badge):
         from markupsafe import Markup
 
         return Markup('<span class="badge {}">{}</span>').format(_tone(value.text), value.text)
+    if isinstance(value, str) and value.startswith("evenly "):  # a command: an option is not broken at its hyphens
+        from markupsafe import Markup
+
+        return Markup('<code class="number">{}</code>').format(value)
     if isinstance(value, str) and _NUMBER.match(value) and " [" in value:
         from markupsafe import Markup
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenly.report.verdict_words import Row, line_words, num_holding, open_question, verdict_words
+from evenly.report.verdict_words import Row, claim_words, line_words, num_holding, open_question
 from evenly.report.wording import claimed_difference, pair
 
 
@@ -84,7 +84,7 @@ def verdict_summary(line: Mapping[str, Any], rows: Sequence[Row]) -> str:
 
 def _verdict(claim: Mapping[str, Any], row: Row) -> str:
     left_open = open_question(claim)
-    return verdict_words(claim["verdict"], row["kind"]) + (f": {left_open}" if left_open else "")
+    return claim_words(claim, row["kind"]) + (f": {left_open}" if left_open else "")
 
 
 def number_of_seeds(line: Mapping[str, Any], rows: Sequence[Row]) -> str:

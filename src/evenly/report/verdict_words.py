@@ -48,6 +48,17 @@ def verdict_words(verdict: str, kind: str) -> str:
     return _REMARK.get(verdict, "holds")
 
 
+def claim_words(claim: Mapping[str, Any], kind: str) -> str:
+    """The verdict of one claim in words: a cure of the atlas that changed nothing with any seed does no harm.
+
+    >>> claim_words({"verdict": "contradicted", "difference": {"mean": 0.0, "low": 0.0, "high": 0.0, "n": 10}}, "atlas")
+    'unclear'
+    """
+    difference = claim["difference"]
+    same = difference["low"] == difference["high"] == 0
+    return verdict_words("inconclusive" if kind == "atlas" and same else claim["verdict"], kind)
+
+
 def line_words(line: Mapping[str, Any]) -> str:
     """The verdict of a line of the overview in words: the line's own, where several rows were corrected together.
 

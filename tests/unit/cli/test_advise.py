@@ -294,11 +294,49 @@ FEATURES = {
         ("disagreement", 0.0, "surest, none has another label."),
         ("distinctness", 0.2, "which are more distinct than halves of one cloud (+0.20)"),
         ("distinctness", 0.004, "which are no more distinct than halves of one cloud (+0.00)"),
+        ("distinctness", -0.03, "which are no more distinct than halves of one cloud (−0.03)"),
         ("distinctness", -0.004, "which are no more distinct than halves of one cloud (+0.00)"),
     ],
 )
 def test_sentences_on_the_early_network_say_what_its_numbers_say(feature: str, value: float, told: str) -> None:
     assert told in " ".join(sentences(FEATURES | {feature: value}, 15))
+
+
+def show(*ranking: Choice, pictures: bool = True, balanced: bool = True) -> None:
+    found = {
+        "features": FEATURES, "epochs": 15, "signs": [], "ranking": [vars(choice) for choice in ranking],
+        "next": "evenly compare …", "tested": {"tasks": 0},
+        "estimate": {"runs": 20, "early_runs": 40.0, "seconds": 60.0},
+    }  # fmt: skip
+    advice = Advice({"atlas/lacking-20": 0.2}, ranking)
+    show_advice(found, advice, ledger="claims", pictures=pictures, balanced=balanced)
+
+
+PLAIN = Choice("plain", 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(("split", "balanced", "told"), [
+    ("balanced", False, True), ("balanced", True, False), ("test", False, False)
+])  # fmt: skip
+def test_a_gain_that_the_comparison_cannot_show_is_told(
+    split: str, balanced: bool, told: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    means = {"balanced": (-8.6, 0.12), "test": (1.0, -0.4)}[split]
+    show(Choice("useful8", -8.6, means[0], -12.0, -4.9, means[1], 3.6), PLAIN, balanced=balanced)
+    said = capsys.readouterr().err
+    assert (
+        "USEFUL ×8 gained on data where the easy feature says nothing, and yours have no such split" in said
+    ) == told
+    assert ("it changed the error by +0.12 points" in said) == told
+
+
+def test_nothing_that_did_worse_than_plain_training_is_there_to_try(capsys: pytest.CaptureFixture[str]) -> None:
+    worse = Choice("label-smoothing", 0.4, 0.1, -1.0, 0.9, -0.6, 1.0)
+    show(Choice("logit-penalty", -0.3, -0.2, -0.5, 0.1, -0.35, 1.0), PLAIN, worse)
+    tried = capsys.readouterr().out
+    assert "logit penalty 0.01" in tried
+    assert "plain" in tried
+    assert "label smoothing" not in tried
 
 
 @pytest.mark.parametrize(("cure", "pictures", "warned"), [
@@ -308,9 +346,5 @@ def test_noise_on_pixels_is_not_advised_for_other_inputs_without_a_word_on_its_s
     cure: str, pictures: bool, warned: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     choice = Choice(cure, -2.0, -2.0, -2.0, -2.0, 0.0, 1.0)
-    found = {
-        "features": FEATURES, "epochs": 15, "signs": [], "ranking": [vars(choice)], "next": "evenly compare …",
-        "tested": {"tasks": 0}, "estimate": {"runs": 20, "early_runs": 40.0, "seconds": 60.0},
-    }  # fmt: skip
-    show_advice(found, Advice({"atlas/lacking-20": 0.2}, (choice,)), ledger="claims", pictures=pictures)
+    show(choice, pictures=pictures)
     assert ("Your inputs are no pictures, and σ is in their own units" in capsys.readouterr().err) == warned

@@ -293,6 +293,20 @@ def test_one_round_of_verify_names_everything_that_is_wrong(tmp_path: Path, caps
     assert "class 'lone' has one training example" in said
 
 
+def test_verify_says_what_is_held_out_where_copies_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = photos(tmp_path / "photos", {"cat": 10, "dog": 10})
+    (folder / "dog" / "bad.png").write_bytes(b"not a picture")
+    rows = [f"photos/{kind}/{number}.png,{kind}" for kind in ("cat", "dog") for number in range(10)]
+    (tmp_path / "twice.csv").write_text("\n".join(["path,label", *rows, *rows, "photos/dog/bad.png,dog"]) + "\n")
+    assert main(["data", "verify", str(tmp_path / "twice.csv"), "--skip-broken"]) == 0
+    said = capsys.readouterr().err
+    assert "a fifth of every class is held out as test, 4 of 40 examples" in said
+    assert "4 further copies are left out of files held out" in said
+    assert said.count("broken image was left out") == 1
+
+
 def test_a_setting_of_the_data_is_spelled_alike_in_every_verb(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

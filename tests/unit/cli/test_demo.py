@@ -37,8 +37,8 @@ def test_the_terminal_tells_the_story_and_how_to_open_the_page(
 ) -> None:
     told = " ".join(first.stderr.split())
     assert "finds exactly the examples that lack the easy patch, with 3 of 3 seeds" in told
-    assert "(more in 3 of 3 seeds" in told
-    assert "Test error, made like the training set" in told
+    assert "(higher with 3 of 3 seeds" in told
+    assert "Test error on data made like the training set" in told
     assert f"Open {(out / 'index.html').as_uri()}" in told
     page = (out / "index.html").read_text()
     assert "evenly demo --quick --out" in page

@@ -202,3 +202,54 @@ def test_outputs_numbered_from_zero_belong_to_the_training_rows_of_a_manifest(
         rows = [(row["path"], row["label"], row["split"], row["repeat"]) for row in csv.DictReader(file)]
     train = [("3.png", "dog", "train", "2"), ("1.png", "cat", "train", "1"), ("2.png", "dog", "train", "1")]
     assert rows == [*train, ("0.png", "cat", "test", "0")]
+
+
+def rows_of_photos(folder: Path) -> list[tuple[str, str, str, str]]:
+    """Photos with where and by whom they were taken; the second may be unknown."""
+    photos(folder / "photos")
+    files = sorted((folder / "photos").rglob("*.png"))
+    return [
+        (f"photos/{file.parent.name}/{file.name}", file.parent.name, ("sea", "land")[i % 2], ("", "7", "08")[i % 3])
+        for i, file in enumerate(files)
+    ]
+
+
+def test_an_exported_manifest_keeps_the_attributes(tmp_path: Path) -> None:
+    rows = rows_of_photos(tmp_path)
+    with (tmp_path / "list.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("path", "label", "place", "person"), *rows])
+    (tmp_path / "other").mkdir()
+    data = load(tmp_path / "list.csv")
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(len(data.train), 2)) + 3 * np.eye(2)[data.train.labels] * (rng.random((96, 1)) < 0.6)
+    np.savez(tmp_path / "logits.npz", logits=logits, labels=data.train.labels.numpy())
+    out = tmp_path / "other" / "up.csv"
+    assert main(["separate", "--from-logits", str(tmp_path / "logits.npz"), "--out", str(tmp_path / "s.csv")]) == 0
+    words = ["export", tmp_path / "s.csv", "--data", tmp_path / "list.csv", "--as", "csv", "--out", out]
+    assert main(list(map(str, words))) == 0
+    with out.open(newline="") as file:
+        written = {row["path"].removeprefix("../"): (row["place"], row["person"]) for row in csv.DictReader(file)}
+    assert written == {path: (place, person) for path, _, place, person in rows}
+    again = load(out)
+    for name in ("place", "person"):
+        assert again["test"].values[name] == data["test"].values[name]
+        assert again["test"].attribute(name).tolist() == data["test"].attribute(name).tolist()
+
+
+def test_a_separation_of_another_program_is_exported_with_options_of_the_data(tmp_path: Path) -> None:
+    rows = rows_of_photos(tmp_path)
+    with (tmp_path / "list.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("file", "label", "place", "index"), *rows])
+    labels = np.array([row[1] == "dog" for row in rows]).astype(int)
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(len(labels), 2)) + 3 * np.eye(2)[labels] * (rng.random((len(labels), 1)) < 0.6)
+    np.savez(tmp_path / "logits.npz", logits=logits, labels=labels)  # of all: the other program held nothing out
+    assert main(["separate", "--from-logits", str(tmp_path / "logits.npz"), "--out", str(tmp_path / "s.csv")]) == 0
+    words = ["export", tmp_path / "s.csv", "--data", tmp_path / "list.csv", "--as", "csv", "--out", tmp_path / "up.csv"]
+    assert main(list(map(str, words))) == 3  # there is no column `path`
+    assert main(list(map(str, [*words, "--set", "path_column=file"]))) == 3
+    assert main(list(map(str, [*words, "--set", "path_column=file", "--set", "held_out=0"]))) == 0
+    with (tmp_path / "up.csv").open(newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [row["path"] for row in written] == [row[0] for row in rows]
+    assert [row["index"] for row in written] == [str(i) for i in range(len(rows))]  # not the column of that name

@@ -10,7 +10,11 @@ import pytest
 
 from evenly.report.claim_page import experiment_page
 
-PAPERS = {"springer2024": ("Springer et al. (2024)", "Springer and others."), "nguyen2024": ("N", "N.")}
+PAPERS = {
+    "springer2024": ("Springer et al. (2024)", "Springer and others."),
+    "nguyen2024": ("N", "N."),
+    "atlas": ("A", "A."),
+}
 LEDGER = Path(__file__).parents[3] / "claims"
 
 
@@ -46,3 +50,11 @@ def test_a_word_after_a_full_stop_begins_with_a_capital_and_a_symbol_stays_itsel
     text = page("springer2024-appendixD-full")
     assert "; a_j as printed" in text
     assert "A_j as printed" not in text
+
+
+def test_a_cure_that_changed_nothing_is_not_said_to_harm() -> None:
+    row = json.loads((LEDGER / "atlas-lacking-5-small.json").read_text())
+    [claim] = [each for each in row["claims"] if each["name"] == "random test"]
+    assert (claim["difference"]["low"], claim["difference"]["high"], claim["verdict"]) == (0, 0, "contradicted")
+    assert "unclear" in page("atlas-lacking-5-small", claims=[claim])
+    assert "may harm" not in page("atlas-lacking-5-small", claims=[claim])

@@ -6,7 +6,20 @@ import re
 import pytest
 
 from evenly.errors import UsageError
-from evenly.report.blocks import Chapter, Gallery, Lead, Picture, Plot, Prose, Section, Shelf, Switch, Table
+from evenly.report.blocks import (
+    Badge,
+    Chapter,
+    Gallery,
+    Lead,
+    Link,
+    Picture,
+    Plot,
+    Prose,
+    Section,
+    Shelf,
+    Switch,
+    Table,
+)
 from evenly.report.chart import Chart, Line
 from evenly.report.page import content, render
 
@@ -93,3 +106,18 @@ def test_a_switch_shows_its_first_choice_and_draws_all() -> None:
     assert page.count('class="choice blocks"') == 2
     assert page.count('data-choice="1" hidden') == 1
     assert '"a-0-1-0":' in page
+
+
+def test_a_command_or_a_name_in_a_table_is_not_broken_at_its_hyphens() -> None:
+    cells = [[Link("lacking-5-few", "a.html"), "5% of 400", "evenly reproduce atlas/lacking-5-few --scale small"]]
+    made = render("t", Lead("x"), [Section("s", "S", [Table(["task", "what it is", "command"], cells)])])
+    assert '<code class="number">evenly reproduce atlas/lacking-5-few --scale small</code>' in made
+    assert '<a href="a.html" class="number">lacking-5-few</a>' in made
+
+
+@pytest.mark.parametrize(
+    ("word", "tone"), [("helps", "good"), ("harms", "bad"), ("may help", "open"), ("may harm", "open")]
+)
+def test_the_words_of_the_atlas_have_their_colours(word: str, tone: str) -> None:
+    made = render("t", Lead("x"), [Section("s", "S", [Table(["task", ""], [["lacking-5", Badge(word)]])])])
+    assert f'<span class="badge {tone}">{word}</span>' in made

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from evenly.intervals import points_with_interval
@@ -109,7 +110,7 @@ def curves_section(experiment: Experiment) -> Section | None:
     runs = {label: [member.metrics for member in own] for label, own in experiment.by_label.items()}
     charts = [
         figures.training_curves(runs, metric=f"{experiment.split}.error"),
-        figures.training_curves(runs, metric="train.loss") if experiment.split != "train" else None,
+        _training_loss(experiment, runs) if experiment.split != "train" else None,
     ]
     parted = []
     for label, own in experiment.by_label.items():
@@ -120,6 +121,17 @@ def curves_section(experiment: Experiment) -> Section | None:
         charts.append(figures.training_curves(runs, metric="train.error"))
     blocks = [*plots(charts), *plots(parted)]
     return Section("curves", "Training curves", blocks) if blocks else None
+
+
+def _training_loss(experiment: Experiment, runs: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) -> Chart | None:
+    """The training loss, with a warning where methods add different terms to it: then their lines do not compare."""
+    chart = figures.training_curves(runs, metric="train.loss")
+    recipes = [member.recipe for own in experiment.by_label.values() for member in own]
+    terms = {(recipe.get("label_smoothing", 0), recipe.get("logit_penalty", 0)) for recipe in recipes}
+    if chart is None or len(terms) < 2:
+        return chart
+    more = "It includes label smoothing and the logit penalty, which differ here: the lines do not compare."
+    return replace(chart, sentence=f"{chart.sentence} {more}")
 
 
 def groups_section(experiment: Experiment) -> Section | None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from evenly.report.chart import Bars, Chart, Heat, Line
-from evenly.report.figures.training import possible
+from evenly.report.figures.training import clipped_percent
 
 Measured = Mapping[str, Any]
 
@@ -177,7 +177,7 @@ def _middles(edges: Sequence[float]) -> list[float]:
 
 def _end(value: Any) -> float | None:
     """The end of a whisker in per cent, no further than errors go."""
-    return None if value is None else possible(round(100 * value, 10))
+    return None if value is None else clipped_percent(round(100 * value, 10))
 
 
 def _percent(value: Any) -> float | None:

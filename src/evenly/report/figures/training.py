@@ -91,7 +91,7 @@ def error_by_method(errors: Mapping[str, Sequence[float]], *, split: str = "test
     several = max(map(len, errors.values())) > 1
     num = num_seeds({len(own) for own in errors.values()})
     values = [value * 100 for own in errors.values() for value in own]
-    whiskers = {name: (possible(i.low), possible(i.high)) for name, i in intervals.items()}
+    whiskers = {name: (clipped_percent(i.low), clipped_percent(i.high)) for name, i in intervals.items()}
     ends = [*values, *(end for pair in whiskers.values() for end in pair if several and end is not None)]
     # Bars from zero cannot show small differences: then a mark stands at the mean instead.
     close = several and min(ends) > 0.6 * max(ends)
@@ -200,10 +200,10 @@ def _scale(value: Any, scale: float) -> float | None:
     return value * scale if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def possible(percent: float) -> float | None:
+def clipped_percent(percent: float) -> float | None:
     """The end of an interval, clipped to 0 to 100 per cent; None if there is none.
 
-    >>> possible(-8.0), possible(12.5), possible(math.nan)
+    >>> clipped_percent(-8.0), clipped_percent(12.5), clipped_percent(math.nan)
     (0.0, 12.5, None)
     """
     return min(max(percent, 0.0), 100.0) if math.isfinite(percent) else None
