@@ -14,6 +14,7 @@ T = TypeVar("T")
 LINE_EVERY = 30.0  # seconds from one line to the next where there is no terminal
 PATIENCE = 1.0  # seconds before a bar inside of another one is shown: most are over by then, and would only flicker
 _shown: Any = None  # the display that bars inside of other bars join: there can be one on a terminal
+_silent_since = _last_bar = 0.0  # when the last line was printed, or bars began; when the last of these ended
 
 
 def can_show_bar() -> bool:
@@ -99,9 +100,11 @@ class Bar:
         self._began = self._said = time.monotonic()
 
     def __enter__(self) -> "Bar":
-        global _shown
+        global _shown, _silent_since
         self._owns = False
         self._began = self._said = time.monotonic()
+        if self._began - max(_last_bar, _silent_since) > LINE_EVERY:
+            _silent_since = self._began
         if can_show_bar():
             if _shown is None:
                 _shown, self._owns = _display(self.unit), True
@@ -136,11 +139,17 @@ class Bar:
         return self._owns or time.monotonic() - self._began >= PATIENCE
 
     def _say(self) -> None:
-        """Print a line, if there is no terminal and the last line was long enough ago."""
+        """Print a line, if there is no terminal and the last line, of this bar or of any, was long enough ago.
+
+        Of any, too: many short bars one after another would print nothing for as long as they take.
+        """
+        global _silent_since
         now = time.monotonic()
-        if now - self._said < LINE_EVERY or os.environ.get("RANK", "0") != "0":  # only one of several processes prints
+        if now - min(self._said, _silent_since) < LINE_EVERY:
             return
-        self._said = now
+        if os.environ.get("RANK", "0") != "0":  # only one of several processes prints
+            return
+        self._said = _silent_since = now
         words = self._text
         if self.total and self.unit != "runs":  # a plan prints its own counts
             own = self._done - self._before
@@ -149,7 +158,8 @@ class Bar:
         tell(words)
 
     def __exit__(self, *_: object) -> None:
-        global _shown
+        global _shown, _last_bar
+        _last_bar = time.monotonic()
         if self._progress is not None:
             self._progress.remove_task(self._task)
             if self._owns:

@@ -32,6 +32,25 @@ def test_the_time_left_of_what_is_resumed_follows_from_what_is_done_since(
     assert capsys.readouterr().err.splitlines() == ["training c0ffee: 53%, about 7.8 min left"]
 
 
+def test_many_short_bars_say_as_much_as_a_long_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    for _ in range(10):
+        with progress.Bar("training 5 networks", total=10) as bar:
+            for _ in range(10):
+                now += 1.0
+                bar.advance()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["training 5 networks: 100%"] * 3, "after 30, 60 and 90 seconds"
+    now += 1000.0
+    with progress.Bar("something else", total=2) as bar:
+        now += 10.0
+        bar.advance()
+    assert capsys.readouterr().err == "", "the time without any bar does not count"
+
+
 def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(progress.track(range(1000), "counting")) == list(range(1000))
     assert capsys.readouterr().err == ""
