@@ -1,6 +1,7 @@
 """The gradient at displaced weights: `backward(closure)` of every rule, which changes nothing but `.grad`."""
 
 import contextlib
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -293,9 +294,16 @@ class DisplacedGradient:
                 "displace other parameters"
             )
 
-    def end_step(self) -> None:
+    def end_step(self, optimizer: Any = None) -> None:
         """Make the next call begin a new step, for loops that clear `.grad` only after their closure has run."""
         self._left = None
+        for old, new in self.radii.follow(optimizer) if optimizer is not None and self.radii else ():
+            warnings.warn(
+                f"the optimizer's parameter groups were replaced (load_state_dict): the step that has just been made "
+                f"had rho={old!r}, later ones have the rho={new!r} of the new group. Build "
+                f"{type(self).__name__} after loading the optimizer's state.",
+                stacklevel=2,
+            )
 
     def awaits(self, optimizer: Any) -> bool:
         """Whether a step of this optimizer uses the gradients that the last call left: it holds some of the parameters.

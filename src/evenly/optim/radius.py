@@ -51,5 +51,23 @@ class GroupRadii:
                 radii[i] = own
         return radii
 
+    def follow(self, optimizer: Any) -> list[tuple[float, float]]:
+        """Read the radii of an optimizer from its groups of now: its `load_state_dict` puts new ones in their place.
+
+        Returns the old and the new radius of each group where they differ.
+        """
+        now = {id(group): group for group in optimizer.param_groups}
+        changed = []
+        for place, (old, places) in enumerate(self.groups):
+            if id(old) in now or "lr" not in old:  # without the optimizer's settings it was never one of its groups
+                continue
+            members = set(map(id, old["params"]))
+            for group in now.values():
+                if "rho" in group and set(map(id, group["params"])) == members:
+                    self.groups[place] = (group, places)
+                    if group["rho"] != old["rho"]:
+                        changed.append((old["rho"], group["rho"]))
+        return changed
+
     def __bool__(self) -> bool:
         return bool(self.groups)

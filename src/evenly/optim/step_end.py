@@ -13,7 +13,7 @@ class Stepped(Protocol):
     def awaits(self, optimizer: Any) -> bool:
         """Whether a step of this optimizer is what it waits for."""
 
-    def end_step(self) -> None:
+    def end_step(self, optimizer: Any) -> None:
         """Called after that step."""
 
 
@@ -21,7 +21,7 @@ _waiting: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def tell(whom: Stepped) -> None:
-    """Call `whom.end_step()` after the steps of its optimizer, as long as it lives."""
+    """Call `whom.end_step(optimizer)` after the steps of its optimizer, as long as it lives."""
     _listen()
     _waiting.add(whom)
 
@@ -34,4 +34,4 @@ def _listen() -> None:
 def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     for each in list(_waiting):
         if each.awaits(optimizer):
-            each.end_step()
+            each.end_step(optimizer)
