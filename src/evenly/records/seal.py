@@ -10,6 +10,8 @@ against forgery.
 import hashlib
 import json
 import mmap
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,13 +34,25 @@ def metadata(run: str, **more: str) -> dict[str, str]:
     return {**more, RUN: run, CHECKSUM: _OPEN}
 
 
-def write(file: IO[bytes], content: bytes) -> None:
-    """Write what safetensors made with `metadata`, with its checksum in place: equal runs write equal bytes."""
-    content = _sort_header(content)
-    where = _place(content, _OPEN)
-    file.write(content[:where])
-    file.write(_checksum(content, where).encode())
-    file.write(memoryview(content)[where + _DIGITS :])
+def write(
+    file: IO[bytes], tensors: Mapping[str, tuple[str, list[int], int]], parts: Iterable[Any], **said: str
+) -> None:
+    """Write a sealed file: `tensors` has the type, shape and number of bytes of each, `parts` has their bytes in order.
+
+    The parts are taken one by one, so that they need not be in memory together. Equal runs write equal bytes.
+    `said` is what `metadata` returns.
+    """
+    header = _header(tensors, said)
+    where = _place(header, _OPEN)
+    file.write(header)
+    for part in parts:
+        file.write(part)
+    file.flush()
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        checksum = _checksum(content, where)
+    file.seek(where)
+    file.write(checksum.encode())
+    file.seek(0, os.SEEK_END)
 
 
 def check(path: Path, *, run: str | None, remedy: str) -> dict[str, str]:
@@ -64,14 +78,16 @@ def check(path: Path, *, run: str | None, remedy: str) -> dict[str, str]:
     return entries
 
 
-def _sort_header(content: bytes) -> bytes:
-    """The same file with the words of its header in alphabetical order: safetensors leaves that to chance."""
-    end = 8 + int.from_bytes(content[:8], "little")
-    header: dict[str, Any] = json.loads(content[8:end])
-    metadata = dict(sorted(header.pop("__metadata__").items()))
-    text = json.dumps({"__metadata__": metadata, **header}, ensure_ascii=False, separators=(",", ":")).encode()
+def _header(tensors: Mapping[str, tuple[str, list[int], int]], said: Mapping[str, str]) -> bytes:
+    """The length and the text that begin a safetensors file."""
+    header: dict[str, Any] = {"__metadata__": dict(sorted(said.items()))}
+    end = 0
+    for name, (kind, shape, size) in tensors.items():
+        begin, end = end, end + size
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # tensors begin at multiples of eight
-    return b"".join((len(text).to_bytes(8, "little"), text, memoryview(content)[end:]))
+    return len(text).to_bytes(8, "little") + text
 
 
 def _damage_error(path: Path, how: str, remedy: str) -> DataError:

@@ -13,13 +13,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evenly.errors import DataError
+from evenly.errors import DataError, UsageError
 from evenly.records import Run, seal
 from evenly.typed.mappings import digest
 
 _MARK = "evenly checkpoint 2"
 _CONTENTS = "contents"
 _BEGIN_AGAIN = "Remove it: the same command then begins the run again."
+#: The names of torch's types in safetensors files.
+_KINDS = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.complex64: "C64",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 _TRAIN_AGAIN = "Remove the folder of the run and train it again."
 
 
@@ -134,13 +153,23 @@ def _key(run: Run) -> str | None:
 
 
 def _write(run: Run, name: str, tensors: Mapping[str, Tensor], **said: str) -> None:
-    from safetensors.torch import save as serialised
-
-    # Clones: safetensors refuses tensors that share memory, as tied weights do.
-    flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    content = serialised(flat, metadata=seal.metadata(_key(run) or run.id, **said))
+    """Write a sealed file, tensor by tensor: large models have no room for a second copy of all they are."""
+    # Larger numbers first, as safetensors does it: then every number stands at a multiple of its size.
+    ordered = dict(sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0])))
+    shapes = {name: (_kind(name, t), list(t.shape), t.numel() * t.itemsize) for name, t in ordered.items()}
     with run.replacing(name) as file:
-        seal.write(file, content)
+        seal.write(file, shapes, map(_bytes, ordered.values()), **seal.metadata(_key(run) or run.id, **said))
+
+
+def _kind(name: str, tensor: Tensor) -> str:
+    if tensor.dtype not in _KINDS:
+        raise UsageError(f"{name} holds numbers of type {tensor.dtype}, which safetensors files cannot hold.")
+    return _KINDS[tensor.dtype]
+
+
+def _bytes(tensor: Tensor) -> Any:
+    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy().data
 
 
 def _flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
