@@ -167,6 +167,16 @@ def test_a_loss_that_is_no_mean_over_examples_is_refused(options: dict) -> None:
         hessian_operator(model, (x, y), loss=lambda f, t: F.cross_entropy(f, t, **options))
 
 
+@pytest.mark.parametrize("options", [{"weight": torch.tensor([1.0, 1.0, 9.0]).double()}, {"ignore_index": 2}])
+def test_a_loss_that_weighs_classes_is_refused_also_if_the_data_begin_with_one_class(options: dict) -> None:  # type: ignore[type-arg]
+    model, x, _ = example("tanh")
+    y = torch.arange(len(x)).sub(len(x) - 3).clamp(0)  # 0, …, 0, 1, 2
+    with pytest.raises(UsageError, match=r"is not the mean of their losses.*weighted by class, or labels that are"):
+        hessian_operator(model, (x, y), loss=lambda f, t: F.cross_entropy(f, t, **options))
+    equal = {"weight": torch.full((3,), 2.0).double()} if "weight" in options else {"ignore_index": 5}
+    hessian_operator(model, (x, y), loss=lambda f, t: F.cross_entropy(f, t, **equal))
+
+
 def test_a_loss_linear_in_the_parameters_has_no_curvature() -> None:
     model, x = filled(nn.Linear(6, 1)), example("tanh")[1]
     assert hessian_operator(model, (x, x[:, 0]), loss=lambda f, t: f.mean()).dense().abs().max() == 0

@@ -3,7 +3,8 @@
 Shapes: N examples, C outputs of one example (1 for a scalar network).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
 from typing import Literal
 
 import torch
@@ -58,13 +59,25 @@ def _require_mean(given: Mean, outputs: Tensor, labels: Tensor) -> None:
     if half < 2:  # a loss may be unable to take one example
         return
     with torch.no_grad():
-        pairs = [(outputs[part], labels[part]) for part in (slice(num), slice(half), slice(half, num))]
-        whole, first, rest = (float(given(f, y).mean()) for f, y in pairs)
-    if abs(whole - (half * first + (num - half) * rest) / num) > 1e-3 * max(abs(whole), abs(first), abs(rest)):
-        raise UsageError(
-            f"the loss of {num} examples, {whole:.4g}, is not the mean of their losses, so that chunks of examples do "
-            "not add up (reduction='sum', or a mean weighted by class): return the mean, or one loss per example."
-        )
+        for chosen in (labels[:num], *_pairs_of_classes(labels, num)):
+            pairs = [(outputs[part], chosen[part]) for part in (slice(num), slice(half), slice(half, num))]
+            whole, first, rest = (float(given(f, y).mean()) for f, y in pairs)
+            gap = abs(whole - (half * first + (num - half) * rest) / num)
+            if isfinite(whole) and not gap <= 1e-3 * max(abs(whole), abs(first), abs(rest)):
+                raise UsageError(
+                    f"the loss of {num} examples, {whole:.4g}, is not the mean of their losses, so that chunks of "
+                    "examples do not add up (reduction='sum', a mean weighted by class, or labels that are ignored): "
+                    "return the mean, or one loss per example."
+                )
+
+
+def _pairs_of_classes(labels: Tensor, num: int) -> Iterator[Tensor]:
+    """For each class but the first, `num` labels of which the earlier half are the first and the others that class."""
+    if labels.is_floating_point() or labels.ndim != 1:
+        return
+    first, *others = labels.unique()  # type: ignore[no-untyped-call]  # torch's own
+    for other in others:
+        yield torch.cat([first.expand(num // 2), other.expand(num - num // 2)])
 
 
 def loss_name(loss: Name | None, outputs: Tensor, labels: Tensor | None) -> Name:
