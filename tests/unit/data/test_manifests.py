@@ -233,6 +233,24 @@ def test_missing_files_are_counted_and_the_first_few_named(root: Path) -> None:
         manifest(write(root, "path,label\n" + rows))
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("path,label\nimages\\0.png,a\nimages\\1.png,b\n", "'images/0.png' does: replace the backslashes in the pat"),
+        ("path,label\nhere.png,a\nimages/1.png,b\n", "'here.png' is in the current folder: paths are rel"),
+        ("path,label\nnowhere.png,a\nimages/1.png,b\n", "Correct the paths, or put the files there"),
+    ],
+)
+def test_files_that_are_nearly_where_they_should_be_are_pointed_out(
+    text: str, hint: str, root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    Image.new("RGB", (4, 4)).save(elsewhere / "here.png")
+    monkeypatch.chdir(elsewhere)
+    with pytest.raises(DataError, match=hint):
+        manifest(write(root, text))
+
+
 def test_text_that_is_not_utf8_and_a_missing_manifest_are_told(root: Path) -> None:
     path = root / "list.csv"
     path.write_bytes("path,label\nimages/0.png,Möwe\n".encode("latin1"))

@@ -135,8 +135,18 @@ def require_files(source: Path, root: Path, names: Iterable[str]) -> None:
         raise DataError(
             f"{source}: names {len(absent):,} file{'s' * (len(absent) > 1)} that {'do' if len(absent) > 1 else 'does'} "
             f"not exist under {root}: {quote_names(absent)}. "
-            "Correct the paths, or put the files there."
+            f"{_remedy(root, absent[0])}"
         )
+
+
+def _remedy(root: Path, name: str) -> str:
+    """What to do about a listed file that does not exist under `root`."""
+    slashed = name.replace("\\", "/")
+    if os.path.isfile(os.path.join(root, slashed)):
+        return f"{slashed!r} does: replace the backslashes in the paths by slashes."
+    if os.path.isfile(name):
+        return f"{name!r} is in the current folder: paths are relative to the folder of the list. Correct them."
+    return "Correct the paths, or put the files there."
 
 
 def quote_names(names: Sequence[str]) -> str:
