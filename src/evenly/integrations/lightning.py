@@ -85,7 +85,7 @@ class SharpnessAwareTraining(Callback):
     def on_before_optimizer_step(self, trainer: Trainer, pl_module: LightningModule, optimizer: Any) -> None:
         """Lightning clears gradients only after the next `training_step`, so end the rule's step here."""
         if self.sam is not None:
-            self.sam.end_step()
+            self.sam.end_step(optimizer)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Give the module its own `training_step` back."""

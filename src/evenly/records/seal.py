@@ -40,7 +40,7 @@ def write(
     """Write a sealed file: `tensors` has the type, shape and number of bytes of each, `parts` has their bytes in order.
 
     The parts are taken one by one, so that they need not be in memory together. Equal runs write equal bytes.
-    `said` is what `metadata` returns.
+    `file` can be read too, for the checksum; `said` is what `metadata` returns.
     """
     header = _header(tensors, said)
     where = _place(header, _OPEN)
